@@ -10,6 +10,15 @@ from bulletbridge.compilation import objects
 
 if objects.SHELF is None:
     with objects.compiling():
+        from bulletbridge.compilation.blocks import (
+            clear_blocks,
+            eliminate_six,
+            inner_blocks,
+            scale_after,
+            subtract_blocks,
+            take_lines,
+            take_lines_down,
+        )
         from bulletbridge.compilation.by_numba import (
             assist,
             bundling,
@@ -32,13 +41,20 @@ else:
         call_back,
         call_stored,
         caller,
+        clear_blocks,
         compiled,
+        eliminate_six,
         helper,
+        inner_blocks,
         is_cached,
         is_compiled,
         is_plain_python,
         kernel,
         outlined,
+        scale_after,
+        subtract_blocks,
+        take_lines,
+        take_lines_down,
         take_number,
     )
 
@@ -49,13 +65,20 @@ __all__ = [
     "call_back",
     "call_stored",
     "caller",
+    "clear_blocks",
     "compiled",
+    "eliminate_six",
     "helper",
+    "inner_blocks",
     "is_cached",
     "is_compiled",
     "is_plain_python",
     "kernel",
     "outlined",
+    "scale_after",
+    "subtract_blocks",
+    "take_lines",
+    "take_lines_down",
     "take_number",
 ]
 

@@ -139,6 +139,17 @@ def of_numba(name: str) -> Callable[[], Any]:
     return make
 
 
+def of_blocks(name: str) -> Callable[[], Any]:
+    """What is written for blocks of numbers."""
+
+    def make() -> Any:
+        from bulletbridge.compilation import blocks
+
+        return getattr(blocks, name)
+
+    return make
+
+
 def _late_kernel(decorator: str, function: Callable[P, R]) -> Callable[P, R]:
     source = Path(inspect.getfile(function))
     made = LateKernel(
@@ -210,6 +221,13 @@ def is_plain_python() -> bool:
 _FILE = PACKAGE / "compilation" / "by_numba.py"
 call_back = Late(of_numba("call_back"), "call_back")
 take_number = Late(of_numba("take_number"), "take_number")
+clear_blocks = Late(of_blocks("clear_blocks"), "clear_blocks")
+eliminate_six = Late(of_blocks("eliminate_six"), "eliminate_six")
+inner_blocks = Late(of_blocks("inner_blocks"), "inner_blocks")
+scale_after = Late(of_blocks("scale_after"), "scale_after")
+subtract_blocks = Late(of_blocks("subtract_blocks"), "subtract_blocks")
+take_lines = Late(of_blocks("take_lines"), "take_lines")
+take_lines_down = Late(of_blocks("take_lines_down"), "take_lines_down")
 call_stored = LateKernel(
     of_numba("call_stored"), "call_stored", "compilation.by_numba.call_stored", _FILE
 )

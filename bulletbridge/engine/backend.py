@@ -35,6 +35,8 @@ class KktBackend(NamedTuple):
             than was found; ``control.unexplained`` says how much.
         energy_of: (a, f, v) kinetic energy [J], with factors of this configuration.
         find_least: (a, f), see ``plausible.find_least``, with factors of this configuration.
+        repeats: Whether Newton's passes are followed by others with the same factors, while these
+            gain enough: where new ones take longer than some passes.
     """
 
     factored: int
@@ -52,6 +54,7 @@ class KktBackend(NamedTuple):
     is_unexplained: Callable[..., bool]
     energy_of: Callable[..., float]
     find_least: Callable[..., None]
+    repeats: bool = False
 
 
 class Stages(NamedTuple):

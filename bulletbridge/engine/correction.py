@@ -40,6 +40,8 @@ PROGRESS = 0.9
 but stretched each takes half of the way if its bends have one shape, and less the more shapes they
 have, since all but one row vanish there and passes descend along it: a gap of 15 links is halved
 within 23 passes, of 30 within 55, of 80 within 173, which is 0.83 of it within 48."""
+REPEATED = 0.03
+"""Part of a gap to which a pass must bring it for the next one to have the same factors."""
 LEAST_GAP = 2.0**-60
 """Gap [lengths, rad] that shrinks no more."""
 FAILED = -1
@@ -231,7 +233,7 @@ def correcting(backend: KktBackend) -> Correction:
     """
     update_positions, factor_at = backend.update_positions, backend.factor_at
     correction_step, bounded_correction = backend.correction_step, backend.bounded_correction
-    move_back = backend.move_back
+    move_back, repeats = backend.move_back, backend.repeats
 
     @helper
     def chord_passes(
@@ -251,6 +253,33 @@ def correcting(backend: KktBackend) -> Correction:
                 return FAILED
             move_back(a, f, q)
         return FAILED
+
+    @helper
+    def repeated_passes(
+        a: Arrays,
+        f: Any,
+        instant: Instant,
+        q: Array,
+        v: Array,
+        last: float,
+        limit: float,
+        enough: float,
+    ) -> int:
+        """Correct q further with the factors of a Newton pass, begun at the gap ``last``.
+
+        Each pass gains as much as that one, where factors change little; number of passes.
+        """
+        rank = a.control.rank
+        for n in range(MOST_CHORD_PASSES):
+            update_positions(a, f, instant, q, v)
+            gap = kept_gap(a, f.rows, rank)
+            if gap <= enough or not gap < REPEATED * last:
+                return n
+            if not correction_step(a, f, rank) <= limit:
+                return n
+            move_back(a, f, q)
+            last = gap
+        return MOST_CHORD_PASSES
 
     @outlined
     def newton_passes(
@@ -290,6 +319,8 @@ def correcting(backend: KktBackend) -> Correction:
             bounded_correction(a, f, rank, limit)
             move_back(a, f, q)
             n, left = n + 1, left - 1
+            if repeats and not (bent or loose or stalled):
+                n += repeated_passes(a, f, instant, q, v, last, limit, enough)
 
     @outlined
     def fixed_passes(a: Arrays, f: Any, instant: Instant, q: Array, v: Array) -> int:

@@ -47,6 +47,7 @@ from bulletbridge.numerics.multifrontal_solutions import solve
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import (
+    Inertia,
     Pair,
     add,
     apply,
@@ -54,6 +55,7 @@ from bulletbridge.numerics.spatial import (
     momentum,
     mul,
     power,
+    put,
     scale,
     transpose,
     vec,
@@ -134,8 +136,11 @@ def factorise(a: Arrays, f: SparseFactors, instant: Instant) -> None:
     for i in range(len(a.axes)):
         axis = a.axes[i]
         twist = axis_twist(axis)
-        for m in range(k):
-            e.motion[i, m] = power((vec(basis[m]), vec(basis[m, 3:])), twist)
+        if k == 6:
+            put_pair(e.motion[i], twist)
+        else:
+            for m in range(k):
+                e.motion[i, m] = power((vec(basis[m]), vec(basis[m, 3:])), twist)
         e.extra[i] = axis.armature + impedance(axis, c.damper_dt, c.spring_dt)
     for i in range(len(e.fronts)):
         put_inertia(a, e, basis, e.fronts[i])
@@ -191,11 +196,44 @@ def split_at_border(a: Arrays, f: SparseFactors, strongest: float) -> None:
 def put_inertia(a: Arrays, e: Elimination, basis: Array, front: Front) -> None:
     """Inertia of a body in its coordinates: its rates if it hangs from the world, or its twist."""
     inertia = own_inertia(a.poses[front.body])
+    if is_spatial(front.own_size if front.own_size > 0 else front.rates):
+        put_spatial(inertia, e.inertia[front.body])
+        return
     for m in range(front.own_size if front.own_size > 0 else front.rates):
         push = momentum(inertia, unit_twist(a, basis, front.own_size, front.v, m))
         for n in range(m + 1):
             along = unit_twist(a, basis, front.own_size, front.v, n)
             e.inertia[front.body, m, n] = power(push, along)
+
+
+@helper
+def is_spatial(width: int) -> bool:
+    """Whether so many coordinates of a body are its twist, component by component.
+
+    A basis of six is that of the components, and the rates of a free body are they, too: its axes
+    are those of the world at its own origin.
+    """
+    return width == 6
+
+
+@helper
+def put_spatial(inertia: Inertia, M: Array) -> None:
+    """Inertia of a body on the components of its twist, at least the lower triangle of M (6, 6)."""
+    m, h, J = inertia
+    x, y, z = transpose(J)
+    put(M[0], x)
+    put(M[1], y)
+    put(M[2], z)
+    put_pair(M[3], ((0.0, h[2], -h[1]), (m, 0.0, 0.0)))
+    put_pair(M[4], ((-h[2], 0.0, h[0]), (0.0, m, 0.0)))
+    put_pair(M[5], ((h[1], -h[0], 0.0), (0.0, 0.0, m)))
+
+
+@helper
+def put_pair(x: Array, pair: Pair) -> None:
+    """Six numbers."""
+    put(x, pair[0])
+    put(x[3:], pair[1])
 
 
 @helper
@@ -228,9 +266,15 @@ def put_wrenches(
         force = scale(unit, apply(frame[0], along[1]))
         moment = add(scale(unit, apply(frame[0], along[0])), cross(point[1], force))
         opposite = wrench_from(way, (moment, force))
-        for m in range(join.width_a):
-            twist = unit_twist(a, basis, join.own_a, join.first_a, m)
-            e.wrench[row, 0, m] = -power(opposite, twist)
-        for m in range(join.width_b):
-            twist = unit_twist(a, basis, join.own_b, join.first_b, m)
-            e.wrench[row, 1, m] = power((moment, force), twist)
+        if is_spatial(join.width_a):
+            put_pair(e.wrench[row, 0], (scale(-1.0, opposite[0]), scale(-1.0, opposite[1])))
+        else:
+            for m in range(join.width_a):
+                twist = unit_twist(a, basis, join.own_a, join.first_a, m)
+                e.wrench[row, 0, m] = -power(opposite, twist)
+        if is_spatial(join.width_b):
+            put_pair(e.wrench[row, 1], (moment, force))
+        else:
+            for m in range(join.width_b):
+                twist = unit_twist(a, basis, join.own_b, join.first_b, m)
+                e.wrench[row, 1, m] = power((moment, force), twist)

@@ -165,5 +165,6 @@ SPARSE = KktBackend(
     is_unexplained,
     energy_of,
     find_least_sparse,
+    repeats=True,
 )
 SPARSE_END = ending(SPARSE)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.compilation.words import LANES
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.handing_over import HandingStepper
 from bulletbridge.engine.sparse_border import MOST_LEFT_OVER
@@ -161,7 +162,7 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
     dropped = nc - int(whole.control[0]["cap"])
     fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped)
     last, most = fronts[-1], min(nc, MOST_LEFT_OVER + dropped)
-    widest = int((fronts["rates"] + fronts["max_rows"] + fronts["boundary_size"] + k).max())
+    widest = widest_front(fronts, k)
     join_of = np.zeros(nc, np.int64)
     for n, join in enumerate(joins):
         join_of[int(join["row"]) : int(join["row"] + join["rows"])] = n
@@ -180,9 +181,9 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
         np.zeros(nc),
         np.zeros(int(last["update"]) + update_size(last)),
         np.zeros((2, int(last["factor"]) + factor_size(last))),
-        np.zeros((widest, widest)),
+        np.zeros((widest, in_blocks(widest))),
         np.zeros(max(widest, k)),
-        np.zeros(widest),
+        np.zeros(in_blocks(widest)),
         np.zeros((2, nb, k)),
         np.zeros(nc),
         np.zeros((2, most + 1, k * nb + 2 * nv)),
@@ -286,7 +287,20 @@ def update_size(front: np.void) -> int:
     return n * (n + 1) // 2
 
 
+def widest_front(fronts: np.ndarray, k: int) -> int:
+    """Variables of the largest front, at least two blocks, with k coordinates of its body."""
+    return max(
+        2 * LANES, int((fronts["rates"] + fronts["max_rows"] + fronts["boundary_size"]).max()) + k
+    )
+
+
+def in_blocks(n: int) -> int:
+    """Room for n numbers in whole blocks, as fronts are worked on."""
+    return -(-n // LANES) * LANES
+
+
 def factor_size(front: np.void) -> int:
-    """Numbers that a front's factors take, at most."""
+    """Numbers that a front's factors take, at most: lines and their transpose."""
     pivots = int(front["rates"] + front["max_rows"])
-    return pivots * (pivots + int(front["boundary_size"]))
+    n = pivots + int(front["boundary_size"])
+    return (pivots + 1 + n) * in_blocks(n)

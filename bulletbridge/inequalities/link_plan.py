@@ -8,8 +8,10 @@ from bulletbridge.engine.sparse_plan import (
     SparseStepper,
     Touching,
     factor_size,
+    in_blocks,
     lay_out,
     update_size,
+    widest_front,
 )
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.link_rows import LinkArrays
@@ -37,7 +39,7 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
     fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped, slots)
     own = lay_out(mechanism, encoded, plan, dropped)[0]  # those of the loops alone
     last = fronts[-1]
-    widest = int((fronts["rates"] + fronts["max_rows"] + fronts["boundary_size"] + k).max())
+    widest = widest_front(fronts, k)
     inverted = int((own["rates"] + own["max_rows"] + own["boundary_size"]).max()) if contacts else 0
     front_of = np.zeros(nb, np.int64)
     front_of[plan.order] = np.arange(len(plan.order))
@@ -55,9 +57,9 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
         np.zeros(int(last["turn"] + last["boundary_size"] * last["max_rows"])),
         np.zeros(int(last["update"]) + update_size(last)),
         np.zeros(int(last["factor"]) + factor_size(last)),
-        np.zeros((widest, widest)),
+        np.zeros((widest, in_blocks(widest))),
         np.zeros(max(widest, k)),
-        np.zeros(widest),
+        np.zeros(in_blocks(widest)),
         np.zeros(nc + rows),
         np.zeros((2, rows, 2), np.int64),
         np.zeros((2, rows, 2, k)),

@@ -22,6 +22,7 @@ ch. 7 (articulated bodies).
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.words import LANES
 from bulletbridge.numerics.records import Array, Ints, Records, Short, dtype_of
 
 
@@ -105,24 +106,34 @@ class Elimination(NamedTuple):
     reflections: Array  # flat: unit vectors over the soft rows that a front has left
     update: Array  # what fronts leave, flat
     factors: Array  # flat
-    W: Array  # (n, n) the front under way, upper triangle: rates, rows, boundary, own coordinates
+    W: Array  # (n, m) the front under way, upper triangle: rates, rows, boundary, own coordinates;
+    # whole blocks of m
     column: Array  # (n,)
-    y: Array  # (n,)
+    y: Array  # (m,)
     push: Array  # (nb, k)
     twist: Array  # (nb, k) coordinates of the bodies
     right: Array  # (rows,)
 
 
 @helper
-def triangle(line: int) -> int:
-    """Where a line of a packed triangle begins."""
-    return line * (line + 1) // 2
+def blocks_to(n: int) -> int:
+    """Blocks that n numbers take: lines of fronts begin and end with whole ones."""
+    return (n + LANES - 1) // LANES
 
 
 @helper
 def line_of_factors(front: Front, at: int, n: int) -> int:
-    """Where the factors of a pivot begin, minus its number."""
-    return front.factor + at * n - triangle(at)
+    """Where the factors of a pivot begin, those of n variables: none of itself and those before.
+
+    In front of the first stand the inverses of all pivots.
+    """
+    return front.factor + (at + 1) * LANES * blocks_to(n)
+
+
+@helper
+def column_of_factors(front: Front, a: int, n: int) -> int:
+    """Where the same factors begin of all pivots of a front for one variable: their transpose."""
+    return line_of_factors(front, front.rates + front.rows + a, n)
 
 
 @helper

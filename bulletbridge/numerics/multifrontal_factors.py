@@ -2,17 +2,28 @@
 
 import math
 
-from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.compilation.jit import (
+    clear_blocks,
+    eliminate_six,
+    helper,
+    outlined,
+    scale_after,
+    subtract_blocks,
+)
+from bulletbridge.compilation.words import LANES
 from bulletbridge.numerics.multifrontal import (
     OWN,
     Elimination,
     Front,
+    blocks_to,
+    column_of_factors,
     lifted,
     line_of_factors,
-    triangle,
 )
 from bulletbridge.numerics.records import Array
 
+SIX, TWO = 6, 2
+"""Rates and blocks of the fronts that ``eliminate_six`` is for."""
 ENOUGH = 1e-4
 """Compliance of a row, in that of its scale, with which it is eliminated rather than passed on."""
 LEAST = 1e-8
@@ -53,9 +64,7 @@ def assemble(e: Elimination, front: Front) -> None:
     start = front.rates + rows  # of the boundary
     own_start = start + front.boundary_size if front.own_size > 0 else 0
     n = start + front.boundary_size + front.own_size
-    for a in range(n):  # whole lines, which are one block of memory: triangles are many
-        for b in range(W.shape[1]):
-            W[a, b] = 0.0
+    clear_blocks(W, 0, n * (W.shape[1] // LANES))  # one piece of memory: triangles are many
     body = front.body
     for a in range(front.own_size if front.own_size > 0 else front.rates):
         for b in range(a + 1):
@@ -170,6 +179,9 @@ def take_joint(e: Elimination, front: Front) -> None:
         W[j, j] += e.extra[first + j]
     if k > 0:
         lift(e, front, own_start, parent_start)
+        for a in range(own_start):  # own coordinates have gone: nothing is beyond the boundary
+            for b in range(own_start, LANES * blocks_to(own_start)):
+                W[a, b] = 0.0
 
 
 @helper
@@ -224,10 +236,15 @@ def eliminate(
         Smallest and largest row pivot so far, and the largest compliance of rows left over here.
     """
     W, kept, numbers, size = e.W, e.kept, e.numbers, front.rates
-    end, first, factor = size + front.rows, front.row - size, front.factor
+    end, first = size + front.rows, front.row - size
     n = end + front.boundary_size
-    for at in range(size):
-        pivot(W, e.factors, factor + at * n - triangle(at), at, n)
+    columns, blocks = column_of_factors(front, 0, n), blocks_to(n)
+    if size == SIX and blocks == TWO:  # a free body, one beside it, and the rows between them
+        eliminate_six(W, e.factors, front.factor, line_of_factors(front, 0, n), columns, n)
+    else:
+        clear_blocks(e.factors, columns, n * blocks)
+        for at in range(size):
+            pivot(W, e.factors, front, at, n)
     at = size
     least = ENOUGH if front.count > 0 else LEAST
     while at < end:
@@ -243,7 +260,7 @@ def eliminate(
         if best != at:
             exchange(e, front, at, best, n)
         kept[numbers[first + at]] = 1
-        pivot(W, e.factors, factor + at * n - triangle(at), at, n)
+        pivot(W, e.factors, front, at, n)
         weakest, strongest = min(weakest, compliance), max(strongest, compliance)
         at += 1
     front.pivots = at
@@ -298,7 +315,7 @@ def eliminate_soft(e: Elimination, front: Front, at: int, end: int, n: int) -> i
                 e.W[at, a] = 0.0
             e.W[at, at] = -WITHOUT
         e.kept[numbers[first + at]] = 1
-        pivot(e.W, e.factors, front.factor + at * n - triangle(at), at, n)
+        pivot(e.W, e.factors, front, at, n)
         at += 1
     return at
 
@@ -357,17 +374,21 @@ def beyond(W: Array, at: int, end: int, n: int) -> float:
 
 
 @helper
-def pivot(W: Array, factors: Array, line: int, at: int, n: int) -> None:
-    """Eliminate variable ``at`` of the n in W; its factors begin at ``line`` + at."""
-    inverse = 1.0 / W[at, at]
-    factors[line + at] = inverse
-    for a in range(at + 1, n):
-        factors[line + a] = W[at, a] * inverse
+def pivot(W: Array, factors: Array, front: Front, at: int, n: int) -> None:
+    """Eliminate variable ``at`` of the n in W."""
+    blocks, width, inverse = blocks_to(n), W.shape[1], 1.0 / W[at, at]
+    line, own, block = line_of_factors(front, at, n), at * width, at // LANES
+    column, wide = column_of_factors(front, 0, n) + at, LANES * blocks
+    factors[front.factor + at] = inverse
+    begin = LANES * block
+    scale_after(factors, line + begin, inverse, W, own + begin, at - begin, blocks - block)
     for a in range(at + 1, n):
         share = factors[line + a]
         if share != 0.0:
-            for b in range(a, n):
-                W[a, b] -= share * W[at, b]
+            factors[column + a * wide] = share
+            block = a // LANES
+            begin = LANES * block
+            subtract_blocks(W, a * width + begin, share, W, own + begin, blocks - block)
 
 
 @helper
@@ -386,6 +407,11 @@ def exchange(e: Elimination, front: Front, at: int, other: int, n: int) -> None:
         held = e.factors[line + at]
         e.factors[line + at] = e.factors[line + other]
         e.factors[line + other] = held
+    first, second = column_of_factors(front, at, n), column_of_factors(front, other, n)
+    for j in range(at):
+        held = e.factors[first + j]
+        e.factors[first + j] = e.factors[second + j]
+        e.factors[second + j] = held
 
 
 @helper

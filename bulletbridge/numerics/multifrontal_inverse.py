@@ -41,7 +41,7 @@ def invert(e: Elimination, front_of: Ints, places: Ints, inverse: Array) -> None
                 for b in range(at + 1, n):
                     total -= e.factors[line + b] * Z[b, a]
                 Z[at, a] = Z[a, at] = total
-            total = e.factors[line + at]
+            total = e.factors[front.factor + at]
             for b in range(at + 1, n):
                 total -= e.factors[line + b] * Z[b, at]
             Z[at, at] = total

@@ -1,7 +1,23 @@
 """Solutions with the factors of an elimination in link coordinates: see ``multifrontal``."""
 
-from bulletbridge.compilation.jit import helper
-from bulletbridge.numerics.multifrontal import Elimination, Front, Join, lifted, triangle
+from bulletbridge.compilation.jit import (
+    helper,
+    inner_blocks,
+    outlined,
+    subtract_blocks,
+    take_lines,
+    take_lines_down,
+)
+from bulletbridge.compilation.words import LANES
+from bulletbridge.numerics.multifrontal import (
+    Elimination,
+    Front,
+    Join,
+    blocks_to,
+    column_of_factors,
+    lifted,
+    line_of_factors,
+)
 from bulletbridge.numerics.records import Array
 
 
@@ -62,26 +78,18 @@ def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
         t[j] = total
     for i in range(rows):
         t[size + i] = right[numbers[row + i]]
-    for i in range(start, n):
+    for i in range(start, LANES * blocks_to(n)):
         t[i] = 0.0
-    for at in range(front.turned):
-        line, value = factor + at * n - triangle(at), t[at]
-        for a in range(at + 1, n):
-            t[a] -= factors[line + a] * value
-        t[at] = value * factors[line + at]
-    for k in range(front.turns):
-        reflect(e, front, k, t)
-    for at in range(front.turned, pivots):
-        line, value = factor + at * n - triangle(at), t[at]
-        for a in range(at + 1, n):
-            t[a] -= factors[line + a] * value
-        t[at] = value * factors[line + at]
+    if front.turns > 0:
+        eliminate_turned(e, front, n)
+    else:
+        take_lines(t, factors, line_of_factors(front, 0, n), pivots, blocks_to(n))
     for j in range(size):
-        x[v + j] = t[j]
+        x[v + j] = t[j] * factors[factor + j]
     for i in range(rows):
         number = numbers[row + i]
         if size + i < pivots:
-            y[number] = t[size + i]
+            y[number] = t[size + i] * factors[factor + size + i]
         else:
             right[number] = t[size + i]
             y[number] = 0.0
@@ -93,6 +101,41 @@ def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
             at += 1
     for c in range(parent_size):
         push[parent, c] += lifted(S, parent_rate, c, push[body], 0)
+
+
+@outlined
+def eliminate_turned(e: Elimination, front: Front, n: int) -> None:
+    """Eliminate all pivots from the n right sides where there are reflections among them."""
+    t, blocks = e.y, blocks_to(n)
+    take_lines(t, e.factors, line_of_factors(front, 0, n), front.turned, blocks)
+    for k in range(front.turns):
+        reflect(e, front, k, t)
+    for at in range(front.turned, front.pivots):
+        block = at // LANES
+        begin = LANES * block
+        line = line_of_factors(front, at, n) + begin
+        subtract_blocks(t, begin, t[at], e.factors, line, blocks - block)
+
+
+@outlined
+def recover_turned(e: Elimination, front: Front, n: int) -> None:
+    """Values of all pivots from those of the variables after them, back through reflections."""
+    t = e.y
+    for at in range(front.pivots - 1, front.turned - 1, -1):
+        recover(t, e.factors, front, at, n)
+    for k in range(front.turns - 1, -1, -1):
+        reflect(e, front, k, t)
+    for at in range(front.turned - 1, -1, -1):
+        recover(t, e.factors, front, at, n)
+
+
+@helper
+def recover(t: Array, factors: Array, front: Front, at: int, n: int) -> None:
+    """The value of pivot ``at`` from those of the variables after it."""
+    blocks, block = blocks_to(n), at // LANES
+    begin = LANES * block
+    line = line_of_factors(front, at, n) + begin
+    t[at] -= inner_blocks(factors, line, t, begin, blocks - block)
 
 
 @helper
@@ -111,7 +154,7 @@ def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
     """Values of one front's pivots from those around it, and its body's coordinates."""
     t, factors, numbers, twist = e.y, e.factors, e.numbers, e.twist
     size, rows, pivots, v = front.rates, front.rows, front.pivots, front.v
-    row, factor, first, end = front.row, front.factor, front.first, front.first + front.count
+    row, first, end = front.row, front.first, front.first + front.count
     start = size + rows
     n = start + front.boundary_size
     for j in range(size):
@@ -124,18 +167,12 @@ def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
         for c in range(width):
             t[at] = twist[other, c]
             at += 1
-    for at in range(pivots - 1, front.turned - 1, -1):
-        line, total = factor + at * n - triangle(at), t[at]
-        for a in range(at + 1, n):
-            total -= factors[line + a] * t[a]
-        t[at] = total
-    for k in range(front.turns - 1, -1, -1):
-        reflect(e, front, k, t)
-    for at in range(front.turned - 1, -1, -1):
-        line, total = factor + at * n - triangle(at), t[at]
-        for a in range(at + 1, n):
-            total -= factors[line + a] * t[a]
-        t[at] = total
+    for i in range(n, LANES * blocks_to(n)):
+        t[i] = 0.0
+    if front.turns > 0:
+        recover_turned(e, front, n)
+    else:
+        take_lines_down(t, factors, column_of_factors(front, 0, n), n, blocks_to(n))
     for i in range(size, max(pivots, front.turned + front.wide)):
         y[numbers[row + i - size]] = t[i]
     for j in range(size):

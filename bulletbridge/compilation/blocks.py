@@ -1,0 +1,337 @@
+"""Linear algebra of short lines, in whole blocks of eight numbers: vector instructions throughout.
+
+Compilers make vectors of loops over many numbers. Of loops over the six to twenty of a body and its
+neighbours they make none: they cannot know that arrays do not overlap, nor that an index is not
+negative, and most numbers are the rest of a whole vector. Here arrays are flat, lines are padded to
+whole blocks, and what is read and written is said block by block.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from bulletbridge.compilation.by_numba import helper, is_plain_python
+from bulletbridge.compilation.words import LANES
+
+MOST_HELD = 3
+"""Blocks of a line that substitutions hold in registers."""
+SIX, TWO = 6, 2
+"""Variables that ``eliminate_six`` eliminates, and blocks of its lines."""
+FLAGS = ("contract", "nsz", "reassoc", "arcp")
+"""As of all kernels, see ``by_numba.PLAIN``."""
+
+INDEX, NUMBER, REAL = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+BLOCK, LANE_NUMBERS = ir.VectorType(REAL, LANES), ir.VectorType(INDEX, LANES)
+MASK = ir.VectorType(ir.IntType(1), LANES)
+NOTHING = ir.Constant(BLOCK, [0.0] * LANES)
+UNKNOWN: Any = cast(Any, ir).Undefined
+whole: Any = types.int64
+real: Any = types.float64
+
+
+class Blocks:
+    """The blocks of an array from number ``first`` on, as code that is generated reads them."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, given: Any, first: Any) -> None:
+        self.data = context.make_array(kind)(context, builder, given).data
+        self._builder, self._first = builder, first
+
+    def number(self, n: Any) -> Any:
+        """Address of number n from there on."""
+        place = self._builder.add(self._first, NUMBER(n) if isinstance(n, int) else n)
+        return self._builder.gep(self.data, [place], inbounds=True)
+
+    def _place(self, n: Any) -> Any:
+        if isinstance(n, int):
+            begin = self.number(LANES * n)
+        else:
+            begin = self.number(self._builder.mul(n, NUMBER(LANES)))
+        return self._builder.bitcast(begin, BLOCK.as_pointer())
+
+    def __getitem__(self, n: Any) -> Any:
+        """Block n."""
+        return self._builder.load(self._place(n), align=8)
+
+    def __setitem__(self, n: Any, block: Any) -> None:
+        """Write block n."""
+        self._builder.store(block, self._place(n), align=8)
+
+
+def spread(builder: Any, number: Any) -> Any:
+    """A block of one number."""
+    unknown = ir.Constant(BLOCK, UNKNOWN)
+    first = builder.insert_element(unknown, number, INDEX(0))
+    return builder.shuffle_vector(first, unknown, ir.Constant(LANE_NUMBERS, [0] * LANES))
+
+
+def spread_lane(builder: Any, block: Any, lane: int) -> Any:
+    """A block of one number of another."""
+    return builder.shuffle_vector(block, block, ir.Constant(LANE_NUMBERS, [lane] * LANES))
+
+
+def less(builder: Any, block: Any, share: Any, other: Any) -> Any:
+    """A block less some share of another."""
+    return builder.fsub(block, builder.fmul(share, other, flags=FLAGS), flags=FLAGS)
+
+
+def lanes_where(chosen: Callable[[int], bool]) -> Any:
+    """A mask of lanes."""
+    return ir.Constant(MASK, [chosen(n) for n in range(LANES)])
+
+
+@intrinsic
+def _subtract_blocks(
+    _context: Any, y: Any, first: Any, s: Any, x: Any, other: Any, count: Any
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        into = Blocks(context, builder, signature.args[0], given[0], given[1])
+        of = Blocks(context, builder, signature.args[3], given[3], given[4])
+        share = spread(builder, given[2])
+        with cgutils.for_range(builder, given[5]) as loop:
+            into[loop.index] = less(builder, into[loop.index], share, of[loop.index])
+        return context.get_dummy_value()
+
+    return types.void(y, whole, real, x, whole, whole), generate
+
+
+@intrinsic
+def _scale_after(
+    _context: Any, y: Any, first: Any, s: Any, x: Any, other: Any, at: Any, count: Any
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        into = Blocks(context, builder, signature.args[0], given[0], given[1])
+        of = Blocks(context, builder, signature.args[3], given[3], given[4])
+        share = spread(builder, given[2])
+        numbers = ir.Constant(ir.VectorType(NUMBER, LANES), list(range(LANES)))
+        unknown = ir.Constant(numbers.type, UNKNOWN)
+        with cgutils.for_range(builder, given[6]) as loop:
+            last = builder.sub(given[5], builder.mul(loop.index, NUMBER(LANES)))
+            last = builder.insert_element(unknown, last, INDEX(0))
+            lasts = builder.shuffle_vector(last, unknown, ir.Constant(LANE_NUMBERS, [0] * LANES))
+            part = builder.fmul(share, of[loop.index], flags=FLAGS)
+            after = builder.icmp_signed(">", numbers, lasts)
+            into[loop.index] = builder.select(after, part, NOTHING)
+        return context.get_dummy_value()
+
+    return types.void(y, whole, real, x, whole, whole, whole), generate
+
+
+@intrinsic
+def _clear_blocks(_context: Any, y: Any, first: Any, count: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        into = Blocks(context, builder, signature.args[0], given[0], given[1])
+        with cgutils.for_range(builder, given[2]) as loop:
+            into[loop.index] = NOTHING
+        return context.get_dummy_value()
+
+    return types.void(y, whole, whole), generate
+
+
+@intrinsic
+def _inner_blocks(_context: Any, x: Any, first: Any, y: Any, other: Any, count: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        left = Blocks(context, builder, signature.args[0], given[0], given[1])
+        right = Blocks(context, builder, signature.args[2], given[2], given[3])
+        total = cast(Any, cgutils).alloca_once_value(builder, NOTHING)
+        with cgutils.for_range(builder, given[4]) as loop:
+            both = builder.fmul(left[loop.index], right[loop.index], flags=FLAGS)
+            builder.store(builder.fadd(builder.load(total), both, flags=FLAGS), total)
+        found, width = builder.load(total), LANES
+        while width > 1:  # halves, and halves of these
+            width //= 2
+            kind = ir.VectorType(INDEX, width)
+            low, high = (ir.Constant(kind, list(range(n, n + width))) for n in (0, width))
+            parts = [builder.shuffle_vector(found, found, part) for part in (low, high)]
+            found = builder.fadd(*parts, flags=FLAGS)
+        return builder.extract_element(found, INDEX(0))
+
+    return real(x, whole, y, whole, whole), generate
+
+
+def _taking(down: bool) -> Callable[..., Any]:
+    """Generates ``take_lines``, or ``take_lines_down``, for up to ``MOST_HELD`` blocks."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        y = Blocks(context, builder, signature.args[0], given[0], NUMBER(0))
+        lines = Blocks(context, builder, signature.args[1], given[1], given[2])
+        for blocks in range(1, MOST_HELD + 1):
+            with builder.if_then(builder.icmp_signed("==", given[4], NUMBER(blocks))):
+                held: list[Any] = [cgutils.alloca_once_value(builder, y[b]) for b in range(blocks)]
+                for k in range(LANES * blocks)[:: -1 if down else 1]:
+                    with builder.if_then(builder.icmp_signed("<", NUMBER(k), given[3])):
+                        share = spread_lane(builder, builder.load(held[k // LANES]), k % LANES)
+                        for b in range(k // LANES + 1) if down else range(k // LANES, blocks):
+                            line = lines[k * blocks + b]
+                            left = less(builder, builder.load(held[b]), share, line)
+                            builder.store(left, held[b])
+                for b in range(blocks):
+                    y[b] = builder.load(held[b])
+        return context.get_dummy_value()
+
+    return generate
+
+
+@intrinsic
+def _take_lines(_context: Any, y: Any, x: Any, first: Any, count: Any, blocks: Any) -> Any:
+    return types.void(y, x, whole, whole, whole), _taking(False)
+
+
+@intrinsic
+def _take_lines_down(_context: Any, y: Any, x: Any, first: Any, count: Any, blocks: Any) -> Any:
+    return types.void(y, x, whole, whole, whole), _taking(True)
+
+
+@intrinsic
+def _eliminate_six(
+    _context: Any, W: Any, width: Any, x: Any, first: Any, line: Any, column: Any, n: Any
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind, factors = signature.args[2], given[2]
+        inverses, lines, columns = (
+            Blocks(context, builder, kind, factors, given[k]) for k in (3, 4, 5)
+        )
+        begins = [builder.mul(given[1], NUMBER(a)) for a in range(TWO * LANES)]
+        of_W = [Blocks(context, builder, signature.args[0], given[0], begin) for begin in begins]
+        rows = [[row[b] for b in range(TWO)] for row in of_W]
+        shares = [NOTHING] * (TWO * LANES)
+        for at in range(SIX):
+            own = rows[at]
+            pivot = builder.extract_element(own[0], INDEX(at))
+            inverse = builder.fdiv(REAL(1.0), pivot, flags=FLAGS)
+            builder.store(inverse, inverses.number(at))
+            scaled = [builder.fmul(spread(builder, inverse), x, flags=FLAGS) for x in own]
+            scaled[0] = builder.select(lanes_where(lambda n, at=at: n > at), scaled[0], NOTHING)
+            for b in range(TWO):
+                lines[TWO * at + b] = scaled[b]
+            here = lanes_where(lambda n, at=at: n == at)
+            for a in range(at + 1, TWO * LANES):
+                share = spread_lane(builder, scaled[a // LANES], a % LANES)
+                shares[a] = builder.select(here, share, shares[a])
+                for b in range(a // LANES, TWO):
+                    rows[a][b] = less(builder, rows[a][b], share, own[b])
+        for a in range(TWO * LANES):
+            with builder.if_then(builder.icmp_signed("<", NUMBER(a), given[6])):
+                columns[TWO * a] = shares[a]
+                columns[TWO * a + 1] = NOTHING
+                for b in range(TWO) if a >= SIX else ():
+                    of_W[a][b] = rows[a][b]
+        return context.get_dummy_value()
+
+    return types.void(W, whole, x, whole, whole, whole, whole), generate
+
+
+if is_plain_python():
+
+    def subtract_blocks(y: Any, first: int, s: float, x: Any, other: int, count: int) -> None:
+        """Take s times so many blocks of x, from number ``other`` on, from those of y."""
+        size = LANES * count
+        y.reshape(-1)[first : first + size] -= s * x.reshape(-1)[other : other + size]
+
+    def scale_after(y: Any, first: int, s: float, x: Any, other: int, at: int, count: int) -> None:
+        """Put s times so many blocks of x into those of y; zero for numbers up to ``at``."""
+        size = LANES * count
+        y.reshape(-1)[first : first + size] = s * x.reshape(-1)[other : other + size]
+        y.reshape(-1)[first : first + at + 1] = 0.0
+
+    def clear_blocks(y: Any, first: int, count: int) -> None:
+        """Set so many blocks of y, from number ``first`` on, to zero."""
+        y.reshape(-1)[first : first + LANES * count] = 0.0
+
+    def inner_blocks(x: Any, first: int, y: Any, other: int, count: int) -> float:
+        """Scalar product of so many blocks of x and of y."""
+        size = LANES * count
+        return float(x.reshape(-1)[first : first + size] @ y.reshape(-1)[other : other + size])
+
+    def _take_held(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+        for k in range(count):
+            subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, blocks)
+
+    def _take_held_down(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+        for k in range(count - 1, -1, -1):
+            subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, blocks)
+
+    def eliminate_six(W: Any, x: Any, first: int, line: int, column: int, n: int) -> None:
+        """Eliminate the first six of n variables in the upper triangle of W: lines of two blocks.
+
+        Into x go the inverses of the pivots, from number ``first`` on, the lines over these, and of
+        all variables the columns of these.
+        """
+        size = LANES * TWO
+        x[column : column + n * size] = 0.0
+        for at in range(SIX):
+            x[first + at] = 1.0 / W[at, at]
+            scale_after(x, line + size * at, x[first + at], W, at * W.shape[1], at, TWO)
+            for a in range(at + 1, n):
+                share = x[column + size * a + at] = x[line + size * at + a]
+                W[a, :size] -= share * W[at, :size]
+
+else:
+
+    @helper
+    def subtract_blocks(y: Any, first: int, s: float, x: Any, other: int, count: int) -> None:
+        """Take s times so many blocks of x, from number ``other`` on, from those of y."""
+        _subtract_blocks(y, first, s, x, other, count)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def scale_after(y: Any, first: int, s: float, x: Any, other: int, at: int, count: int) -> None:
+        """Put s times so many blocks of x into those of y; zero for numbers up to ``at``."""
+        _scale_after(y, first, s, x, other, at, count)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def clear_blocks(y: Any, first: int, count: int) -> None:
+        """Set so many blocks of y, from number ``first`` on, to zero."""
+        _clear_blocks(y, first, count)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def inner_blocks(x: Any, first: int, y: Any, other: int, count: int) -> float:
+        """Scalar product of so many blocks of x and of y."""
+        return _inner_blocks(x, first, y, other, count)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def _take_held(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+        _take_lines(y, x, first, count, blocks)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def _take_held_down(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+        _take_lines_down(y, x, first, count, blocks)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def eliminate_six(W: Any, x: Any, first: int, line: int, column: int, n: int) -> None:
+        """Eliminate the first six of n variables in the upper triangle of W: lines of two blocks.
+
+        Into x go the inverses of the pivots, from number ``first`` on, the lines over these, and of
+        all variables the columns of these. W has two blocks of lines at least.
+        """
+        width = W.shape[1]
+        _eliminate_six(W, width, x, first, line, column, n)  # pyright: ignore[reportCallIssue]
+
+
+@helper
+def take_lines(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+    """Forward substitution: take y[k] times line k of x from y, for one k after the other.
+
+    Lines of so many blocks begin at number ``first`` of x, and are zero up to their own k. A number
+    of y that is written by itself would have to reach memory before its block is read again, which
+    takes longer than all of the rest: few blocks stay in registers.
+    """
+    if blocks <= MOST_HELD:
+        _take_held(y, x, first, count, blocks)
+        return
+    for k in range(count):
+        skipped = k // LANES
+        begin = LANES * skipped
+        line = first + LANES * blocks * k + begin
+        subtract_blocks(y, begin, y[k], x, line, blocks - skipped)
+
+
+@helper
+def take_lines_down(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+    """Back substitution: the same from the last line to the first, zero from their own k on."""
+    if blocks <= MOST_HELD:
+        _take_held_down(y, x, first, count, blocks)
+        return
+    for k in range(count - 1, -1, -1):
+        subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, k // LANES + 1)

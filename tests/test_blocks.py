@@ -1,0 +1,107 @@
+"""Linear algebra of short lines, block by block, against numpy."""
+
+import numpy as np
+import pytest
+
+from bulletbridge.compilation.jit import (
+    eliminate_six,
+    inner_blocks,
+    kernel,
+    scale_after,
+    subtract_blocks,
+    take_lines,
+    take_lines_down,
+)
+from bulletbridge.compilation.words import LANES
+from bulletbridge.numerics.records import Array
+
+EPS = 2.0**-52
+
+
+@kernel
+def substitute(y: Array, lines: Array, count: int, blocks: int, down: bool) -> None:
+    """Take lines from y, upwards or downwards."""
+    if down:
+        take_lines_down(y, lines, 0, count, blocks)
+    else:
+        take_lines(y, lines, 0, count, blocks)
+
+
+@kernel
+def combine(y: Array, x: Array, at: int, blocks: int) -> float:
+    """A scalar product of x and y, before y is three times x after ``at``, and x is left less y."""
+    found = inner_blocks(x, 0, y, 0, blocks)
+    scale_after(y, 0, 3.0, x, 0, at, blocks)
+    subtract_blocks(x, 0, 0.5, y, 0, blocks)
+    return found
+
+
+@kernel
+def eliminate(W: Array, factors: Array, n: int) -> None:
+    """Six variables of a front: inverses, six lines, and n columns after them."""
+    eliminate_six(W, factors, 0, 2 * LANES, 14 * LANES, n)
+
+
+def padded(lines: Array, blocks: int) -> Array:
+    """The same lines in whole blocks, flat."""
+    room = np.zeros((len(lines), LANES * blocks))
+    room[:, : lines.shape[1]] = lines
+    return room.reshape(-1)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 15, 16, 17, 24, 25, 40])
+@pytest.mark.parametrize("down", [False, True])
+def test_substitutions_solve_triangles(n: int, down: bool) -> None:
+    """Of unit triangles of any number of blocks, as numpy solves them."""
+    rng = np.random.default_rng(n)
+    strict = np.triu(rng.uniform(-1.0, 1.0, (n, n)) / n, 1)
+    if down:
+        strict = strict.T
+    blocks = -(-n // LANES)
+    y = np.zeros(LANES * blocks)
+    y[:n] = rng.normal(size=n)
+    # taking y[k] times line k is multiplying by the inverse of the transpose of 1 + lines
+    expected = np.linalg.solve(np.eye(n) + strict.T, y[:n])
+    substitute(y, padded(strict, blocks), n, blocks, down)
+    # off-diagonal entries of a line add up to less than one: errors grow by less than e, n times
+    assert np.abs(y[:n] - expected).max() <= 4.0 * n * EPS * np.abs(expected).max()
+    assert not y[n:].any()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 5])
+@pytest.mark.parametrize("at", [-1, 0, 6, 7])
+def test_blocks_combine(blocks: int, at: int) -> None:
+    """Products, multiples and differences; what is up to a number is zero."""
+    rng = np.random.default_rng(blocks)
+    x, y = rng.normal(size=(2, LANES * blocks))
+    before, product = x.copy(), float(np.abs(x) @ np.abs(y))
+    expected = float(x @ y)
+    assert abs(combine(y, x, at, blocks) - expected) <= LANES * blocks * EPS * product
+    assert np.array_equal(y[: at + 1], np.zeros(at + 1))
+    assert np.array_equal(y[at + 1 :], 3.0 * before[at + 1 :])
+    assert np.abs(x - (before - 0.5 * y)).max() <= 4.0 * EPS * np.abs(before).max()
+
+
+@pytest.mark.parametrize("n", [9, 12, 15, 16])
+def test_six_variables_are_eliminated(n: int) -> None:
+    """What is left is the Schur complement, and lines and columns are those of M = Uᵀ D U."""
+    rng = np.random.default_rng(n)
+    root = rng.normal(size=(n, n))
+    M = root @ root.T + n * np.eye(n)
+    W = np.zeros((2 * LANES, 3 * LANES))
+    W[:n, :n] = np.triu(M)
+    factors = np.full((7 + n) * 2 * LANES + 8, np.nan)
+    eliminate(W, factors, n)
+    inverses = factors[:6]
+    lines = factors[2 * LANES : 14 * LANES].reshape(6, 2 * LANES)
+    columns = factors[14 * LANES : (14 + 2 * n) * LANES].reshape(n, 2 * LANES)
+    left = M[6:, 6:] - M[6:, :6] @ np.linalg.solve(M[:6, :6], M[:6, 6:])
+    size = 100.0 * EPS * np.abs(M).max()  # definite, of condition below 10: no entry grows
+    assert np.abs(np.triu(W[6:n, 6:n] - left)).max() <= size
+    U = np.eye(6, n) + lines[:, :n]
+    assert np.abs((U.T / inverses @ U)[:6] - M[:6]).max() <= size
+    assert not np.tril(lines[:, :6]).any()
+    assert not lines[:, n:].any()
+    assert np.array_equal(columns[:, :6], lines[:, :n].T)
+    assert not columns[:, 6:].any()
+    assert np.isnan(factors[(14 + 2 * n) * LANES :]).all()
