@@ -1,5 +1,6 @@
 """MJCF read by us and by MuJoCo: the same equations of motion, feature by feature."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -521,8 +522,14 @@ def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
     spec = read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset), tmp_path)
     assert said(spec, "shapes of arm are left out")
     bare = ARM.format(geom=mesh).replace("<inertial", "<!--").replace('0.02"/>', "-->")
-    with pytest.raises(ModelError, match="body 'arm' is that of mesh 'm', whose file is not there"):
-        read_mjcf(write(tmp_path, bare, asset), tmp_path)
+    tip = bare.replace("</body>", f'<body name="tip"><joint name="b"/>{mesh}</body></body>')
+    file = re.escape(str(tmp_path / "gone.stl"))
+    where = f"bodies arm, tip is that of meshes that are not there: {file}; put them there, or give"
+    with pytest.raises(ModelError, match=f"{where} each body an <inertial>$"):
+        read_mjcf(write(tmp_path, tip, asset), tmp_path)
+    rule = '<compiler inertiafromgeom="true"/>'
+    with pytest.raises(ModelError, match='the body an <inertial> and the compiler .*="auto"$'):
+        read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset + rule), tmp_path)
 
 
 def test_a_mesh_stands_where_its_file_has_it(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from bulletbridge.models.formats.sdf_frames import (
     text_of,
     version_of,
 )
-from bulletbridge.models.formats.sdf_shapes import read_shapes
+from bulletbridge.models.formats.sdf_shapes import inertial_of_shapes, read_shapes
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import EARTH, ModelSpec
 from bulletbridge.models.xml_file import read_xml
@@ -169,7 +169,7 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
             # Gazebo refuses the name, Bullet holds such a link
             graph.notes.append(f"link '{full}' is taken for the world, which stands still")
             continue
-        link = Link(full, _inertial(part, full, scope, assumed))
+        link = Link(full, _inertial(part, full, scope, top, assumed))
         read_shapes(part, link, scope, top, lost)
         graph.links[full] = link
         graph.places[full] = placed @ scope.pose(name)
@@ -188,17 +188,16 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
         graph.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
 
 
-def _inertial(part: Xml.Element, full: str, scope: Scope, assumed: list[str]) -> Inertial:
+def _inertial(
+    part: Xml.Element, full: str, scope: Scope, top: Path, assumed: list[str]
+) -> Inertial:
     """Mass and inertia of a link in its own axes."""
     element = part.find("inertial")
     if element is None:
         assumed.append(full)
         return Inertial(1.0, np.zeros(3), np.eye(3))
     if is_true(element.get("auto", "false")):
-        raise ModelError(
-            f"link '{full}' leaves its inertia to be computed from its shapes (auto), which is not"
-            " read; write mass, pose and inertia out"
-        )
+        return inertial_of_shapes(part, full, scope, top)
     given = relative_to(element)
     at = pose_in(element)
     if given:
