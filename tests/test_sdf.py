@@ -444,3 +444,20 @@ def test_inertia_of_a_mesh_and_of_a_cone(tmp_path: Path) -> None:
     gone = mesh.replace("cone.stl", "gone.stl")
     with pytest.raises(ModelError, match=r"from the mesh 'gone\.stl', and it is not there: put"):
         weighed_by_shapes("", gone, tmp_path)
+
+
+def test_a_joint_may_mimic_one_of_another_model(tmp_path: Path) -> None:
+    """By its name in the own model, or in the world around."""
+    follows = '<mimic joint="{}"><multiplier>2</multiplier><offset>0.1</offset></mimic>'
+    models = "".join(
+        f"""<model name="{name}"><link name="a">{MASSES}</link><joint name="j" type="revolute">
+<parent>world</parent><child>a</child><axis><xyz>0 0 1</xyz>{more}</axis></joint></model>"""
+        for name, more in (("one", ""), ("two", follows.format("one::j")))
+    )
+    spec = read(f'<sdf version="1.11"><world name="w">{models}</world></sdf>', tmp_path)
+    (gear,) = spec.constraints
+    assert isinstance(gear, bb.Coupling)
+    assert gear.coefficients == {"two::j": 1.0, "one::j": -2.0} and gear.offset == 0.1
+    wrong = models.replace("one::j", "one::k")
+    with pytest.raises(ModelError, match="joint 'two::j' mimics 'one::k', which does not exist"):
+        read(f'<sdf version="1.11"><world name="w">{wrong}</world></sdf>', tmp_path)

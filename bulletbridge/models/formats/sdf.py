@@ -358,10 +358,29 @@ def _armature(part: Xml.Element) -> float:
 
 def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
     """SDF 1.11: position = multiplier * (leader - reference) + offset."""
-    leader = scope.prefix + mimic.get("joint", "")
+    leader = _leader(scope, mimic, full)
     multiplier = number_of(mimic, "multiplier", 1.0)
     offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
     graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -multiplier}, offset))
+
+
+def _leader(scope: Scope, mimic: Xml.Element, full: str) -> str:
+    """The joint that another one mimics, of its own model or of one around that.
+
+    Raises:
+        ModelError: There is none of that name.
+    """
+    said = mimic.get("joint", "")
+    *path, name = said.split(SCOPE)
+    around: Scope | None = scope
+    while around is not None:
+        inner: Scope | None = around
+        for part in path:
+            inner = None if inner is None else inner.nested.get(part)
+        if inner is not None and name in inner.joints:
+            return inner.prefix + name
+        around = around.outer
+    raise ModelError(f"joint '{full}' mimics '{said}', which does not exist; name a joint")
 
 
 def _add_drake_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
@@ -374,7 +393,7 @@ def _add_drake_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: 
             raise ModelError(
                 f"joint '{full}': <drake:mimic> has {key}=\"{mimic.get(key)}\"; give a number"
             ) from None
-    leader = scope.prefix + mimic.get("joint", "")
+    leader = _leader(scope, mimic, full)
     graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -values[0]}, values[1]))
 
 
