@@ -222,7 +222,7 @@ def _free_springs(model: Any, places: Places) -> None:
             name = element_name(scene, f"{places.body_names[body]}_free")
             a = Pose(turn(rest[3:]), rest[:3].copy()).on(WORLD)
             b = places.frame(body, Pose())
-            springs, dampers = (stiffness,) * 3, (damping,) * 3
+            springs, dampers = (stiffness, stiffness, stiffness), (damping, damping, damping)
             scene.elements.append(Bushing(name, a, b, springs, dampers, springs))
 
 
