@@ -461,3 +461,30 @@ def test_a_joint_may_mimic_one_of_another_model(tmp_path: Path) -> None:
     wrong = models.replace("one::j", "one::k")
     with pytest.raises(ModelError, match="joint 'two::j' mimics 'one::k', which does not exist"):
         read(f'<sdf version="1.11"><world name="w">{wrong}</world></sdf>', tmp_path)
+
+
+def test_a_merged_model_is_as_if_it_stood_there(tmp_path: Path) -> None:
+    """Links, joints and mimics by names of the model around, in its place by its own frame."""
+    follows = '<mimic joint="{}"><multiplier>2</multiplier></mimic>'
+    inner = f"""<link name="one"><pose>0.5 0 0 0 0 0</pose>{MASSES}</link>
+<link name="two"><pose>1 2 3 {text(TURN)}</pose>{MASSES}</link>
+<joint name="j2" type="revolute"><parent>one</parent><child>two</child><axis>{OWN}</axis></joint>"""
+    rest = f"""<link name="three"><pose relative_to="two">0.1 0.2 0.3 0 0 0</pose>{MASSES}</link>
+<joint name="j1" type="revolute"><parent>world</parent><child>one</child>
+<axis><xyz>0 0 1</xyz></axis></joint><joint name="j3" type="revolute"><parent>two</parent>
+<child>three</child><axis><xyz>0 1 0</xyz>{follows.format("j2")}</axis></joint>"""
+    (tmp_path / "part").mkdir()
+    part = f'<sdf version="1.11"><model name="part">{inner}</model></sdf>'
+    (tmp_path / "part" / "model.sdf").write_text(part)
+    top = '<sdf version="1.11"><model name="arm">{}{}</model></sdf>'
+    merged = read(top.format('<include merge="true"><uri>part</uri></include>', rest), tmp_path)
+    whole = read(top.format(inner, rest), tmp_path)
+    assert merged.constraints == whole.constraints and len(whole.constraints) == 1
+    one, other = unassembled(merged), unassembled(whole)
+    assert list(one.mechanism.joints) == list(other.mechanism.joints)
+    q, v = random_state(one, np.random.default_rng(5))
+    a, b = terms_at(one, q, v), terms_at(other, q, v)
+    assert apart(a.M, b.M) < ROUND_OFF and apart(a.h, b.h) < ROUND_OFF
+    again = top.format('<include merge="true"><uri>part</uri></include>', inner)
+    with pytest.raises(ModelError, match="a model that it merges has 'one', too; rename one"):
+        read(again, tmp_path)

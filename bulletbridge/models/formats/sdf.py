@@ -377,8 +377,10 @@ def _leader(scope: Scope, mimic: Xml.Element, full: str) -> str:
         inner: Scope | None = around
         for part in path:
             inner = None if inner is None else inner.nested.get(part)
-        if inner is not None and name in inner.joints:
-            return inner.prefix + name
+        parts = [] if inner is None else [inner, *(inner.nested[own] for own in inner.merged)]
+        found = next((each for each in parts if name in each.joints), None)
+        if found is not None:
+            return found.prefix + name
         around = around.outer
     raise ModelError(f"joint '{full}' mimics '{said}', which does not exist; name a joint")
 
