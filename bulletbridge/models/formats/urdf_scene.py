@@ -51,7 +51,6 @@ def scene_of(spec: ModelSpec) -> Scene:
     joints = scene.joints()
     for name, given in spec.joints.items():
         if name not in joints:  # a floating base
-            scene.base_damping[name] = given.damping or 0.0
             scene.notes.append(f"damping of the turns of '{name}' is left out")
             continue
         joint = joints[name]
