@@ -13,6 +13,7 @@ from support.far_places import ROUNDED, constrained_there, far_away
 from support.users_constraints import PointOnSphere
 
 from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.force_elements import Spring
 from bulletbridge.constraints.joint_geometry import VARIABLE
 from bulletbridge.constraints.joint_models import (
     HELD_FORCES,
@@ -33,7 +34,9 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.inequalities.constraints import inequality_constraints_of
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
+from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
@@ -133,9 +136,14 @@ def test_contacts_have_exact_rows_in_any_mechanism(seed, name):
 def test_each_order_is_the_rate_of_the_one_before(name, rng):
     mechanism, constraint, q, v, t = closed_world(SAMPLES[name], rng)
     solver = Solver(mechanism, encode(mechanism, [constraint]), Tolerances())
-    now = solver.terms(q, v, t)
     if isinstance(constraint, LoopJoint):
-        assert_allclose(now.g, 0, atol=1e-13)
+        assert_allclose(solver.terms(q, v, t).g, 0, atol=1e-13)
+    require_rates(solver, q, v, t)
+
+
+def require_rates(solver, q, v, t):
+    """Each order of the rows, and of their Jacobian, is the rate of the one before."""
+    mechanism, now = solver.mechanism, solver.terms(q, v, t)
 
     def moved(s):
         there = np.empty_like(q)
@@ -153,6 +161,24 @@ def test_each_order_is_the_rate_of_the_one_before(name, rng):
     assert_allclose(rate_of(lambda at: at.J @ v + at.g_t), now.gamma, atol=FD_ATOL)
     _, J_rate = Tree(solver).moving(q, v, t).matrix_rates(v)
     assert_allclose(rate_of(lambda at: at.J), J_rate, atol=FD_ATOL)
+
+
+def lines_and_turns(rng):
+    """Rows that bounds act along: a line through points, one of two, a turn about whatever axis."""
+    mechanism = random_mechanism(rng, KINDS)
+    ball = JointProperties(limits=(0.0, 1.0))
+    mechanism = with_joint_properties(mechanism, {"joint3": ball})
+    via = Frame("link5", (0.3, 0.1, 0.2)), Frame("link5"), Frame("world", (0.5, -1.0, 0.7))
+    bounds = {"limits": (0.1, 2.0)}
+    lines = [Spring("line", A, B, via=via, **bounds), Spring("short", A, B, **bounds)]
+    return mechanism, inequality_constraints_of(mechanism, lines).loop_axes.encoded
+
+
+def test_rows_that_bounds_act_along_are_exact_too(rng):
+    mechanism, encoded = lines_and_turns(rng)
+    assert len(encoded.loops) == 6 and encoded.nc == 3
+    q, v = random_state(rng, mechanism)
+    require_rates(Solver(mechanism, encoded, Tolerances()), q, v, 0.0)
 
 
 @pytest.mark.parametrize("model", NAMED, ids=lambda m: m.value)

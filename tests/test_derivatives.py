@@ -9,11 +9,13 @@ from _mechanisms import oracle, random_mechanism, random_state
 from numpy.testing import assert_allclose
 from support.closed_mechanisms import closed_system
 from support.richardson import by_columns, moved, rate_of
-from test_constraints import SAMPLES, closed_world
+from test_constraints import SAMPLES, closed_world, lines_and_turns
 from test_elements import SPRINGS
 
 import bulletbridge as bb
 from bulletbridge.engine.derivatives import Differentiator
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import empty_mechanism, with_beam
@@ -62,6 +64,13 @@ def test_every_constraint_has_exact_derivatives(name, rng):
     mechanism, constraint, q, v, t = closed_world(SAMPLES[name], rng)
     solver = bb.System(mechanism, [constraint])._active.full
     require_derivatives(solver, q, v, t, rng.normal(size=mechanism.nv))
+
+
+def test_rows_that_bounds_act_along_have_exact_derivatives(rng):
+    mechanism, encoded = lines_and_turns(rng)
+    q, v = random_state(rng, mechanism)
+    solver = Solver(mechanism, encoded, Tolerances())
+    require_derivatives(solver, q, v, 0.0, rng.normal(size=mechanism.nv))
 
 
 @pytest.mark.parametrize("model", ["ball", "revolute", "cylindrical"])

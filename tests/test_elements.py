@@ -19,11 +19,21 @@ from bulletbridge.models.loops_file import read_loops
 EPS = np.finfo(float).eps
 A = bb.Frame("link2", (0.1, 0.2, -0.1), (0.3, -0.2, 0.5))
 B = bb.Frame("link4", (-0.2, 0.1, 0.3), (-0.4, 0.6, 0.1))
+VIA = (
+    bb.Frame("link3", (0.3, 0.1, 0.2)),
+    bb.Frame("link3", (-0.4, 0.2, 0.1)),
+    bb.Frame("world", (0.5, -1.0, 0.7)),
+    bb.Frame("link5"),
+)
+"""Points that a line goes through, two of them of one link."""
 SPRINGS = {
     "spring": bb.Spring("e", A, B, 30.0, 0.7, 0.4),
     "to the world": bb.Spring("e", bb.Frame("world", (1.0, 2.0, 0.5)), B, 30.0, 0.7),
     "rope": bb.Spring("e", A, B, 30.0, 0.7, 0.3, slack=0.3),
     "slack rope": bb.Spring("e", A, B, 30.0, 0.7, 9.0, slack=9.0),
+    "through points": bb.Spring("e", A, B, 30.0, 0.7, 0.4, via=VIA),
+    "slack through points": bb.Spring("e", A, B, 30.0, 0.7, 9.0, slack=9.0, via=VIA),
+    "stretched through points": bb.Spring("e", A, B, 30.0, 0.7, 0.4, slack=0.1, via=VIA[1:3]),
     "torsion": bb.TorsionSpring("e", A, B, (0, 1, 1), (1, 0, 0.2), 5.0, 0.7, 0.3),
     "bushing": bb.Bushing("e", A, B, (10, 20, 30), (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3)),
     "tendon": bb.Tendon("e", {"joint2": 1.5, "joint5": -0.7}, 30.0, 0.7, 0.2),

@@ -13,6 +13,7 @@ from support.mujoco_models import Oracle, apart, random_state, terms_at, unassem
 import bulletbridge as bb
 from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
@@ -257,3 +258,25 @@ def test_mjcf_keeps_links_that_weigh_nothing_or_are_points(tmp_path: Path) -> No
     assert any("shapes of tip with a size of zero" in note for note in done.notes)
     after = unassembled(read_model(done.files[0]))
     np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)
+
+
+def test_what_sdf_has_no_word_for_at_ball_joints_is_told(tmp_path: Path) -> None:
+    inertial = urdf_builder.inertial(1.0, (0.01, 0.01, 0.01), (0.1, 0.0, 0.0))
+    text = urdf_builder.robot(
+        '<link name="world"/>',
+        urdf_builder.link("rod", inertial),
+        urdf_builder.joint("hang", "spherical", "world", "rod", (0.0, 0.0, 1.0)),
+    )
+    (tmp_path / "ball.urdf").write_text(text)
+    (tmp_path / "ball.loops.yaml").write_text(
+        "bulletbridge: 1\nurdf: ball.urdf\nfixed_base: true\n"
+        "joints: {hang: {damping: 0.1, friction: 0.2, armature: 0.3, limits: [0, 0.7]}}\n"
+    )
+    notes = convert(tmp_path / "ball.loops.yaml", tmp_path / "written", "sdf").notes
+    for what in ("damping", "friction", "armature", "largest turns"):
+        assert f"{what} of ball joints hang: left out, SDF has no word for it" in notes
+    (file,) = convert(tmp_path / "ball.loops.yaml", tmp_path / "mjcf", "mjcf").files
+    again = read_model(file)
+    assert again.joints["hang"].limits == (0.0, 0.7) and again.joints["hang"].armature == 0.3
+    joint = scene_of(again).robots[0].joints["hang"]
+    assert joint.friction == 0.2 and joint.damping == 0.1

@@ -1,5 +1,6 @@
 """MJCF read by us and by MuJoCo: the same equations of motion, feature by feature."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -63,6 +64,9 @@ FEATURES = {
     "joints off the origin": HINGES.format(tip=""),
     "free base": FREE,
     "balls": BALLS,
+    "free joint with spring and damper": FREE.replace(
+        "<freejoint", '<joint type="free" damping="0.7" stiffness="3"'
+    ),
     "bodies without mass": HINGES.format(
         tip='<body name="none" pos="1 0 0" euler="1 2 3"><body name="some" pos="0 2 0">'
         '<joint name="n2" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/></body></body>'
@@ -117,6 +121,10 @@ SUMS = """<tendon>
     <site site="s1"/><site site="s2"/></spatial>
   <spatial name="slack rope" stiffness="40" springlength="0 9">
     <site site="s1"/><site site="s2"/></spatial>
+  <spatial name="through points" stiffness="30" damping="0.4" springlength="0.5">
+    <site site="s0"/><site site="s1"/><site site="s2"/><site site="s3"/><site site="s1"/></spatial>
+  <spatial name="slack through points" stiffness="30" springlength="0 9">
+    <site site="s0"/><site site="s2"/><site site="s1"/></spatial>
 </tendon>"""
 
 ARM = """<body name="arm" pos="0 0 1"><joint name="j" axis="0 1 0" range="-60 80"/>
@@ -170,8 +178,9 @@ def test_compiler_rules_and_defaults_are_those_of_mujoco(settings: str, tmp_path
 
 
 def test_tendons_over_several_joints_pull_as_in_mujoco(tmp_path: Path) -> None:
-    ends = '<site name="s1" pos="0.1 0.2 0"/>', '<site name="s2" pos="-0.3 0 0.1"/><geom type="box"'
-    bodies = HINGES.format(tip=ends[0]).replace('<geom type="box"', ends[1])
+    s2 = '<site name="s2" pos="-0.3 0 0.1"/><site name="s3" pos="0.1 0.2 0.3"/><geom type="box"'
+    bodies = HINGES.format(tip='<site name="s1" pos="0.1 0.2 0"/>')
+    bodies = bodies.replace('<geom type="box"', s2) + '<site name="s0" pos="-0.5 0.2 0.7"/>'
     path = write(tmp_path, bodies, SUMS)
     require_equal(path, tmp_path)
     spec = read_mjcf(path, tmp_path)
@@ -182,7 +191,13 @@ def test_tendons_over_several_joints_pull_as_in_mujoco(tmp_path: Path) -> None:
         "slack alone",
         "rope",
         "slack rope",
+        "through points",
+        "slack through points",
     ]
+    again = read_model(*write_mjcf(spec, tmp_path / "written").files)
+    assert again.elements[-2:] == spec.elements[-2:]
+    write_loops(spec, tmp_path / "written.loops.yaml")
+    assert read_model(tmp_path / "written.loops.yaml").elements == spec.elements
 
 
 def said(spec: ModelSpec, words: str) -> bool:
@@ -341,17 +356,22 @@ def test_bounded_servos_limits_and_friction_of_tendons_are_written_back(tmp_path
 
 CABLE = """<body name="arm" pos="0 0 1"><joint name="swing" axis="0 1 0" damping="0.02"/>
   <inertial pos="0.2 0 0" mass="0.3" diaginertia="1e-3 2e-3 2e-3"/>
-  <site name="end" pos="0.4 0 0.05"/></body><site name="post" pos="0.3 0.1 1.5"/>"""
-PULLED = """<tendon><spatial name="cable" {bounds}><site site="post"/><site site="end"/></spatial>
-</tendon><actuator><general name="winch" tendon="cable" biastype="affine" gainprm="3"
+  <site name="end" pos="0.4 0 0.05"/></body><site name="post" pos="0.3 0.1 1.5"/>
+  <site name="eye" pos="-0.1 0.3 1.2"/>"""
+PULLED = """<tendon><spatial name="cable" {bounds}><site site="post"/>{eye}<site site="end"/>
+</spatial></tendon><actuator><general name="winch" tendon="cable" biastype="affine" gainprm="3"
   biasprm="0.2 -40 -0.3" gear="-2" ctrlrange="0 1" {range}/><motor name="bare" tendon="cable"/>
 </actuator><keyframe><key qpos="0.4" ctrl="0.7 0"/></keyframe>"""
 
 
+EYE = '<site site="eye"/>'
+
+
+@pytest.mark.parametrize("eye", ["", EYE])
 @pytest.mark.parametrize("force", ["", 'forcerange="-9 9"'])
-def test_servos_along_a_line_pull_as_in_mujoco(force: str, tmp_path: Path) -> None:
+def test_servos_along_a_line_pull_as_in_mujoco(force: str, eye: str, tmp_path: Path) -> None:
     """Without bounds to round-off; with them as steps of first order come near, on both sides."""
-    path = write(tmp_path, CABLE, PULLED.format(bounds="", range=force))
+    path = write(tmp_path, CABLE, PULLED.format(bounds="", range=force, eye=eye))
     spec = read_model(path, servos=True)
     assert said(spec, "actuator 'bare' pulls along a line and no force acts")
     (winch,) = spec.elements
@@ -383,7 +403,8 @@ def test_a_cable_that_does_not_stretch_holds_as_mujocos_does(tmp_path: Path) -> 
     """The arm falls until the cable is taut; MuJoCo's gives way by what its limits are soft."""
     hard = 'solreflimit="1e-3 1" solimplimit="0.9999 0.9999 1e-3"'
     bounds = f'limited="true" range="0 0.62" frictionloss="0.1" {hard}'
-    path = write(tmp_path, CABLE, PULLED.format(bounds=bounds, range="").split("<actuator>")[0])
+    pulled = PULLED.format(bounds=bounds, range="", eye="").split("<actuator>")[0]
+    path = write(tmp_path, CABLE, pulled)
     spec = read_model(path)
     (cable,) = spec.elements
     assert isinstance(cable, bb.Spring) and cable.limits == (0.0, 0.62) and cable.friction == 0.1
@@ -402,6 +423,107 @@ def test_a_cable_that_does_not_stretch_holds_as_mujocos_does(tmp_path: Path) -> 
         R, at = loaded.system.link_pose("arm")
         way = at + R @ np.array([0.4, 0.0, 0.05]) - np.array([0.3, 0.1, 1.5])
         assert np.linalg.norm(way) == pytest.approx(0.62, abs=1e-6)
+
+
+def test_a_cable_through_an_eye_holds_the_length_of_all_of_it(tmp_path: Path) -> None:
+    """As limits, and as an equality, which MuJoCo counts from where the file draws the arm."""
+    for of in ('limited="true" range="0 1.19"', ""):
+        pulled = PULLED.format(bounds=of, range="", eye=EYE).split("<actuator>")[0]
+        held = "" if of else '<equality><tendon name="h" tendon1="cable"/></equality>'
+        path = write(tmp_path, CABLE, pulled + held)
+        model = mujoco.MjModel.from_xml_path(str(path))
+        spec = read_model(path)
+        (cable,) = spec.elements
+        longest = 1.19 if of else float(model.tendon_length0[0])
+        assert isinstance(cable, bb.Spring) and len(cable.via) == 1
+        assert cable.limits == (0.0 if of else longest, longest)
+        with bb.load(spec, "new") as loaded:
+            system = loaded.system
+            system.rollout(480)
+            assert abs(system.v[0]) < 1e-6
+            R, at = system.link_pose("arm")
+            eye = np.array([-0.1, 0.3, 1.2])
+            ways = at + R @ np.array([0.4, 0.0, 0.05]) - eye, eye - np.array([0.3, 0.1, 1.5])
+            assert sum(map(np.linalg.norm, ways)) == pytest.approx(longest, abs=1e-6)
+            # what the cable pulls with holds the weight
+            pull = system.joint_loads["cable" if of else "h"].limit
+            force = pull * ways[0] / np.linalg.norm(ways[0])
+            torque = system.wrench(bb.Frame("arm", (0.4, 0.0, 0.05)), force)
+            assert torque == pytest.approx(system.terms().h, rel=1e-5)
+
+
+def test_tendons_that_wrap_round_bodies_are_told(tmp_path: Path) -> None:
+    wrap = (
+        '<site name="side" pos="0.3 0.2 1.4"/><geom name="drum" type="cylinder" size="0.05 0.1"/>'
+    )
+    pulled = PULLED.format(bounds='stiffness="9"', range="", eye='<geom geom="drum"/>')
+    spec = read_model(write(tmp_path, CABLE + wrap, pulled.split("<actuator>")[0]))
+    assert not spec.elements
+    assert said(spec, "wrap round bodies or go over pulleys do nothing: 'cable'")
+    assert said(spec, "spring and damper of tendon 'cable': left out")
+
+
+BALL = """<body name="rod" pos="0 0 1"><joint name="hang" type="ball" range="0 40" {more}/>
+  <inertial pos="0.2 0.1 0.05" mass="0.5" diaginertia="0.01 0.02 0.025"/></body>"""
+HARD = 'solreflimit="1e-3 1" solimplimit="0.9999 0.9999 1e-3"'
+
+
+def test_a_ball_turns_as_far_as_its_range_says(tmp_path: Path) -> None:
+    """It falls until it has turned by 40 degrees, about whatever axis, and rests as MuJoCo's."""
+    path = write(tmp_path, BALL.format(more=f'damping="0.2" {HARD}'))
+    spec = read_model(path)
+    largest = np.radians(40)
+    assert spec.joints["hang"].limits == pytest.approx((0.0, largest))
+    for files in (write_mjcf(spec, tmp_path / "w").files, [tmp_path / "w.loops.yaml"]):
+        if files[0].suffix == ".yaml":
+            write_loops(spec, files[0])
+        again = read_model(*files).joints["hang"]
+        assert again.limits == pytest.approx((0.0, largest), rel=1e-15)
+    with bb.load(spec, "new") as loaded:
+        system, turned = loaded.system, list[float]()
+        energy = system.evaluate().energy
+        for _ in range(2400):
+            system.step()
+            half = np.arctan2(np.linalg.norm(system.q[:3]), abs(system.q[3]))
+            turned.append(2.0 * float(half))
+            before, energy = energy, system.evaluate().energy
+            assert energy < before + 1e-7  # 1 N m by the turn of 1e-7 that limits let be
+        assert np.abs(system.v).max() < 1e-6
+        # the limit acts on rates, so that the turn is off by the square of a step's
+        assert max(turned) < largest + 1e-3
+        assert turned[-1] == pytest.approx(largest, abs=1e-6)
+        axis = system.q[:3] / np.linalg.norm(system.q[:3])
+        R, _ = system.link_pose("rod")
+        torque = R.T @ np.cross(R @ (0.2, 0.1, 0.05), (0, 0, -9.81 * 0.5))
+        pushed = system.joint_loads["hang"].limit * axis
+        np.testing.assert_allclose(-pushed, torque, atol=1e-5 * np.abs(torque).max())
+        rests = np.array(system.q)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.timestep = 5e-4
+    data = mujoco.MjData(model)
+    mujoco.mj_step(model, data, 20000)
+    np.testing.assert_allclose(rests, np.roll(data.qpos, -1), atol=1e-4)
+    with bb.load(spec, "new", limits=False) as loaded:
+        loaded.system.rollout(240)
+        assert 2.0 * np.arccos(abs(loaded.system.q[3])) > 1.0
+
+
+def test_friction_of_a_ball_brings_each_rate_to_rest(tmp_path: Path) -> None:
+    """About a principal axis I w' = -F, exactly in every step, until it sticks."""
+    weightless = '<option gravity="0 0 0"/>'
+    at_centre = BALL.replace('pos="0.2 0.1 0.05"', 'pos="0 0 0"').replace('range="0 40"', "")
+    path = write(tmp_path, at_centre.format(more='frictionloss="0.004"'), weightless)
+    spec = read_model(path)
+    assert spec.joint_friction and not spec.joints
+    with bb.load(spec, "new") as loaded:
+        system = loaded.system
+        system.dt = 1 / 240
+        system.set_state(system.q, [0.0, 0.0, 0.3])
+        for n in range(1, 481):
+            system.step()
+            wanted = max(0.3 - 0.004 / 0.025 * n / 240, 0.0)
+            np.testing.assert_allclose(system.v, (0.0, 0.0, wanted), atol=1e-13)
+        assert system.joint_loads["hang/z"].friction == pytest.approx(0.0, abs=1e-13)
 
 
 def test_a_tendon_may_rest_at_minus_one(tmp_path: Path) -> None:
@@ -521,8 +643,14 @@ def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
     spec = read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset), tmp_path)
     assert said(spec, "shapes of arm are left out")
     bare = ARM.format(geom=mesh).replace("<inertial", "<!--").replace('0.02"/>', "-->")
-    with pytest.raises(ModelError, match="body 'arm' is that of mesh 'm', whose file is not there"):
-        read_mjcf(write(tmp_path, bare, asset), tmp_path)
+    tip = bare.replace("</body>", f'<body name="tip"><joint name="b"/>{mesh}</body></body>')
+    file = re.escape(str(tmp_path / "gone.stl"))
+    where = f"bodies arm, tip is that of meshes that are not there: {file}; put them there, or give"
+    with pytest.raises(ModelError, match=f"{where} each body an <inertial>$"):
+        read_mjcf(write(tmp_path, tip, asset), tmp_path)
+    rule = '<compiler inertiafromgeom="true"/>'
+    with pytest.raises(ModelError, match='the body an <inertial> and the compiler .*="auto"$'):
+        read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset + rule), tmp_path)
 
 
 def test_a_mesh_stands_where_its_file_has_it(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
 from bulletbridge.models.formats.sdf import read_sdf
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
 
 ROUND_OFF = 1e-12
 MASSES = """<inertial><pose>0.1 0.2 -0.1 0.3 0.2 0.1</pose><mass>2</mass><inertia><ixx>0.1</ixx>
@@ -366,7 +367,7 @@ WRONG = [
     ("1 2 3 0.4", "1 2 3 4 0.4", "give 6 finite numbers"),
     ('name="two"', 'name="one"', "the name 'one' is given twice"),
     ("<pose>1 2", '<pose relative_to="two">1 2', "depend on each other"),
-    ("<inertial>", '<inertial auto="true">', "computed from its shapes"),
+    ("<inertial>", '<inertial auto="true">', "no <collision> with a volume and a density"),
     ('version="1.9"', 'version="x"', "<sdf> has version 'x'; give one such as 1.11"),
 ]
 
@@ -375,3 +376,115 @@ WRONG = [
 def test_what_is_wrong_is_said(right: str, wrong: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=re.escape(said)):
         read(arm(joint(OWN)).replace(right, wrong), tmp_path)
+
+
+SOLIDS = """<collision name="a"><pose>0.1 0.2 0.3 0.4 0.5 0.6</pose><density>700</density><geometry>
+<box><size>0.1 0.2 0.3</size></box></geometry></collision>
+<collision name="b"><pose>-0.1 0 0.2 0 0.3 0</pose><geometry><sphere><radius>0.07</radius></sphere>
+</geometry></collision>
+<collision name="c"><pose>0 0.4 0 1 0 0</pose><geometry><cylinder><radius>0.05</radius>
+<length>0.4</length></cylinder></geometry></collision>
+<collision name="d"><pose>0 0 -0.3 0 1 0.2</pose><density>2000</density><geometry><capsule>
+<radius>0.06</radius><length>0.2</length></capsule></geometry></collision>
+<collision name="e"><pose>0.3 0 0 0.1 0.2 0.3</pose><geometry><ellipsoid><radii>0.1 0.05 0.2</radii>
+</ellipsoid></geometry></collision>"""
+SAME_SOLIDS = """<mujoco><compiler angle="radian" eulerseq="XYZ"/><worldbody><body><freejoint/>
+<geom type="box" pos="0.1 0.2 0.3" euler="0.4 0.5 0.6" size="0.05 0.1 0.15" density="700"/>
+<geom type="sphere" pos="-0.1 0 0.2" euler="0 0.3 0" size="0.07" density="900"/>
+<geom type="cylinder" pos="0 0.4 0" euler="1 0 0" size="0.05 0.2" density="900"/>
+<geom type="capsule" pos="0 0 -0.3" euler="0 1 0.2" size="0.06 0.1" density="2000"/>
+<geom type="ellipsoid" pos="0.3 0 0" euler="0.1 0.2 0.3" size="0.1 0.05 0.2" density="900"/>
+</body></worldbody></mujoco>"""
+
+
+def weighed_by_shapes(inertial: str, shapes: str, folder: Path) -> tuple[float, Array, Array]:
+    """Mass, centre and inertia about the origin of a link that leaves them to its shapes."""
+    link = f'<link name="one"><inertial auto="true">{inertial}</inertial>{shapes}</link>'
+    spec = read(f'<sdf version="1.11"><model name="m">{link}</model></sdf>', folder)
+    system = unassembled(spec)
+    M = terms_at(system, np.array([0, 0, 0, 0, 0, 0, 1.0]), np.zeros(6)).M
+    # rates of a free body are its turning and the velocity of its centre, which is its origin
+    robot = spec.bodies[0].urdf.read_text(encoding="utf-8")
+    at = re.search(r"<inertial>\s*<origin[^>]*xyz=\"([^\"]*)\"", robot)
+    assert at is not None
+    return float(M[5, 5]), np.array([float(x) for x in at[1].split()]), M[:3, :3]
+
+
+def test_inertia_that_is_left_to_shapes_is_mujocos(tmp_path: Path) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(SAME_SOLIDS)
+    R = Rotation.from_quat(np.roll(model.body_iquat[1], -1)).as_matrix()
+    J = (R * model.body_inertia[1]) @ R.T
+    mass, com, found = weighed_by_shapes("<density>900</density>", SOLIDS, tmp_path)
+    np.testing.assert_allclose(mass, model.body_mass[1], rtol=ROUND_OFF)
+    np.testing.assert_allclose(com, model.body_ipos[1], atol=ROUND_OFF)
+    np.testing.assert_allclose(found, J, atol=ROUND_OFF * np.abs(J).max())
+    # a mass scales all of it
+    mass, com, found = weighed_by_shapes("<density>900</density><mass>3</mass>", SOLIDS, tmp_path)
+    np.testing.assert_allclose(mass, 3.0, rtol=ROUND_OFF)
+    np.testing.assert_allclose(found, J * 3.0 / model.body_mass[1], atol=ROUND_OFF * J.max())
+
+
+def test_inertia_of_a_mesh_and_of_a_cone(tmp_path: Path) -> None:
+    import trimesh
+
+    # of n facets around, volume and moments fall short by (2 pi / n)^2 / 6 and (2 pi / n)^2 / 3
+    shortfall = (2.0 * np.pi / 512) ** 2
+    facets = trimesh.creation.cone(radius=0.2, height=0.6, sections=512)  # base at the origin
+    facets.export(tmp_path / "cone.stl")
+    mesh = """<collision name="a"><pose>0.1 0.2 0.3 0.3 0.2 0.1</pose><geometry><mesh>
+<uri>cone.stl</uri><scale>0.5 0.5 0.5</scale></mesh></geometry></collision>"""
+    middle = Rotation.from_euler("xyz", (0.3, 0.2, 0.1)).apply((0, 0, 0.15)) + (0.1, 0.2, 0.3)
+    cone = f"""<collision name="a"><pose>{text(middle)} 0.3 0.2 0.1</pose><geometry><cone>
+<radius>0.1</radius><length>0.3</length></cone></geometry></collision>"""
+    of_mesh, of_cone = (weighed_by_shapes("", each, tmp_path) for each in (mesh, cone))
+    np.testing.assert_allclose(of_cone[0], 1000.0 * np.pi * 0.1**2 * 0.3 / 3.0, rtol=ROUND_OFF)
+    for one, other in zip(of_mesh, of_cone, strict=True):
+        np.testing.assert_allclose(one, other, atol=shortfall * np.abs(other).max())
+    gone = mesh.replace("cone.stl", "gone.stl")
+    with pytest.raises(ModelError, match=r"from the mesh 'gone\.stl', and it is not there: put"):
+        weighed_by_shapes("", gone, tmp_path)
+
+
+def test_a_joint_may_mimic_one_of_another_model(tmp_path: Path) -> None:
+    """By its name in the own model, or in the world around."""
+    follows = '<mimic joint="{}"><multiplier>2</multiplier><offset>0.1</offset></mimic>'
+    models = "".join(
+        f"""<model name="{name}"><link name="a">{MASSES}</link><joint name="j" type="revolute">
+<parent>world</parent><child>a</child><axis><xyz>0 0 1</xyz>{more}</axis></joint></model>"""
+        for name, more in (("one", ""), ("two", follows.format("one::j")))
+    )
+    spec = read(f'<sdf version="1.11"><world name="w">{models}</world></sdf>', tmp_path)
+    (gear,) = spec.constraints
+    assert isinstance(gear, bb.Coupling)
+    assert gear.coefficients == {"two::j": 1.0, "one::j": -2.0} and gear.offset == 0.1
+    wrong = models.replace("one::j", "one::k")
+    with pytest.raises(ModelError, match="joint 'two::j' mimics 'one::k', which does not exist"):
+        read(f'<sdf version="1.11"><world name="w">{wrong}</world></sdf>', tmp_path)
+
+
+def test_a_merged_model_is_as_if_it_stood_there(tmp_path: Path) -> None:
+    """Links, joints and mimics by names of the model around, in its place by its own frame."""
+    follows = '<mimic joint="{}"><multiplier>2</multiplier></mimic>'
+    inner = f"""<link name="one"><pose>0.5 0 0 0 0 0</pose>{MASSES}</link>
+<link name="two"><pose>1 2 3 {text(TURN)}</pose>{MASSES}</link>
+<joint name="j2" type="revolute"><parent>one</parent><child>two</child><axis>{OWN}</axis></joint>"""
+    rest = f"""<link name="three"><pose relative_to="two">0.1 0.2 0.3 0 0 0</pose>{MASSES}</link>
+<joint name="j1" type="revolute"><parent>world</parent><child>one</child>
+<axis><xyz>0 0 1</xyz></axis></joint><joint name="j3" type="revolute"><parent>two</parent>
+<child>three</child><axis><xyz>0 1 0</xyz>{follows.format("j2")}</axis></joint>"""
+    (tmp_path / "part").mkdir()
+    part = f'<sdf version="1.11"><model name="part">{inner}</model></sdf>'
+    (tmp_path / "part" / "model.sdf").write_text(part)
+    top = '<sdf version="1.11"><model name="arm">{}{}</model></sdf>'
+    merged = read(top.format('<include merge="true"><uri>part</uri></include>', rest), tmp_path)
+    whole = read(top.format(inner, rest), tmp_path)
+    assert merged.constraints == whole.constraints and len(whole.constraints) == 1
+    one, other = unassembled(merged), unassembled(whole)
+    assert list(one.mechanism.joints) == list(other.mechanism.joints)
+    q, v = random_state(one, np.random.default_rng(5))
+    a, b = terms_at(one, q, v), terms_at(other, q, v)
+    assert apart(a.M, b.M) < ROUND_OFF and apart(a.h, b.h) < ROUND_OFF
+    again = top.format('<include merge="true"><uri>part</uri></include>', inner)
+    with pytest.raises(ModelError, match="a model that it merges has 'one', too; rename one"):
+        read(again, tmp_path)

@@ -188,8 +188,7 @@ class Forest:
             prefix + joint.name,
             joint.kind,
             frame.frame(Z, np.zeros(3)),
-            joint.lower,
-            joint.upper,
+            *((-np.inf, np.inf) if joint.kind == SPHERICAL else (joint.lower, joint.upper)),
         )
         if not math.isfinite(joint.damping + joint.friction):
             raise ModelError(
@@ -201,7 +200,7 @@ class Forest:
         name = prefix + joint.name
         if 0.0 < joint.effort < UNBOUNDED and joint.kind in (REVOLUTE, PRISMATIC):
             self.joints[name] = replace(self.joints[name], effort=joint.effort)
-        if self.joint_friction and joint.kind != SPHERICAL:
+        if self.joint_friction:
             self.joints[name] = replace(self.joints[name], friction=joint.friction)
         return Placed(node, Z.T, np.zeros(3))
 

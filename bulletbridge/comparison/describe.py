@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Tendon
+from bulletbridge.constraints.force_elements import Tendon, points_of
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint
 from bulletbridge.models.force_entries import ELEMENTS
@@ -70,8 +70,8 @@ def loop_reports(loaded: LoadedModel) -> tuple[LoopReport, ...]:
 class SpringReport:
     """A force element at a state: type as in loops files, what is stretched and the force.
 
-    ``joins`` are its two links, or the joints of a tendon. Positions and forces are six numbers for
-    a bushing, turns first.
+    ``joins`` are the links of its points, or the joints of a tendon. Positions and forces are six
+    numbers for a bushing, turns first.
     """
 
     name: str
@@ -95,7 +95,7 @@ def spring_reports(loaded: LoadedModel) -> tuple[SpringReport, ...]:
                 ELEMENTS[type(element)],
                 tuple(element.coefficients)
                 if isinstance(element, Tendon)
-                else (element.a.link, element.b.link),
+                else tuple(frame.link for frame in points_of(element)),
                 tuple(np.atleast_1d(force.position).tolist()),
                 tuple(np.atleast_1d(force.force).tolist()),
             )

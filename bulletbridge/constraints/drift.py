@@ -10,6 +10,7 @@ from bulletbridge.constraints.prescribed import (
 from bulletbridge.constraints.records import (
     PERPENDICULAR,
     ROD,
+    WHOLE_TURN,
     Coupling,
     Loop,
     Target,
@@ -17,12 +18,12 @@ from bulletbridge.constraints.records import (
 )
 from bulletbridge.constraints.relative_pose import (
     Placement,
-    Z,
     arm,
     constant_rows,
     frames,
     position_in,
     variable_direction,
+    variable_direction_rate,
 )
 from bulletbridge.constraints.rows import curvature
 from bulletbridge.mechanism.inertias import rigid_acceleration
@@ -145,12 +146,13 @@ def put_loop_drift(
     if loop.variable > 0:
         moment, force = variable_direction(loop, relative, s)
         gamma = dot(moment, angular_rate) + dot(force, linear_rate)
-        if loop.variable == PERPENDICULAR:
-            z = transpose(relative)[2]
-            gamma += dot(cross(cross(angular, z), Z), angular)
+        if loop.variable == PERPENDICULAR or loop.variable == WHOLE_TURN:
+            bent = variable_direction_rate(loop, relative, s, angular, linear)[0]
+            gamma += dot(bent, angular)
         else:
             along, across = dot(force, linear), arm(loop, linear)
             gamma += (dot(across, across) - along * along) / norm(arm(loop, s))
             if loop.variable == ROD and loop.target >= 0:
                 gamma -= targets[loop.target].a[2]
-        rows[loop.row + loop.rows - 1].gamma = gamma
+        row = rows[loop.row + loop.rows - 1]
+        row.gamma = gamma + (row.gamma if loop.adds != 0 else 0.0)

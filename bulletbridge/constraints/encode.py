@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded, StandingFrame
 from bulletbridge.constraints.fields import require_fields
-from bulletbridge.constraints.force_elements import ForceElement, Spring, Wrench, rod_along
+from bulletbridge.constraints.force_elements import ForceElement, Spring, Wrench, rods_along
 from bulletbridge.constraints.joint_geometry import VARIABLE, axis_in_frame, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import (
     SHORT,
@@ -36,6 +36,7 @@ from bulletbridge.constraints.records import (
     PERPENDICULAR,
     ROD,
     TERM,
+    WHOLE_TURN,
 )
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
@@ -141,11 +142,18 @@ def encode_places(
 def standing_frames(encoded: Encoded, constraints: Sequence[Constraint]) -> list[StandingFrame]:
     """Frames of loops on links that stand still, by their constraints."""
     found: list[StandingFrame] = []
-    names = list(encoded.rows)[: len(encoded.loops)]
-    by_name = {c.name: c for c in constraints if isinstance(c, LoopJoint | Distance)}
-    by_name |= {c.name: rod_along(c) for c in constraints if isinstance(c, Spring)}
-    for k, name in enumerate(names):
-        loop = by_name.get(name) or by_name[name.rpartition("/")[0]]  # or a free motion of one
+    by_name: dict[str, Sequence[LoopJoint | Distance]]
+    by_name = {c.name: [c] for c in constraints if isinstance(c, LoopJoint | Distance)}
+    by_name |= {c.name: rods_along(c) for c in constraints if isinstance(c, Spring)}
+    names = {part.start: name for name, part in encoded.rows.items()}
+    first = 0
+    for k, record in enumerate(encoded.loops):
+        if record["variable"] == WHOLE_TURN:
+            continue  # of a joint in the tree
+        first = first if record["adds"] else k
+        name = names[int(record["row"])]
+        # or a free motion of one
+        loop = (by_name.get(name) or by_name[name.rpartition("/")[0]])[k - first]
         for end, frame in (("a", loop.a), ("b", loop.b)):
             if encoded.loops[f"body_{end}"][k] > 0:
                 continue  # on a link that moves
@@ -211,6 +219,22 @@ def encode_frames(
     Raises:
         ModelError: A link does not exist, or both are one body; it calls the thing ``what``.
     """
+    place_frames(record, mechanism, loop, what)
+    if record["body_a"] == record["body_b"]:
+        raise ModelError(
+            f"{what} '{loop.name}' joins '{loop.a.link}' and '{loop.b.link}', which are one rigid "
+            f"body; name links that can move against each other"
+        )
+
+
+def place_frames(
+    record: np.void, mechanism: Mechanism, loop: LoopJoint | Distance, what: str
+) -> None:
+    """``encode_frames`` for what may join two points of one body.
+
+    Raises:
+        ModelError: A link does not exist.
+    """
     chains: list[list[int]] = []
     for end, frame in (("a", loop.a), ("b", loop.b)):
         body, R, p = locate_frame(mechanism, f"{what} '{loop.name}'", frame)
@@ -221,11 +245,6 @@ def encode_frames(
             chain.append(int(mechanism.axes[chain[-1]]["below"]))
         record[f"axis_{end}"] = chain[0]
         chains.append(chain)
-    if record["body_a"] == record["body_b"]:
-        raise ModelError(
-            f"{what} '{loop.name}' joins '{loop.a.link}' and '{loop.b.link}', which are one rigid "
-            f"body; name links that can move against each other"
-        )
     record["common_axis"] = next(k for k in chains[0] if k in chains[1])
 
 
@@ -262,6 +281,35 @@ def _encode_rod(record: np.void, rod: Distance) -> None:
             f"or a ball joint for points that coincide"
         )
     record["rows"], record["variable"], record["length"] = 1, ROD, rod.length
+
+
+def encode_line(mechanism: Mechanism, spring: Spring) -> np.ndarray:
+    """Records of the rods along the stretches of a spring, whose lengths add.
+
+    Raises:
+        ModelError: A link does not exist, or all points are of one body.
+    """
+    rods = rods_along(spring)
+    records = np.zeros(len(rods), LOOP)
+    for record, rod in zip(records, rods, strict=True):
+        place_frames(record, mechanism, rod, "spring")
+        _encode_rod(record, rod)
+        record["target"] = -1
+    records["adds"][1:] = 1
+    require_moving(records, f"spring '{spring.name}'")
+    return records
+
+
+def require_moving(stretches: np.ndarray, what: str) -> None:
+    """Refuse a line all of whose points are of one body.
+
+    Raises:
+        ModelError: They are; it calls the line ``what``.
+    """
+    if np.all(stretches["body_a"] == stretches["body_b"]):
+        raise ModelError(
+            f"{what} joins points of one rigid body; name links that can move against each other"
+        )
 
 
 def _encode_motion(motions: list[tuple[Motion, Array]], motion: Motion | None, R: Array) -> int:

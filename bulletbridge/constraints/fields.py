@@ -106,6 +106,12 @@ PUSH: Check = (
     "three numbers, or a function of (t) or (t, q, v) that gives them",
     lambda x: callable(x) or is_real(x, (3,)),
 )
+OF_SPRING: dict[str, Check] = {
+    "via": (
+        "a tuple of Frames",
+        lambda x: isinstance(x, tuple) and all(map(is_frame, cast(tuple[object, ...], x))),
+    )
+}
 OF_WRENCH: dict[str, Check] = {
     "frame": EXPECTED["a"],
     "axes": ("a Frame or None", lambda x: x is None or is_frame(x)),
@@ -116,7 +122,7 @@ OF_FREEDOM: dict[str, Check] = {
     "force": EFFORT,
     "limits": EXPECTED["limits"],
 }
-OF_KIND: dict[type, dict[str, Check]] = {Bushing: OF_BUSHING, Wrench: OF_WRENCH}
+OF_KIND: dict[type, dict[str, Check]] = {Spring: OF_SPRING, Bushing: OF_BUSHING, Wrench: OF_WRENCH}
 PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing, Tendon, Wrench
 
 

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bulletbridge.constraints.arrays import AskedWrench, Encoded
-from bulletbridge.constraints.encode import Constraint, encode, encode_frames, locate_frame
+from bulletbridge.constraints.encode import (
+    Constraint,
+    encode,
+    encode_frames,
+    locate_frame,
+    place_frames,
+    require_moving,
+)
 from bulletbridge.constraints.force_elements import (
     Bushing,
     ForceElement,
@@ -27,6 +34,7 @@ from bulletbridge.mechanism.records import (
     EFFORT,
     MOST_TERMS,
     SPRING,
+    STRETCH,
     TENDON,
     TORSION,
     WRENCH,
@@ -52,6 +60,7 @@ class Element:
     axis_b: Triple | None = None
     slack: float = 0.0
     coefficients: Mapping[str, float] = field(default_factory=lambda: {})
+    stretches: int = 0  # that come after it
 
 
 WORLD_FRAME = Frame(WORLD)
@@ -81,8 +90,11 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
         )
         if element.kind == TENDON:
             _encode_terms(record, mechanism, element)
+        elif element.kind == STRETCH or element.stretches:
+            place_frames(record, mechanism, turned, "spring")
         else:
             encode_frames(record, mechanism, turned, "spring")
+        record["stretches"] = element.stretches
         record["kind"], record["rest"], record["target"] = element.kind, element.rest, -1
         record["slack"] = element.slack
         record["stiffness"][: len(element.stiffness)] = element.stiffness
@@ -92,6 +104,9 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
             motions.append((Motion(z=element.force), np.eye(3)))
         else:
             record["force"] = element.force
+    for first in np.flatnonzero(records["stretches"]):
+        line = records[first : first + 1 + records["stretches"][first]]
+        require_moving(line, f"spring '{elements[first].name}'")
     asked: list[AskedWrench] = []
     for n, wrench in enumerate(wrenches, len(elements)):
         asked += _encode_wrench(records[n], n, mechanism, wrench)
@@ -173,7 +188,9 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
     for c in constraints:
         if isinstance(c, Spring) and (c.springs or not c.bounded):
             how = [c.stiffness], [c.damping], c.length, c.force
-            yield Element(c.name, SPRING, c.a, c.b, *how, slack=c.slack)
+            (a, b), *others = c.stretches
+            yield Element(c.name, SPRING, a, b, *how, slack=c.slack, stretches=len(others))
+            yield from (Element(c.name, STRETCH, *ends, [0.0], [0.0]) for ends in others)
         elif isinstance(c, TorsionSpring):
             how = [c.stiffness], [c.damping], c.rest, c.torque, c.axis, c.axis_b
             yield Element(c.name, TORSION, c.a, c.b, *how)
@@ -225,6 +242,8 @@ def _check(element: Element) -> None:
         raise ModelError(f"spring '{name}' has slack {element.slack}; give a finite number from 0")
     if not callable(element.force) and not np.isfinite(element.force):
         raise ModelError(f"spring '{name}' has force {element.force}; give a finite number")
+    if element.kind == STRETCH:
+        return
     nothing = not (np.any(element.stiffness) or np.any(element.damping) or element.force)
     if nothing:
         raise ModelError(f"spring '{name}' exerts nothing; give a stiffness, a damping or a force")

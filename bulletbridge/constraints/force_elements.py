@@ -2,6 +2,7 @@
 
 from abc import ABC
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from bulletbridge.constraints.functions import ForceFunction
 from bulletbridge.constraints.joints import Distance, Frame, LoopAxis, Motor, Triple
@@ -49,7 +50,8 @@ class Spring(Stretched):
 
     They are pushed apart by force - damping * rate - stiffness * (distance - length). A rope is one
     with ``slack`` that is its ``length``: it pulls when it is longer than both, and never pushes.
-    One that does not stretch has ``limits`` alone.
+    One that does not stretch has ``limits`` alone. A line may go through points between, as a rope
+    through eyes without friction: ``distance`` is its length, and the force the same all along.
 
     Attributes:
         name: What reports and errors call it.
@@ -65,6 +67,7 @@ class Spring(Stretched):
         friction: Largest Coulomb friction along the line [N].
         motor: What a motor along it does at first, by whose name ``System.motors`` know it too;
             None for off.
+        via: Frames, in order, through whose origins the line goes from a to b.
     """
 
     name: str
@@ -78,6 +81,12 @@ class Spring(Stretched):
     limits: tuple[float, float] | None = None
     friction: float = 0.0
     motor: Motor | None = None
+    via: tuple[Frame, ...] = ()
+
+    @property
+    def stretches(self) -> tuple[tuple[Frame, Frame], ...]:
+        """Straight parts of its line, from a on."""
+        return tuple(pairwise(points_of(self)))
 
 
 @dataclass(frozen=True)
@@ -199,6 +208,12 @@ ForceElement = Spring | TorsionSpring | Bushing | Tendon
 """What acts between two frames, or along several joints."""
 
 
-def rod_along(spring: Spring) -> Distance:
-    """The row of a spring's length, as that of a rod."""
-    return Distance(spring.name, spring.a, spring.b, 1.0)
+def points_of(element: "Spring | TorsionSpring | Bushing") -> tuple[Frame, ...]:
+    """Frames that an element is between, from a on."""
+    via = element.via if isinstance(element, Spring) else ()
+    return element.a, *via, element.b
+
+
+def rods_along(spring: Spring) -> list[Distance]:
+    """The row of a spring's length: those of rods along its stretches, added."""
+    return [Distance(spring.name, a, b, 1.0) for a, b in spring.stretches]

@@ -15,10 +15,11 @@ FREE_ROTATION, AXIAL, FULL, ROLLS = 0, 1, 2, 3
 """Measures of the rotation of b in a: none, tilt of z and turn about it, full; in
 what rolls not at all either, but angular velocities count."""
 
-NO_VARIABLE_ROW, PERPENDICULAR, ROD, ON_SPHERE, ON_CYLINDER = 0, 1, 2, 3, 4
+NO_VARIABLE_ROW, PERPENDICULAR, ROD, ON_SPHERE, ON_CYLINDER, WHOLE_TURN = 0, 1, 2, 3, 4, 5
 """A last row whose direction depends on the configuration: z of a and z of b at right angles, the
-origins at a given distance (that a motion may change), or b's origin at a given distance from the
-origin or from the axis z of a (that a motion moves)."""
+origins at a given distance (that a motion may change), b's origin at a given distance from the
+origin or from the axis z of a (that a motion moves), or b turned in a by a given angle, about
+whatever axis."""
 
 
 class Loop:
@@ -37,6 +38,7 @@ class Loop:
     p_b: Vec3
     rotation: Int  # how the rotation is measured
     variable: Int  # kind of the last row
+    adds: Int  # whether that adds to the row of the loop before: lengths of a line through points
     held: Int  # constant rows that hold a position; those after them hold velocities alone
     left: Int  # directions that hold positions and were left out as redundant, after the rows
     left_rates: Int  # and, after those, such that hold velocities alone

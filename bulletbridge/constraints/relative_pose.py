@@ -10,6 +10,7 @@ from bulletbridge.constraints.records import (
     PERPENDICULAR,
     ROD,
     ROLLS,
+    WHOLE_TURN,
     Loop,
     Target,
 )
@@ -22,6 +23,7 @@ from bulletbridge.numerics.spatial import (
     add,
     apply,
     cross,
+    dexp_inverse,
     dot,
     mat,
     mul,
@@ -126,10 +128,19 @@ def arm(loop: Loop, s: Vector) -> Vector:
 
 
 @helper
+def turning_axis(turns: Vector) -> Vector:
+    """Unit vector along a rotation vector; z where there is no turn."""
+    angle = norm(turns)
+    return scale(1.0 / angle, turns) if angle > 0.0 else Z
+
+
+@helper
 def variable_direction(loop: Loop, relative: Matrix, s: Vector) -> Pair:
     """Moment and force direction of a row that depends on the configuration."""
     if loop.variable == PERPENDICULAR:
         return cross(transpose(relative)[2], Z), ZERO
+    if loop.variable == WHOLE_TURN:
+        return turning_axis(rotation_vector(relative)), ZERO
     reach = arm(loop, s)
     return ZERO, scale(1.0 / norm(reach), reach)
 
@@ -141,6 +152,13 @@ def variable_direction_rate(
     """What ``variable_direction`` changes by as b turns and its origin moves, in axes of a'."""
     if loop.variable == PERPENDICULAR:
         return cross(cross(turn, transpose(relative)[2]), Z), ZERO
+    if loop.variable == WHOLE_TURN:
+        turns = rotation_vector(relative)
+        angle, axis = norm(turns), turning_axis(turns)
+        if angle == 0.0:
+            return ZERO, ZERO
+        rate = dexp_inverse(turns, turn, 1.0)
+        return scale(1.0 / angle, sub(rate, scale(dot(axis, rate), axis))), ZERO
     reach = arm(loop, s)
     length = norm(reach)
     along = scale(1.0 / length, reach)
@@ -150,9 +168,14 @@ def variable_direction_rate(
 
 @helper
 def variable_residual(loop: Loop, relative: Matrix, s: Vector, targets: Records[Target]) -> float:
-    """Residual of a loop's last row, whose direction depends on the pose: cosine, or length [m]."""
+    """Residual of a loop's last row, whose direction depends on the pose.
+
+    It is a cosine, a turn [rad] or a length [m].
+    """
     if loop.variable == PERPENDICULAR:
         return relative[2][2]
+    if loop.variable == WHOLE_TURN:
+        return norm(rotation_vector(relative)) - loop.length
     wanted = loop.length
     if loop.variable == ROD and loop.target >= 0:
         wanted += targets[loop.target].p[2]

@@ -8,12 +8,14 @@ displacement d of its origin, in axes of a', and their rates,
     δΩ = θ̇ + θ x Ω,   δΩ̇ = θ̈ + θ̇ x Ω + θ x Ω̇,   δṡ = ḋ,   δs̈ = d̈
 """
 
+import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper
 from bulletbridge.constraints.drift import RelativeMotion, is_driven, relative_motion
 from bulletbridge.constraints.records import (
     PERPENDICULAR,
+    WHOLE_TURN,
     Loop,
     Target,
     Term,
@@ -48,6 +50,7 @@ from bulletbridge.numerics.spatial import (
     dot,
     force_cross,
     norm,
+    rotation_vector,
     scale,
     scale_pair,
     sub,
@@ -152,8 +155,9 @@ def differentiate_loop(
     if loop.variable > 0:
         row = loop.row + loop.rows - 1
         rate, acceleration = varied_row(loop, motion, spin[0], by_place, way)
-        found.rate[row, j], found.acceleration[row, j] = rate, acceleration
-        found.acceleration[row, nv + j] = varied_row(loop, motion, ZERO, by_rate, gone)[1]
+        found.rate[row, j] += rate
+        found.acceleration[row, j] += acceleration
+        found.acceleration[row, nv + j] += varied_row(loop, motion, ZERO, by_rate, gone)[1]
     changed, total = changed_reaction(loop, motion, found.lam, spin[0], way[0])
     turned = force_cross(own, total)
     if sign < 0.0:
@@ -233,6 +237,19 @@ def varied_row(
         change = cross(add(cross(spun[0], z), cross(w, cross(turn, z))), Z)
         acceleration = dot(bent, w_rate) + dot(moment, spun[1])
         return rate, acceleration + dot(change, w) + dot(turning, spun[0])
+    if loop.variable == WHOLE_TURN:
+        # the axis turns by cot(angle / 2) / 2 times what is across it of the angular velocity
+        w, w_rate = motion.angular, motion.angular_rate
+        half = 0.5 * norm(rotation_vector(motion.relative))
+        rate = dot(bent, w) + dot(moment, spun[0])
+        acceleration = dot(bent, w_rate) + dot(moment, spun[1])
+        if half == 0.0:
+            return rate, acceleration
+        along, sine = dot(moment, w), math.sin(half)
+        across = dot(w, spun[0]) - along * rate
+        acceleration += across * math.cos(half) / sine
+        square = dot(w, w) - along * along
+        return rate, acceleration - 0.25 * square * dot(moment, turn) / sine**2
     u, u_rate, length = motion.linear, motion.linear_rate, norm(arm(loop, motion.s))
     rate = dot(pushed, u) + dot(force, way[1])
     across, along = arm(loop, u), dot(force, u)

@@ -92,7 +92,9 @@ def residuals(
             g = dot(vec(loop.moment[k]), error) + dot(vec(loop.force[k]), s)
             beyond = max(beyond, abs(g) - loop.allowed)
         if loop.variable > 0:
-            rows[loop.row + constant].g = variable_residual(loop, relative, s, targets)
+            row = rows[loop.row + constant]
+            before = row.g if loop.adds != 0 else 0.0
+            row.g = before + variable_residual(loop, relative, s, targets)
     for i in range(len(couplings)):
         coupling = couplings[i]
         total = -coupling.offset

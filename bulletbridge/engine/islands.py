@@ -22,6 +22,7 @@ from bulletbridge.engine.stepper import (
 )
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import STRETCH
 from bulletbridge.numerics.records import Array, Ints, Mask
 
 
@@ -59,10 +60,12 @@ def find_islands(mechanism: Mechanism, encoded: Encoded) -> list[IslandMembers]:
 
     joined = [[int(loop["axis_a"]), int(loop["axis_b"])] for loop in encoded.loops]
     joined += [term_axes(encoded, coupling) for coupling in encoded.couplings]
-    pushed = [
-        [int(effort["axis_a"]), int(effort["axis_b"]), *effort["term_axes"][: effort["terms"]]]
-        for effort in encoded.elements
-    ]
+    pushed: list[list[int]] = []
+    for effort in encoded.elements:
+        if effort["kind"] != STRETCH:
+            pushed.append([])
+        ends = int(effort["axis_a"]), int(effort["axis_b"])
+        pushed[-1] += [*ends, *effort["term_axes"][: effort["terms"]]]
     for members in [*joined, *pushed]:
         trees = [tree for tree in map(tree_of, members) if tree is not None]
         for tree in trees[1:]:
@@ -136,8 +139,11 @@ def in_a_row(whole: Solver, members: list[IslandMembers]) -> Joined:
 
 def elements_of(encoded: Encoded, island: IslandMembers) -> Mask:
     """Which force elements (n,) act on an island."""
-    ends = (np.isin(encoded.elements[f"axis_{end}"], island.v) for end in "ab")
-    return np.logical_or(*ends)
+    elements = encoded.elements
+    ends = (np.isin(elements[f"axis_{end}"], island.v) for end in "ab")
+    acts = np.asarray(np.logical_or(*ends), np.bool_)
+    line = np.cumsum(elements["kind"] != STRETCH)  # a line stays in one piece
+    return np.isin(line, line[acts])
 
 
 def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Joined) -> Solver:

@@ -55,8 +55,13 @@ class InequalityConstraints:
     @cached_property
     def any(self) -> bool:
         """Whether there is a constraint with a force limit, or a limit along a free motion."""
-        limits = any(freedom.limits is not None for freedom in self.loop_axes.acting)
-        return limits or len(self.force_limits) > 0
+        named = self.loop_axes.acting[: len(self.loop_axes.names)]
+        return any(each.limits is not None for each in named) or len(self.force_limits) > 0
+
+    @property
+    def turns(self) -> bool:
+        """Whether there is a spherical joint in the tree with a largest turn."""
+        return len(self.loop_axes.acting) > len(self.loop_axes.names)
 
 
 def inequality_constraints_of(
@@ -83,7 +88,7 @@ def joint_limits_of(mechanism: Mechanism, loop_axes: LoopAxes, joints: bool) -> 
     found += [
         (-1 - n, *freedom.limits)
         for n, freedom in enumerate(loop_axes.acting)
-        if freedom.limits is not None
+        if freedom.limits is not None and (joints or n < len(loop_axes.names))
     ]
     limited = [(axis, *limits) for axis, *limits in found if np.any(np.isfinite(limits))]
     slides = {joint.v.start for joint in mechanism.joints.values() if joint.kind == "prismatic"}
@@ -109,12 +114,16 @@ def beyond_limits(mechanism: Mechanism, q: Array) -> tuple[str, ...]:
     """What to say of joints that a configuration has beyond their limits."""
     found: list[str] = []
     for name, joint in mechanism.joints.items():
-        if not joint.is_single:
+        if joint.is_single:
+            x = float(q[joint.q.start])
+        elif joint.kind == "spherical":
+            *way, w = np.abs(q[joint.q])
+            x = 2.0 * float(np.arctan2(np.linalg.norm(way), w))
+        else:
             continue
-        x = float(q[joint.q.start])
         by = max(joint.lower - x, x - joint.upper)
         if by > SHALLOW:
-            unit = "rad" if joint.kind == "revolute" else "m"
+            unit = "m" if joint.kind == "prismatic" else "rad"
             found.append(
                 f"joint '{name}' is at {x:.6g} {unit}, {by:.3g} {unit} beyond its limits"
                 f" [{joint.lower:g}, {joint.upper:g}]"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
-from bulletbridge.constraints.encode import Constraint, encode
-from bulletbridge.constraints.force_elements import Spring, Tendon, rod_along
+from bulletbridge.constraints.encode import Constraint, characteristic_length, encode, encode_line
+from bulletbridge.constraints.force_elements import Spring, Tendon
 from bulletbridge.constraints.joint_models import (
     LIMITABLE,
     TRAVEL,
@@ -16,9 +16,9 @@ from bulletbridge.constraints.joint_models import (
     loop_axis_name,
 )
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopAxis, LoopJoint
-from bulletbridge.constraints.records import FORCE_LIMIT, NO_VARIABLE_ROW
+from bulletbridge.constraints.records import FORCE_LIMIT, LOOP, NO_VARIABLE_ROW, WHOLE_TURN
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.model import Joint, Mechanism
 
 HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
 """Models whose first three rows hold a point: their directions are a matter of choice."""
@@ -26,14 +26,17 @@ HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
 
 @dataclass(frozen=True)
 class LoopAxes:
-    """Free motions of loop joints that something acts along, then springs and tendons likewise.
+    """Free motions of loop joints that something acts along, springs and tendons likewise.
+
+    After them come turns of spherical joints of the tree that end somewhere, which have no name
+    that a motor could go by.
 
     Attributes:
         names: Of the loop if it has one free motion, otherwise ``loop/turn`` and ``loop/travel``;
             of the spring or tendon.
-        acting: What acts.
-        encoded: A loop with one row for each, along the free motion or a spring's line; couplings
-            of the tendons.
+        acting: What acts, of turns too.
+        encoded: Loops with one row for each, along the free motion, a spring's line, whose
+            stretches share theirs, or a turn; couplings of the tendons.
     """
 
     names: tuple[str, ...]
@@ -108,17 +111,23 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
             acting.append(freedom)
             kinds.append(kind)
     closing = {joint.name: joint for joint in joints}
-    encoded = encode(mechanism, [*closing.values(), *map(rod_along, lines)])
+    encoded = encode(mechanism, list(closing.values()))
     order = list(encoded.rows)
-    loops = encoded.loops[[order.index(each.name) for each in (*joints, *lines)]].copy()
+    parts = [encode_line(mechanism, line) for line in lines]
+    loops = np.concatenate([encoded.loops[[order.index(each.name) for each in joints]], *parts])
+    length = characteristic_length(mechanism, np.concatenate([encoded.loops, *parts]))
     for loop, kind in zip(loops, kinds, strict=False):
         loop["rows"], loop["variable"] = 1, NO_VARIABLE_ROW
         loop["moment"], loop["force"] = 0.0, 0.0
         loop["moment" if kind == TURN else "force"][0, 2] = 1.0
-    loops["row"] = range(len(loops))
+    loops["row"] = np.cumsum(loops["adds"] == 0) - 1
+    turning = turning_limited(mechanism)
+    turns = np.zeros(len(turning), LOOP)
+    place_turns(turns, mechanism)
+    turns["row"] = len(joints) + len(lines) + len(tendons) + np.arange(len(turning))
     sums = encode(mechanism, [Coupling(each.name, each.coefficients) for each in tendons])
     couplings = sums.couplings.copy()
-    couplings["row"] += len(loops)
+    couplings["row"] += len(joints) + len(lines)
     for element in (*lines, *tendons):
         if element.name in mechanism.joints:
             what = "spring" if isinstance(element, Spring) else "tendon"
@@ -129,21 +138,43 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
         _check(element.name, element.acting)
         names.append(element.name)
         acting.append(element.acting)
-    rows = {name: slice(n, n + 1) for n, name in enumerate(names)}
+    acting += [LoopAxis((-np.inf, joint.upper)) for joint in turning]
+    called = [*names, *(joint.name for joint in turning)]
+    rows = {name: slice(n, n + 1) for n, name in enumerate(called)}
     lengths = [*(kind == TRAVEL for kind in kinds), *(True for _ in lines)]
-    metres = np.array([*lengths, *sums.in_metres], bool)
+    metres = np.array([*lengths, *sums.in_metres, *(False for _ in turning)], bool)
     one = Encoded(
-        loops,
+        np.concatenate([loops, turns]),
         couplings,
         sums.terms,
         rows,
         metres,
-        np.ones(len(names)),
+        np.ones(len(called)),
         encoded.motions,
         (),
-        encoded.length,
+        length,
     )
     return LoopAxes(tuple(names), tuple(acting), one)
+
+
+def place_turns(loops: np.ndarray, mechanism: Mechanism) -> None:
+    """Write into the last records where the spherical joints with a largest turn are."""
+    turning = turning_limited(mechanism)
+    for record, joint in zip(loops[len(loops) - len(turning) :], turning, strict=True):
+        axis = int(joint.v.start)
+        b = int(mechanism.axes[axis]["body"])
+        body = mechanism.bodies[b]
+        below = int(mechanism.axes[axis]["below"])
+        record["body_a"], record["body_b"] = body["parent"], b
+        record["axis_a"], record["axis_b"], record["common_axis"] = below, body["axis"], below
+        record["R_a"], record["p_a"], record["R_b"] = body["R"], body["p"], np.eye(3)
+        record["rows"], record["variable"], record["target"] = 1, WHOLE_TURN, -1
+
+
+def turning_limited(mechanism: Mechanism) -> list[Joint]:
+    """Spherical joints that turn so far and no farther."""
+    joints = mechanism.joints.values()
+    return [each for each in joints if each.kind == "spherical" and each.upper < np.pi]
 
 
 def _check(name: str, freedom: LoopAxis) -> None:

@@ -10,7 +10,15 @@ it holds a point.
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.constraints.records import ROD, Coupling, ForceLimit, Loop, Target, Term
+from bulletbridge.constraints.records import (
+    ROD,
+    WHOLE_TURN,
+    Coupling,
+    ForceLimit,
+    Loop,
+    Target,
+    Term,
+)
 from bulletbridge.constraints.relative_pose import frames, position_in, turn_about_z
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.engine.records import Arrays
@@ -24,19 +32,32 @@ from bulletbridge.mechanism.records import Axis, Pose
 from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records, Vector
-from bulletbridge.numerics.spatial import add, apply, cross, dot, mul, norm, sub, transpose, vec
+from bulletbridge.numerics.spatial import (
+    add,
+    apply,
+    cross,
+    dot,
+    mul,
+    norm,
+    rotation_vector,
+    sub,
+    transpose,
+    vec,
+)
 
 
 @helper
 def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], last: float) -> float:
     """Travel [m] or turn [rad] of b against a along a free motion; the turn nearest to ``last``.
 
-    Of a spring its length.
+    Of a spring its length, of a spherical joint all its turn, about whatever axis.
     """
     a, b = frames(loop, poses, targets)
     s, turns = position_in(a, b), vec(loop.turns)
     if loop.variable == ROD:
         return norm(s)
+    if loop.variable == WHOLE_TURN:
+        return norm(rotation_vector(mul(transpose(a[0]), b[0])))
     if loop.force[0, 2] != 0.0:
         return s[2]
     near = dot(turns, s) if dot(turns, turns) != 0.0 else last
@@ -62,7 +83,10 @@ def put_loop_axis_rows(own: LoopAxisRows, targets: Records[Target], a: Arrays) -
     """Rows, positions and rates of prescribed motions along free motions, springs and tendons."""
     jacobian_apart(own.loops, own.couplings, own.terms, targets, a, own.G, own.rows)
     for i in range(len(own.loops)):
-        own.rows[i].g = free_position(own.loops[i], a.poses, targets, own.rows[i].g)
+        loop = own.loops[i]
+        row = own.rows[loop.row]
+        before = row.g if loop.adds != 0 else 0.0
+        row.g = before + free_position(loop, a.poses, targets, row.g)
     for i in range(len(own.couplings)):
         coupling, total = own.couplings[i], 0.0
         for k in range(coupling.first, coupling.first + coupling.count):

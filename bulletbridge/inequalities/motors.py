@@ -10,7 +10,7 @@ from bulletbridge.constraints.joints import Motor
 from bulletbridge.constraints.records import MOTOR_ROW
 from bulletbridge.errors import ModelError
 from bulletbridge.inequalities.encode import LoopAxes
-from bulletbridge.mechanism.model import SINGLE, Mechanism
+from bulletbridge.mechanism.model import SINGLE, Joint, Mechanism
 from bulletbridge.numerics.records import Array
 
 PYBULLETS_FORCE = 1e5
@@ -59,9 +59,9 @@ class Motors:
         self._switched: WeakMethod[Callable[[], None]] | None = None
         friction = self.records[len(axes) :]
         friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
-        for name, joint in joints.items():
-            self.set_friction(name, joint.friction)
-        for name, freedom in zip(loop_axes.names, loop_axes.acting, strict=True):
+        for joint in mechanism.joints.values():
+            self.follow_friction(joint)
+        for name, freedom in zip(loop_axes.names, loop_axes.acting, strict=False):
             self.set_friction(name, freedom.friction)
             if freedom.motor is not None:
                 self.take(name, freedom.motor)
@@ -215,6 +215,14 @@ class Motors:
             found["position"] = float(record["position"])
             found["position_gain"] = float(record["position_gain"])
         return found
+
+    def follow_friction(self, joint: Joint) -> None:
+        """Give a joint of the tree the friction that it has there, about all axes of it."""
+        if joint.is_single:
+            self.set_friction(joint.name, joint.friction)
+        elif joint.kind == "spherical":
+            for x in ALONG:
+                self.set_friction(f"{joint.name}/{x}", joint.friction)
 
     def set_friction(self, joint: str, force: float) -> None:
         """Give a joint Coulomb friction, which sticks and slides.

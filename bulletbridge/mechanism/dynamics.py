@@ -10,6 +10,7 @@ from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
 from bulletbridge.mechanism.force_elements import (
     add_element,
+    add_line,
     add_tendon,
     add_wrench,
     coordinates,
@@ -25,6 +26,7 @@ from bulletbridge.mechanism.records import (
     BEAM,
     DRAG,
     FREE,
+    STRETCH,
     TENDON,
     WRENCH,
     Axis,
@@ -225,7 +227,9 @@ def bias(
             add_drag(efforts[i], poses[efforts[i].body])
         elif efforts[i].kind == WRENCH:
             add_wrench(efforts[i], poses)
-        elif efforts[i].kind != TENDON:
+        elif efforts[i].stretches > 0:
+            add_line(efforts, i, poses)
+        elif efforts[i].kind != TENDON and efforts[i].kind != STRETCH:
             add_element(efforts[i], poses)
     for k in range(len(axes)):
         h[k] = 0.0

@@ -14,6 +14,7 @@ from bulletbridge.mechanism.force_elements import (
     coordinate,
     coordinates,
     frames_of,
+    line_state,
     relative_twist,
     stiffness_at,
     strength,
@@ -24,6 +25,7 @@ from bulletbridge.mechanism.records import (
     BUSHING,
     DRAG,
     SPRING,
+    STRETCH,
     TENDON,
     TORSION,
     WRENCH,
@@ -71,9 +73,9 @@ def differentiate_efforts(tree: VariedTree, efforts: Records[Effort], F: Array) 
         elif effort.kind == WRENCH:
             differentiate_wrench(tree.bodies, effort, tree.poses, tree.axes, F)
         elif effort.kind == TENDON:
-            differentiate_tendon(effort, tree.poses, tree.axes, F)
+            differentiate_tendon(efforts, i, tree.poses, tree.axes, F)
         else:
-            differentiate_element(tree, effort, F)
+            differentiate_element(tree, efforts, i, F)
 
 
 @helper
@@ -161,10 +163,10 @@ def differentiate_wrench(
 
 @helper
 def differentiate_tendon(
-    effort: Effort, poses: Records[Pose], axes: Records[Axis], F: Array
+    efforts: Records[Effort], i: int, poses: Records[Pose], axes: Records[Axis], F: Array
 ) -> None:
     """A tendon, whose forces on the rates are linear in positions and rates where it is taut."""
-    nv, stiffness = len(axes), stiffness_at(effort, 0, poses, axes)
+    nv, effort, stiffness = len(axes), efforts[i], stiffness_at(efforts, i, 0, poses, axes)
     for n in range(effort.terms):
         k = effort.term_axes[n]
         for m in range(effort.terms):
@@ -229,23 +231,50 @@ def add_between(
 
 
 @helper
-def differentiate_element(tree: VariedTree, effort: Effort, F: Array) -> None:
+def differentiate_element(tree: VariedTree, efforts: Records[Effort], i: int, F: Array) -> None:
     """A spring, torsion spring or bushing, or what acts along a free motion."""
-    poses, axes = tree.poses, tree.axes
-    for n in range(coordinates(effort)):
-        x, wrench = coordinate(effort, poses, n)
-        twist = relative_twist(effort, poses)
-        size = strength(effort, n, x, power(wrench, twist))
-        stiffness = stiffness_at(effort, n, poses, axes)
-        if size == 0.0 and stiffness == 0.0 and effort.damping[n] == 0.0:
+    poses, axes, first = tree.poses, tree.axes, efforts[i]
+    for n in range(coordinates(first)):
+        x, wrench = coordinate(first, poses, n)
+        twist = relative_twist(first, poses)
+        rate = power(wrench, twist)
+        if first.stretches > 0:
+            x, rate = line_state(efforts, i, poses)
+        size = strength(first, n, x, rate)
+        stiffness = stiffness_at(efforts, i, n, poses, axes)
+        if size == 0.0 and stiffness == 0.0 and first.damping[n] == 0.0:
             continue
-        for end in range(2):
-            sign = 1.0 if end == 1 else -1.0
-            j = effort.axis_b if end == 1 else effort.axis_a
-            while j != effort.common_axis:
-                acting = Acting(n, size, stiffness, wrench, twist)
-                differentiate_along(tree, effort, acting, j, sign, F)
-                j = axes[j].below
+        for k in range(i, i + 1 + first.stretches):
+            effort = efforts[k]
+            if k > i:
+                wrench, twist = coordinate(effort, poses, 0)[1], relative_twist(effort, poses)
+            acting = Acting(n, size, stiffness, first.damping[n], wrench, twist)
+            for end in range(2):
+                sign = 1.0 if end == 1 else -1.0
+                j = effort.axis_b if end == 1 else effort.axis_a
+                while j != effort.common_axis:
+                    more, less = differentiate_along(tree, effort, acting, j, sign, F)
+                    for other in range(i, i + 1 + first.stretches):
+                        if other != k:
+                            pull_stretch(tree, efforts[other], more, less, j, F)
+                    j = axes[j].below
+
+
+@helper
+def pull_stretch(
+    tree: VariedTree, effort: Effort, more: float, less: float, j: int, F: Array
+) -> None:
+    """Changes of the force along a line by axis j, and by its rate, on another stretch of it."""
+    bodies, poses, axes, _ = tree
+    wrench, nv = coordinate(effort, poses, 0)[1], len(axes)
+    there = wrench_from(between_origins(poses, effort.body_a, effort.body_b), wrench)
+    for end in range(1, -1, -1):
+        side, last = (1.0, effort.axis_b) if end == 1 else (-1.0, effort.axis_a)
+        way, common = wrench if end == 1 else there, effort.common_axis
+        of_q = WrenchChange(j, scale_pair(more, way), (ZERO, ZERO))
+        of_v = WrenchChange(nv + j, scale_pair(less, way), (ZERO, ZERO))
+        add_between(bodies, axes, last, common, False, side, of_q, F)
+        add_between(bodies, axes, last, common, False, side, of_v, F)
 
 
 class Acting(NamedTuple):
@@ -255,6 +284,7 @@ class Acting(NamedTuple):
         n: Number of the coordinate.
         size: Force along it.
         stiffness: Along it.
+        damping: Along it.
         wrench: On b, of a unit force.
         twist: Of b relative to a.
     """
@@ -262,6 +292,7 @@ class Acting(NamedTuple):
     n: int
     size: float
     stiffness: float
+    damping: float
     wrench: Pair
     twist: Pair
 
@@ -269,10 +300,14 @@ class Acting(NamedTuple):
 @helper
 def differentiate_along(
     tree: VariedTree, effort: Effort, acting: Acting, j: int, sign: float, F: Array
-) -> None:
-    """Coordinate n of an element by axis j, which moves b (sign 1) or a (-1)."""
+) -> tuple[float, float]:
+    """Coordinate n of an element by axis j, which moves b (sign 1) or a (-1).
+
+    Returns:
+        What its force changes by with the axis, and with its rate.
+    """
     bodies, poses, axes, variations = tree
-    n, size, stiffness, wrench, twist = acting
+    n, size, stiffness, damping, wrench, twist = acting
     nv, S, U = len(axes), axis_twist(axes[j]), added_velocity(variations[j])
     between = between_origins(poses, effort.body_a, effort.body_b)
     if sign < 0.0:  # to the origin of b's tree
@@ -282,13 +317,14 @@ def differentiate_along(
     velocity = motion_cross(way, pose_twist(poses[effort.body_b]))
     velocity = add_pair(velocity, scale_pair(sign, U))
     rate = power(changed, twist) + power(wrench, velocity)
-    more = -stiffness * power(wrench, way) - effort.damping[n] * rate
+    more = -stiffness * power(wrench, way) - damping * rate
+    less = -damping * power(wrench, way)
     total = scale_pair(size, wrench)
     by_place = add_pair(scale_pair(size, changed), scale_pair(more, wrench))
     turned = force_cross(S, total)
     if sign < 0.0:
         by_place = add_pair(by_place, turned)
-    by_rate = scale_pair(-effort.damping[n] * power(wrench, way), wrench)
+    by_rate = scale_pair(less, wrench)
     for end in range(1, -1, -1):
         side = 1.0 if end == 1 else -1.0
         last = effort.axis_b if end == 1 else effort.axis_a
@@ -299,6 +335,7 @@ def differentiate_along(
         of_q, of_v = WrenchChange(j, by_place, turned), WrenchChange(nv + j, by_rate, turned)
         add_between(bodies, axes, last, common, same, side, of_q, F)
         add_between(bodies, axes, last, common, False, side, of_v, F)
+    return more, less
 
 
 @helper
@@ -307,7 +344,7 @@ def turned_wrench(effort: Effort, poses: Records[Pose], n: int, way: Pair) -> Pa
     (R_a, a), (R_b, b) = frames_of(effort, poses)
     moved = velocity_at(way, b)
     s = sub(b, a)
-    if effort.kind == SPRING:
+    if effort.kind == SPRING or effort.kind == STRETCH:
         length = norm(s)
         if length == 0.0:
             return ZERO, ZERO
@@ -338,7 +375,7 @@ def take_ahead(
     for i in range(len(efforts)):
         if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
             for n in range(coordinates(efforts[i])):
-                stiffness = stiffness_at(efforts[i], n, poses, axes)
+                stiffness = stiffness_at(efforts, i, n, poses, axes)
                 efforts[i].damping[n] += spring_dt * stiffness
 
 
@@ -357,7 +394,7 @@ def take_as_dampers(
         if effort.kind == DRAG or effort.kind == WRENCH:
             continue
         for n in range(coordinates(effort)):
-            stiffness = stiffness_at(effort, n, poses, axes)
+            stiffness = stiffness_at(efforts, i, n, poses, axes)
             effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * stiffness)
             effort.stiffness[n] = 0.0
 
@@ -367,6 +404,6 @@ def differentiate_elements(tree: VariedTree, efforts: Records[Effort], F: Array)
     """``differentiate_efforts`` of springs, torsion springs, bushings and tendons alone."""
     for i in range(len(efforts)):
         if efforts[i].kind == TENDON:
-            differentiate_tendon(efforts[i], tree.poses, tree.axes, F)
+            differentiate_tendon(efforts, i, tree.poses, tree.axes, F)
         elif efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
-            differentiate_element(tree, efforts[i], F)
+            differentiate_element(tree, efforts, i, F)

@@ -2,7 +2,8 @@
 
 An element has one coordinate or six: x, whose rate is the power of a wrench with the twist of b
 relative to a. The wrench is the exact gradient of x, so that springs conserve energy. A tendon's x
-is a sum of joint positions, and its force acts on the rates of these joints.
+is a sum of joint positions, and its force acts on the rates of these joints. A spring whose line
+goes through several points has a record for each stretch of it: x is the sum of their lengths.
 """
 
 import math
@@ -13,6 +14,7 @@ from bulletbridge.mechanism.records import (
     BUSHING,
     DRAG,
     SPRING,
+    STRETCH,
     TENDON,
     TORSION,
     Axis,
@@ -49,7 +51,9 @@ OPPOSED = 1e-12
 
 @helper
 def coordinates(effort: Effort) -> int:
-    """How many coordinates an element has."""
+    """How many coordinates an element has; what goes on with another one's line has none."""
+    if effort.kind == STRETCH:
+        return 0
     return 6 if effort.kind == BUSHING else 1
 
 
@@ -80,7 +84,7 @@ def coordinate(effort: Effort, poses: Records[Pose], k: int) -> tuple[float, Pai
     """
     (R_a, a), (R_b, b) = frames_of(effort, poses)
     s = sub(b, a)
-    if effort.kind == SPRING:
+    if effort.kind == SPRING or effort.kind == STRETCH:
         length = norm(s)
         along = scale(1.0 / length, s) if length > 0.0 else ZERO
         return length, (cross(b, along), along)
@@ -134,11 +138,27 @@ def tendon_state(effort: Effort, axes: Records[Axis]) -> tuple[float, float]:
 
 
 @outlined
-def stiffness_at(effort: Effort, n: int, poses: Records[Pose], axes: Records[Axis]) -> float:
-    """Stiffness along coordinate n: none where an element is slack."""
+def line_state(efforts: Records[Effort], i: int, poses: Records[Pose]) -> tuple[float, float]:
+    """Length of the line of spring i through all its points, and its rate, by twists of bodies."""
+    x, rate = 0.0, 0.0
+    for k in range(i, i + 1 + efforts[i].stretches):
+        length, wrench = coordinate(efforts[k], poses, 0)
+        x += length
+        rate += power(wrench, relative_twist(efforts[k], poses))
+    return x, rate
+
+
+@outlined
+def stiffness_at(
+    efforts: Records[Effort], i: int, n: int, poses: Records[Pose], axes: Records[Axis]
+) -> float:
+    """Stiffness of element i along coordinate n: none where it is slack."""
+    effort = efforts[i]
     if effort.slack > 0.0:
         if effort.kind == TENDON:
             x = tendon_state(effort, axes)[0]
+        elif effort.stretches > 0:
+            x = line_state(efforts, i, poses)[0]
         else:
             x = coordinate(effort, poses, n)[0]
         if stretch(effort, x) == 0.0:
@@ -167,6 +187,21 @@ def add_element(effort: Effort, poses: Records[Pose]) -> None:
     for k in range(coordinates(effort)):
         x, wrench = coordinate(effort, poses, k)
         total = add_pair(total, scale_pair(strength(effort, k, x, power(wrench, twist)), wrench))
+    push(effort, total, poses)
+
+
+@outlined
+def add_line(efforts: Records[Effort], i: int, poses: Records[Pose]) -> None:
+    """``add_element`` of spring i, whose line goes through several points."""
+    x, rate = line_state(efforts, i, poses)
+    size = strength(efforts[i], 0, x, rate)
+    for k in range(i, i + 1 + efforts[i].stretches):
+        push(efforts[k], scale_pair(size, coordinate(efforts[k], poses, 0)[1]), poses)
+
+
+@helper
+def push(effort: Effort, total: Pair, poses: Records[Pose]) -> None:
+    """Take a wrench on b and its opposite on a from the forces that they need."""
     if effort.body_b > 0:
         pose = poses[effort.body_b]
         put(pose.fw, sub(vec(pose.fw), total[0]))
@@ -207,6 +242,22 @@ def add_generalised(
         k = axes[k].below
 
 
+@helper
+def pull_line(
+    efforts: Records[Effort],
+    i: int,
+    n: int,
+    size: float,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    forces: Array,
+) -> None:
+    """Add the forces (nv,) on the rates of a force along coordinate n of element i."""
+    for k in range(i, i + 1 + efforts[i].stretches):
+        wrench = scale_pair(size, coordinate(efforts[k], poses, n)[1])
+        add_generalised(efforts[k], poses, axes, wrench, forces)
+
+
 @kernel
 def add_compliance(
     efforts: Records[Effort],
@@ -226,7 +277,8 @@ def add_compliance(
         if effort.kind == DRAG:
             continue
         for n in range(coordinates(effort)):
-            weight = damping * effort.damping[n] + stiffness * stiffness_at(effort, n, poses, axes)
+            acting = stiffness_at(efforts, i, n, poses, axes)
+            weight = damping * effort.damping[n] + stiffness * acting
             if weight == 0.0:
                 continue
             for k in range(len(axes)):
@@ -234,7 +286,7 @@ def add_compliance(
             if effort.kind == TENDON:
                 pull(effort, 1.0, row)
             else:
-                add_generalised(effort, poses, axes, coordinate(effort, poses, n)[1], row)
+                pull_line(efforts, i, n, 1.0, poses, axes, row)
             for k in range(len(axes)):
                 if row[k] != 0.0:
                     for j in range(k + 1):
@@ -252,15 +304,17 @@ def look_ahead_of_elements(
             continue
         if effort.kind == TENDON:
             rate = tendon_state(effort, axes)[1]
-            pull(effort, -ahead * stiffness_at(effort, 0, poses, axes) * rate, forces)
+            pull(effort, -ahead * stiffness_at(efforts, i, 0, poses, axes) * rate, forces)
             continue
         twist = relative_twist(effort, poses)
         for n in range(coordinates(effort)):
-            stiffness = stiffness_at(effort, n, poses, axes)
+            stiffness = stiffness_at(efforts, i, n, poses, axes)
             if stiffness != 0.0:
-                wrench = coordinate(effort, poses, n)[1]
-                size = -ahead * stiffness * power(wrench, twist)
-                add_generalised(effort, poses, axes, scale_pair(size, wrench), forces)
+                if effort.stretches > 0:
+                    rate = line_state(efforts, i, poses)[1]
+                else:
+                    rate = power(coordinate(effort, poses, n)[1], twist)
+                pull_line(efforts, i, n, -ahead * stiffness * rate, poses, axes, forces)
 
 
 @kernel
@@ -272,6 +326,11 @@ def measure(
         effort = efforts[i]
         if effort.kind == TENDON:
             x, rate = tendon_state(effort, axes)
+            found[i, 0, 0], found[i, 1, 0] = x, rate
+            found[i, 2, 0] = strength(effort, 0, x, rate)
+            continue
+        if effort.stretches > 0:
+            x, rate = line_state(efforts, i, poses)
             found[i, 0, 0], found[i, 1, 0] = x, rate
             found[i, 2, 0] = strength(effort, 0, x, rate)
             continue

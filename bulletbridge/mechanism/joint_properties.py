@@ -16,9 +16,10 @@ class JointProperties:
         armature: Inertia of the rate itself [kg m² or kg], such as that of a motor's rotor about
             its axis times the squared ratio of its gear. It adds to the diagonal of the mass
             matrix and to the kinetic energy; gyroscopic effects of the rotor are left out.
-        damping: Force against the rate [N m s/rad or N s/m].
+        damping: Force against the rate [N m s/rad or N s/m]; of a floating base against its turns.
         friction: Largest Coulomb friction [N m or N].
-        limits: Lowest and highest position [rad or m].
+        limits: Lowest and highest position [rad or m]; of a spherical joint 0 and how far it turns
+            from its zero position at most, about whatever axis.
 
     Raises:
         ModelError: A number is not finite or is negative; limits are not in order.
@@ -51,7 +52,8 @@ def with_joint_properties(
 
     Args:
         mechanism: The tree.
-        properties: By joint name. Spherical joints take armature and damping, for each rate.
+        properties: By joint name. Spherical joints take armature, damping and friction for each
+            rate, floating bases damping of their turns.
 
     Raises:
         ModelError: There is no such joint, or it cannot have that property.
@@ -63,7 +65,8 @@ def with_joint_properties(
         for field in ("armature", "damping"):
             value = getattr(given, field)
             if value is not None:
-                axes[field][joint.v] = value
+                turns = slice(joint.v.start, joint.v.start + 3)
+                axes[field][turns if joint.kind == "free" else joint.v] = value
         if given.friction is not None:
             joint = replace(joint, friction=given.friction)
         if given.limits is not None:
@@ -75,11 +78,16 @@ def with_joint_properties(
 def _require_possible(joint: Joint, given: JointProperties) -> None:
     if joint.is_single:
         return
-    possible = ("armature", "damping") if joint.kind == "spherical" else ()
     for name in PROPERTIES:
-        if getattr(given, name) is not None and name not in possible:
-            kinds = "revolute, prismatic and spherical" if name in ("armature", "damping") else None
+        if getattr(given, name) is None or joint.kind == "spherical":
+            continue
+        if joint.kind != "free" or name != "damping":
             raise ModelError(
-                f"the {joint.kind} joint '{joint.name}' takes no {name}; only"
-                f" {kinds or 'revolute and prismatic'} joints do"
+                f"the {joint.kind} joint '{joint.name}' takes no {name}; only revolute, prismatic"
+                " and spherical joints do"
             )
+    if given.limits is not None and not given.limits[0] == 0.0 < given.limits[1]:
+        raise ModelError(
+            f"limits {given.limits!r} of the spherical joint '{joint.name}'; give 0 and the largest"
+            " turn from its zero position"
+        )

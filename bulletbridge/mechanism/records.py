@@ -26,10 +26,11 @@ body at its root to the one at its tip; its positions are the amplitudes of its 
 """
 
 
-DRAG, SPRING, TORSION, TRAVEL, BUSHING, WRENCH, TENDON = 0, 1, 2, 3, 4, 5, 6
+DRAG, SPRING, TORSION, TRAVEL, BUSHING, WRENCH, TENDON, STRETCH = 0, 1, 2, 3, 4, 5, 6, 7
 """Kinds of forces: Bullet's damping of one link; those between two frames along the line of their
-origins, about z of a, along z of a, and all six ways; a wrench on one of them; and what acts along
-a sum of joint positions."""
+origins, about z of a, along z of a, and all six ways; a wrench on one of them; what acts along a
+sum of joint positions; and a further stretch of the line of the spring before it, which goes
+through several points."""
 
 
 class Body:
@@ -120,6 +121,7 @@ class Effort:
     slack: Real  # how far from rest a spring or tendon does nothing
     force: Real  # [N or N m]
     target: Int  # where its force is a function of time, or -1
+    stretches: Int  # how many records after a spring's go on with its line
     wrench: Six  # moment [N m], then force [N]; if of the state, as it was asked for last
     terms: Int  # how many joints a tendon has
     term_axes: TermInts  # of the tree; -1 beyond

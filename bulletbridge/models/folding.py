@@ -15,6 +15,7 @@ import numpy as np
 
 from bulletbridge.bullet.checks import read_inertia
 from bulletbridge.bullet.reader import MOST_COORDINATES
+from bulletbridge.constraints.force_elements import Spring
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import Link, Mechanism
@@ -192,10 +193,19 @@ def _carried(each: Any, folded: Mapping[str, Frame]) -> Any:
     """A constraint or element whose frames are on links that there still are."""
     for side in ("a", "b", "frame", "axes"):
         frame = getattr(each, side, None)
-        if isinstance(frame, Frame) and frame.link in folded:
-            carrier = folded[frame.link]
-            own = rpy_matrix(carrier.rpy), np.array(carrier.xyz)
-            R, p = _after(own, (rpy_matrix(frame.rpy), np.array(frame.xyz)))
-            x, y, z = p.tolist()
-            each = replace(each, **{side: Frame(carrier.link, (x, y, z), matrix_rpy(R))})
+        if isinstance(frame, Frame):
+            each = replace(each, **{side: _on_carrier(frame, folded)})
+    if isinstance(each, Spring):
+        each = replace(each, via=tuple(_on_carrier(frame, folded) for frame in each.via))
     return each
+
+
+def _on_carrier(frame: Frame, folded: Mapping[str, Frame]) -> Frame:
+    """A frame on a link that there still is."""
+    if frame.link not in folded:
+        return frame
+    carrier = folded[frame.link]
+    own = rpy_matrix(carrier.rpy), np.array(carrier.xyz)
+    R, p = _after(own, (rpy_matrix(frame.rpy), np.array(frame.xyz)))
+    x, y, z = p.tolist()
+    return Frame(carrier.link, (x, y, z), matrix_rpy(R))

@@ -26,7 +26,7 @@ BOUNDED = "limits", "friction", "motor"
 TRIPLES = ("stiffness", "damping", "turning_stiffness", "turning_damping")
 ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING, Tendon: TENDON}
 KEYS = {
-    SPRING: ("stiffness", "damping", "length", "slack", "force", *BOUNDED),
+    SPRING: ("stiffness", "damping", "length", "slack", "force", "via", *BOUNDED),
     TORSION_SPRING: ("axis", "axis_b", "stiffness", "damping", "rest", "torque"),
     BUSHING: TRIPLES,
     TENDON: ("stiffness", "damping", "rest", "slack", "force", *BOUNDED),
@@ -67,7 +67,8 @@ def read_element(node: Node) -> ForceElement:
     force = read_effort(keys[effort]) if effort in keys else 0.0
     if kind == SPRING:
         numbers = spring_numbers(keys, ("stiffness", "damping", "length", "slack"))
-        return Spring(*ends, **numbers, force=force, **_bounds(keys))
+        via = tuple(map(read_frame, keys["via"].items())) if "via" in keys else ()
+        return Spring(*ends, **numbers, force=force, **_bounds(keys), via=via)
     return TorsionSpring(
         *ends,
         keys["axis"].direction() if "axis" in keys else Z,

@@ -171,6 +171,8 @@ def _say_element(element: ForceElement) -> dict[str, Any]:
             said |= _say_effort(field.name, value, f"{field.name} of spring {element.name}")
         elif isinstance(value, Motor):
             said["motor"] = _say_motor(value)
+        elif field.name == "via":
+            said |= {"via": [_say_frame(frame) for frame in value]} if value else {}
         elif field.name not in said and field.name != "coefficients":
             said |= _unless(field.name, value, field.default)
     return said

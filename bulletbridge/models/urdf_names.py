@@ -95,7 +95,7 @@ def check_names(root: Node, names: Names) -> None:
     for joint in _items(keys, "actuated"):
         names.joint(joint)
     for joint in keys["joints"].names() if "joints" in keys else ():
-        if names.joint(joint) not in (*SINGLE, "spherical"):
+        if names.joint(joint) not in (*SINGLE, "spherical", BASE):
             _require_single(joint, names)
     for force in _items(keys, "forces"):
         entries = force.table()
@@ -106,6 +106,8 @@ def check_names(root: Node, names: Names) -> None:
         for end in ("a", "b"):
             if end in entries:
                 names.link(entries[end].table()["link"])
+        for point in _items(entries, "via"):
+            names.link(point.table()["link"])
     for wrench in _items(keys, "wrenches"):
         entries = wrench.table()
         for end in ("frame", "axes"):

@@ -152,10 +152,14 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
         if stop["row"] >= 0:
             limits[int(stop["axis"])] = float(x[stop["row"]]) / dt
     exerted = motors.names, motors.forces, motors.frictions
-    return {
+    found = {
         name: JointLoad(float(motor), float(friction), limits.get(motors.axis(name), 0.0))
         for name, motor, friction in zip(*exerted, strict=True)
     }
+    loop_axes = step.inequalities.loop_axes
+    for n, name in list(enumerate(loop_axes.encoded.rows))[len(loop_axes.names) :]:
+        found[name] = JointLoad(0.0, 0.0, limits.get(-1 - n, 0.0))  # on the turn of a ball
+    return found
 
 
 def limits_push(step: InequalityStepper) -> bool:
@@ -210,7 +214,7 @@ def _with_loop_axes(
 ) -> dict[str, Reaction]:
     """Reactions with what acts along the free motions of their loops."""
     guided: Encoded = step.inequalities.loop_axes.encoded
-    for index, name in enumerate(guided.rows):
+    for index, name in enumerate(step.inequalities.loop_axes.names):
         records = [r for table in (step.motor_rows, step.joint_limits) for r in table]
         impulse = sum(
             float(step.impulses[X, r["row"]])
@@ -218,9 +222,10 @@ def _with_loop_axes(
             if r["axis"] == -1 - index and r["row"] >= 0
         )
         loop = name if name in found else name.rpartition("/")[0]
-        if index >= len(guided.loops):
+        stretches = np.flatnonzero(guided.loops["row"] == index)
+        if not len(stretches):
             continue  # a tendon's, which acts on joints and at no frame
-        point, rows = step.solver.wrench_rows(terms.poses, index, t, guided)
+        point, rows = step.solver.wrench_rows(terms.poses, int(stretches[-1]), t, guided)
         torque, force = np.split(impulse / step.dt * rows[0], 2)
         if loop not in found:  # a spring's, between whose frames nothing else is closed
             found[name] = Reaction(name, point, force, torque, np.array([impulse / step.dt]), True)

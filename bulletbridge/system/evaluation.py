@@ -12,7 +12,7 @@ from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
-from bulletbridge.mechanism.records import BUSHING, SPRING, TENDON, WRENCH
+from bulletbridge.mechanism.records import BUSHING, SPRING, STRETCH, TENDON, WRENCH
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
 
@@ -274,13 +274,17 @@ def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, Spr
     terms, encoded = solver.terms(q, v, t), solver.encoded
     found = dict[str, SpringForce]()
     elements = elements_at(solver, terms, q, v, t)
-    for name, element, (x, rate, force) in zip(
-        encoded.element_names, elements, measured(elements, terms), strict=True
+    for k, (name, element, (x, rate, force)) in enumerate(
+        zip(encoded.element_names, elements, measured(elements, terms), strict=True)
     ):
         kind = int(element["kind"])
-        if kind == WRENCH:
+        if kind in (WRENCH, STRETCH):
             continue
-        bodies = [(terms.poses[element[f"body_{end}"]], element[f"p_{end}"]) for end in "ab"]
+        last = elements[k + int(element["stretches"])]
+        bodies = [
+            (terms.poses[one[f"body_{end}"]], one[f"p_{end}"])
+            for end, one in (("a", element), ("b", last))
+        ]
         ends = [pose["origin"] + pose["p"] + pose["R"] @ p for pose, p in bodies]
         if kind == TENDON:
             ends = [np.full(3, np.nan)] * 2

@@ -9,6 +9,7 @@ from bulletbridge.engine.records import DONE
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.inequalities.constraints import inequality_constraints_of, joint_limits_of
+from bulletbridge.inequalities.encode import place_turns
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.stepper import InequalityStepper
@@ -67,7 +68,8 @@ class InequalitySteps:
         self._constraints = inequality_constraints_of(mechanism, active.constraints)
         self.holding = Holding(active, self._constraints)
         self._contacts = contacts
-        self._always = contacts or self._constraints.any or limits == "always"
+        turns = self.limits and self._constraints.turns
+        self._always = contacts or self._constraints.any or turns or limits == "always"
         loop_axes, limited = self._constraints.loop_axes, self._constraints.force_limited
         self.motors = Motors(mechanism, loop_axes)
         self._given = Remembered(  # what may be set of them
@@ -191,13 +193,14 @@ class InequalitySteps:
         self.holding.rebase(mechanism)
         for part in (self._constraints.force_limited, self._constraints.loop_axes.encoded):
             encode_places(part, mechanism, self._active.constraints)
+        place_turns(self._constraints.loop_axes.encoded.loops, mechanism)
 
     def revise(self, mechanism: Mechanism) -> None:
         """Follow other masses, places and friction of the same tree; what holds is found anew."""
         before = self._active.mechanism.joints
         for name, joint in mechanism.joints.items():
             if joint.friction != before[name].friction:
-                self.motors.set_friction(name, joint.friction)
+                self.motors.follow_friction(joint)
         self.forget()
         self.holding.rigid = None
 

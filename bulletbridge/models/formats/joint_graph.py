@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import ForceElement, Tendon
+from bulletbridge.constraints.force_elements import ForceElement, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
@@ -449,11 +449,14 @@ def _settled(
         if isinstance(moved, Coupling):
             moved = replace(moved, higher=_of_tree(scene, joining.name, moved.higher))
         return moved
-    ends = [
-        (where[end.link][2] @ pose_of(end.xyz, end.rpy)).on(_full(scene, where, end.link))
-        for end in (joining.a, joining.b)
-    ]
-    return replace(joining, a=ends[0], b=ends[1])
+
+    def settled(end: Frame) -> Frame:
+        return (where[end.link][2] @ pose_of(end.xyz, end.rpy)).on(_full(scene, where, end.link))
+
+    joining = replace(joining, a=settled(joining.a), b=settled(joining.b))
+    if isinstance(joining, Spring):
+        joining = replace(joining, via=tuple(map(settled, joining.via)))
+    return joining
 
 
 def _of_tree(scene: Scene, name: str, factors: Mapping[str, Factor]) -> dict[str, Factor]:

@@ -21,7 +21,7 @@ from bulletbridge.models.formats.rotors import add_rotors
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
-from bulletbridge.models.urdf_names import WORLD
+from bulletbridge.models.urdf_names import BASE, WORLD
 
 TYPES = {model: kind for kind, model in reversed(KINDS.items())}
 """The first name of each joint model that has one."""
@@ -77,8 +77,14 @@ def _lost(spec: ModelSpec) -> list[str]:
         "torques on joints": any(bool(force.torque) for force in spec.forces),
         "that friction of joints acts": spec.joint_friction,
         "beams": bool(spec.beams),
+        "damping of the turns of floating bases": any(is_base(name) for name in spec.joints),
     }
     return [f"{what}: a URDF has no place for it" for what, there in parts.items() if there]
+
+
+def is_base(joint: str) -> bool:
+    """Whether a joint is the one by which a base floats."""
+    return joint.rpartition("/")[2] == BASE
 
 
 def _add_transmissions(robot: Xml.Element, actuated: tuple[str, ...]) -> None:
@@ -100,7 +106,11 @@ def _add_properties(tree: UrdfTree, spec: ModelSpec) -> None:
     """What the loops file has put in the place of the URDF's: rotors, damping, friction, limits."""
     joints = tree.joints
     for name, given in spec.joints.items():
+        if is_base(name):
+            continue
         joint, ends = joints[name], given.limits
+        if joint.get("type") == "spherical":
+            ends = None  # for which URDF has no word
         put = {"damping": given.damping, "friction": given.friction}
         _set(joint, "dynamics", {key: value for key, value in put.items() if value is not None})
         if ends is not None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.force_elements import Bushing
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.mjcf_constraints import add_constraints
+from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
 from bulletbridge.models.formats.mjcf_file import compile_mjcf, library
 from bulletbridge.models.formats.mjcf_places import Places
@@ -59,6 +59,7 @@ def read_mjcf(
     scene.robots = list(places.robots.values())
     add_shapes(spec, model, places, path)
     _ball_springs(model, places)
+    _free_springs(model, places)
     scene.gravity = _gravity(model, scene)
     _start(model, places)
     add_constraints(model, places)
@@ -110,9 +111,7 @@ def _grow(model: Any, places: Places) -> None:
             places.put(body, called, name, Pose())
             dof = int(model.jnt_dofadr[first])
             acts = {
-                "damping": model.dof_damping[dof],
                 "armature": model.dof_armature[dof],
-                "stiffness": model.jnt_stiffness[first],
                 "friction": model.dof_frictionloss[dof],
             }
             lost = [what for what, value in acts.items() if value]
@@ -184,21 +183,20 @@ def _joint(
         if kind == HINGE and model.qpos0[q]:
             R = Rotation.from_rotvec(-axis * model.qpos0[q]).as_matrix()
         back = Pose(R, -R @ anchor)
+    if model.jnt_limited[k]:
+        lower, upper = (float(x) for x in model.jnt_range[k])
+        joint.limits = (lower, upper) if lower < upper else UNLIMITED
     if kind != BALL:
         joint.stiffness = float(model.jnt_stiffness[k])
         joint.rest = float(model.qpos_spring[q])
-        if model.jnt_limited[k]:
-            lower, upper = (float(x) for x in model.jnt_range[k])
-            joint.limits = (lower, upper) if lower < upper else UNLIMITED
         if model.jnt_actfrclimited[k]:
             joint.effort = float(np.abs(model.jnt_actfrcrange[k]).max())
     return joint, back
 
 
 def _ball_springs(model: Any, places: Places) -> None:
-    """Springs of ball joints, and notes of what else they have."""
+    """Springs of ball joints."""
     scene = places.scene
-    lost: dict[str, list[str]] = {}
     for k in np.flatnonzero(model.jnt_type == BALL):
         joint, body = places.joint(int(k)), int(model.jnt_bodyid[k])
         if model.jnt_stiffness[k]:
@@ -208,14 +206,24 @@ def _ball_springs(model: Any, places: Places) -> None:
             scene.elements.append(
                 Bushing(places.full_joint(int(k)), a, b, turning_stiffness=(k_turn, k_turn, k_turn))
             )
-        if model.jnt_limited[k]:
-            lost.setdefault("limits", []).append(joint.name)
-        if joint.friction:
-            joint.friction = 0.0
-            lost.setdefault("friction", []).append(joint.name)
-    scene.notes += [
-        f"{what} of ball joints: left out ({listed(names)})" for what, names in lost.items()
-    ]
+
+
+def _free_springs(model: Any, places: Places) -> None:
+    """Springs and dampers of free joints, between the world and the body's frame."""
+    scene = places.scene
+    for k in np.flatnonzero(model.jnt_type == FREE):
+        body, at = int(model.jnt_bodyid[k]), int(model.jnt_qposadr[k])
+        stiffness = float(model.jnt_stiffness[k])
+        damping = float(model.dof_damping[model.jnt_dofadr[k]])
+        if damping:
+            scene.base_damping[places.full_joint(int(k))] = damping
+        if stiffness or damping:
+            rest: Array = model.qpos_spring[at : at + 7]
+            name = element_name(scene, f"{places.body_names[body]}_free")
+            a = Pose(turn(rest[3:]), rest[:3].copy()).on(WORLD)
+            b = places.frame(body, Pose())
+            springs, dampers = (stiffness, stiffness, stiffness), (damping, damping, damping)
+            scene.elements.append(Bushing(name, a, b, springs, dampers, springs))
 
 
 def _gravity(model: Any, scene: Scene) -> tuple[float, float, float]:

@@ -19,17 +19,22 @@ HIGHER = slice(2, 5)
 
 @dataclass(frozen=True)
 class Path:
-    """The way of a tendon: a sum of joint positions, or a straight line between two points.
+    """The way of a tendon: a sum of joint positions, or a line through points.
 
     Attributes:
         factors: Of joints' positions, by full name.
-        ends: Of a straight one.
+        points: Of a line, two or more.
         length: With every joint where MuJoCo draws it [m].
     """
 
     factors: dict[str, float]
-    ends: tuple[Frame, Frame] | None
+    points: tuple[Frame, ...]
     length: float
+
+    def spring(self, name: str, **numbers: Any) -> Spring:
+        """A spring along the line."""
+        first, *between, last = self.points
+        return Spring(name, first, last, via=tuple(between), **numbers)
 
 
 def add_constraints(model: Any, places: Places) -> None:
@@ -64,6 +69,12 @@ def add_constraints(model: Any, places: Places) -> None:
     for what, names in lost.items():
         s = "s" if len(names) > 1 else ""
         scene.notes.append(f"{what} of tendon{s} {listed(names)}: left out")
+    names = [model.tendon(k).name or f"tendon_{k}" for k in range(model.ntendon)]
+    wrapped = [f"'{name}'" for name, path in zip(names, tendons, strict=True) if path is None]
+    if wrapped:
+        scene.notes.append(
+            f"tendons that wrap round bodies or go over pulleys do nothing: {listed(wrapped)}"
+        )
 
 
 def _name(model: Any, places: Places, k: int, kind: Any) -> str:
@@ -142,18 +153,26 @@ def _couple_tendons(
     found = [tendons[j] for j in (one, two) if j >= 0]
     if any(tendon is None for tendon in found):
         scene.notes.append(
-            f"equality '{name}' of tendons that go over sites or bodies is LEFT OUT: only fixed"
-            " tendons and straight ones between two sites are read"
+            f"equality '{name}' is LEFT OUT: a tendon of it wraps round bodies or goes over pulleys"
         )
         return
     first, *others = (tendon for tendon in found if tendon is not None)
     if others and poly[HIGHER].any():
         scene.notes.append(_not_linear(name, poly, "of tendons"))
         return
-    if first.ends is not None and not others:
-        scene.loops.append(Distance(name, *first.ends, first.length + float(poly[0])))
+    if len(first.points) == 2 and not others:
+        scene.loops.append(Distance(name, *first.points, first.length + float(poly[0])))
         return
-    if first.ends is not None or (others and others[0].ends is not None):
+    if first.points and not others:
+        length = first.length + float(poly[0])
+        taken = element_name(scene, name)
+        scene.elements.append(first.spring(taken, limits=(length, length)))
+        scene.notes.append(
+            f"equality '{name}' of a line through several points holds as limits of its length, by"
+            " steps of first order"
+        )
+        return
+    if first.points or (others and others[0].points):
         scene.notes.append(f"equality '{name}' between lengths of two lines is LEFT OUT")
         return
     factors = dict(first.factors)
@@ -167,7 +186,7 @@ def _couple_tendons(
 
 
 def path_of(model: Any, places: Places, k: int) -> Path | None:
-    """The way of a tendon, if it is one of the two simple kinds."""
+    """The way of a tendon; None if it wraps round bodies or goes over pulleys."""
     wraps = range(int(model.tendon_adr[k]), int(model.tendon_adr[k] + model.tendon_num[k]))
     kinds = library().mjtWrap
     length = float(model.tendon_length0[k])
@@ -176,10 +195,10 @@ def path_of(model: Any, places: Places, k: int) -> Path | None:
         for w in wraps:
             joint = places.full_joint(int(model.wrap_objid[w]))
             factors[joint] = factors.get(joint, 0.0) + float(model.wrap_prm[w])
-        return Path(factors, None, length)
-    if len(wraps) == 2 and all(model.wrap_type[w] == kinds.mjWRAP_SITE for w in wraps):
-        a, b = (_site(model, places, int(model.wrap_objid[w])) for w in wraps)
-        return Path({}, (a, b), length)
+        return Path(factors, (), length)
+    if all(model.wrap_type[w] == kinds.mjWRAP_SITE for w in wraps):
+        points = tuple(_site(model, places, int(model.wrap_objid[w])) for w in wraps)
+        return Path({}, points, length)
     return None
 
 
@@ -206,10 +225,10 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
     if stiffness or damping or bounded:
         if path is None:
             lost.append("spring and damper")
-        elif path.ends is not None:
-            name = element_name(scene, name)
-            spring = Spring(name, *path.ends, stiffness, damping, middle, slack=slack)
-            scene.elements.append(replace(spring, limits=limits, friction=friction))
+        elif path.points:
+            numbers = {"stiffness": stiffness, "damping": damping, "length": middle}
+            numbers |= {"slack": slack, "limits": limits, "friction": friction}
+            scene.elements.append(path.spring(element_name(scene, name), **numbers))
         elif len(path.factors) == 1 and lower == upper and not bounded:
             ((joint, c),) = path.factors.items()
             scene.joints()[joint].add_spring(c * c * stiffness, lower / c, c * c * damping)

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Spring, Tendon
-from bulletbridge.constraints.joints import Frame, Motor
-from bulletbridge.models.formats.mjcf_constraints import element_name, path_of
+from bulletbridge.constraints.force_elements import Tendon
+from bulletbridge.constraints.joints import Motor
+from bulletbridge.models.formats.mjcf_constraints import Path, element_name, path_of
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
 from bulletbridge.models.formats.robot import Scene, listed
@@ -20,12 +20,12 @@ LARGEST_FORCE = 1e9
 class Pull(NamedTuple):
     """Joints that an actuator pulls at, and by how much its length is longer for each.
 
-    Of one along a line between two points these, and by how much it is longer than that.
+    Of one along a line through points that line, and by how much it is longer than that.
     """
 
     joints: tuple[int, ...]
     gears: tuple[float, ...]
-    ends: tuple[Frame, Frame] | None = None
+    path: Path | None = None
 
     @property
     def strongest(self) -> float:
@@ -47,7 +47,7 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
     for k in range(model.nu):
         name = model.actuator(k).name or f"actuator {k}"
         pull = _pull(model, places, k)
-        if not (pull.joints or pull.ends):
+        if not (pull.joints or pull.path):
             nowhere.append(name)
             continue
         for j in pull.joints:
@@ -66,7 +66,7 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             if full not in scene.actuated:
                 scene.actuated.append(full)
         servo = _servo(model, k)
-        if pull.ends and not servo:
+        if pull.path and not servo:
             scene.notes.append(
                 f"actuator '{name}' pulls along a line and no force acts: give a spring a 'force'"
             )
@@ -78,7 +78,7 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             idle.append(f"{name} ({servo})")
     if nowhere:
         scene.notes.append(
-            "actuators that act neither on joints nor along a line between two points are left out:"
+            "actuators that act neither on joints nor along a line through points are left out:"
             f" {listed(nowhere)}"
         )
     if acting:
@@ -110,7 +110,7 @@ def _pull(model: Any, places: Places, k: int) -> Pull:
             joints = tuple(int(model.wrap_objid[w]) for w in wraps)
             return Pull(joints, tuple(gear * float(model.wrap_prm[w]) for w in wraps))
         path = path_of(model, places, target)
-        return Pull((), (gear,), None if path is None else path.ends)
+        return Pull((), (gear,), path)
     return Pull((), ())
 
 
@@ -163,7 +163,7 @@ def _add_spring(model: Any, places: Places, k: int, pull: Pull) -> str:
     lowest, highest = _bounds(model, k, pull)
     scene = places.scene
     name = element_name(scene, model.actuator(k).name or f"actuator_{k}")
-    if pull.ends:
+    if pull.path:
         return _add_line(scene, name, pull, (stiffness, damping, force), (lowest, highest))
     factors: dict[str, float] = {}
     for j, gear in zip(pull.joints, pull.gears, strict=True):
@@ -200,24 +200,25 @@ def _add_line(
     servo: tuple[float, float, float],
     bounds: tuple[float, float],
 ) -> str:
-    """Put a servo along a line between two points; what was put, in words.
+    """Put a servo along a line through points; what was put, in words.
 
-    It pushes these apart by the gear times force - stiffness gear distance - damping gear rate.
+    It pushes it longer by the gear times force - stiffness gear length - damping gear rate.
     """
-    assert pull.ends is not None
+    assert pull.path is not None
     (gear,) = pull.gears
     stiffness, damping, force = gear**2 * servo[0], gear**2 * servo[1], gear * servo[2]
     said = f"stiffness {stiffness:g}, damping {damping:g}, force {force:g} along a line"
     if not (stiffness or damping or force):
         return said
     if not (np.isfinite(bounds).any() and (stiffness or damping)):
-        scene.elements.append(Spring(name, *pull.ends, stiffness, damping, force=force))
+        numbers = {"stiffness": stiffness, "damping": damping, "force": force}
+        scene.elements.append(pull.path.spring(name, **numbers))
         return said
     least, most = sorted(gear * min(max(x, -LARGEST_FORCE), LARGEST_FORCE) for x in bounds)
     at = force / stiffness if stiffness else 0.0
     rate = 0.0 if stiffness else force / damping
     motor = Motor(most, rate, at, stiffness=stiffness, damping=damping, least=least)
-    scene.elements.append(Spring(name, *pull.ends, motor=motor))
+    scene.elements.append(pull.path.spring(name, motor=motor))
     return f"{said}, from {least:g} to {most:g}: motor '{name}'"
 
 

@@ -110,11 +110,12 @@ def asset_path(spec: Any, path: Path, file: str, folder: str) -> Path:
 def _drop_missing(spec: Any, path: Path) -> list[str]:
     """Take out what needs files that are not there, or are no part of mechanics."""
     mujoco = library()
-    gone: dict[str, set[str]] = {"mesh": set(), "hfield": set()}
+    gone: dict[str, dict[str, Path]] = {"mesh": {}, "hfield": {}}
     for kind, assets in (("mesh", spec.meshes), ("hfield", spec.hfields)):
         for asset in list(assets):
-            if asset.file and not asset_path(spec, path, asset.file, spec.meshdir).is_file():
-                gone[kind].add(asset.name)
+            file = asset_path(spec, path, asset.file, spec.meshdir)
+            if asset.file and not file.is_file():
+                gone[kind][asset.name] = file
                 spec.delete(asset)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
@@ -127,25 +128,34 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
             geom.material = ""
     affected: list[str] = []
     weightless: list[str] = []
+    unknown: dict[str, str] = {}
     for geom in list(spec.geoms):
         if geom.meshname not in gone["mesh"] and geom.hfieldname not in gone["hfield"]:
             continue
         body = geom.parent
         if _weighs(spec, mujoco, geom, body):
             if body.joints:
-                raise ModelError(
-                    f"{path}: the inertia of body '{body.name}' is that of mesh '{geom.meshname}',"
-                    " whose file is not there; put it there, or give the body an <inertial>"
-                )
-            if _moves(body):
+                unknown.setdefault(body.name, str(gone["mesh"].get(geom.meshname, "")))
+            elif _moves(body):
                 weightless.append(body.name)
         affected.append(body.name)
         spec.delete(geom)
+    if unknown:
+        ies, each = ("ies", "each body") if len(unknown) > 1 else ("y", "the body")
+        by_shapes = (
+            spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
+        )
+        how = ' and the compiler inertiafromgeom="auto"' if by_shapes else ""
+        raise ModelError(
+            f"{path}: the inertia of bod{ies} {listed(unknown)} is that of meshes that are not"
+            f" there: {listed(dict.fromkeys(unknown.values()))}; put them there, or give {each} an"
+            f" <inertial>{how}"
+        )
     if not affected:
         return []
     notes = [f"the mass of {listed(weightless)} is that of a mesh that is not there: taken as zero"]
     return notes[: len(weightless)] + [
-        f"{len(gone['mesh'] | gone['hfield'])} mesh files are not there: shapes of"
+        f"{len(gone['mesh']) + len(gone['hfield'])} mesh files are not there: shapes of"
         f" {listed(dict.fromkeys(affected))} are left out, masses are as the file gives them"
     ]
 

@@ -102,6 +102,7 @@ class _Writer:
         """Links that loops and springs name; these stay bodies."""
         joined = [*self.scene.loops, *self.scene.elements]
         pairs = [(x.a, x.b) for x in joined if not isinstance(x, Coupling | Tendon)]
+        pairs += [x.via for x in joined if isinstance(x, Spring)]
         return {end.link for pair in pairs for end in pair}
 
     def _robot(self, robot: Robot) -> None:
@@ -171,8 +172,8 @@ class _Writer:
         said = {"name": name, "type": KINDS[joint.kind], "pos": exact(place.p)}
         if joint.kind != "spherical":
             said["axis"] = exact(place.R @ joint.axis)
-            if joint.limited:
-                said["range"] = exact(np.clip(joint.limits, -1e9, 1e9))
+        if joint.limited:
+            said["range"] = exact(np.clip(joint.limits, -1e9, 1e9))
         values = {
             "damping": joint.damping,
             "frictionloss": joint.friction,
@@ -256,7 +257,7 @@ class _Writer:
             self._coupling(constraint)
         elif isinstance(constraint, Distance):
             sites = self._sites(constraint.a, constraint.b, name)
-            self._line(name, sites)
+            self._line(name, list(sites.values()))
             apart = self._at_zero(constraint.b).p - self._at_zero(constraint.a).p
             poly = exact((constraint.length - float(np.linalg.norm(apart)), 1.0, 0.0, 0.0, 0.0))
             Xml.SubElement(self.equality, "tendon", name=name, tendon1=name, polycoef=poly)
@@ -317,16 +318,18 @@ class _Writer:
         for joint, factor in factors.items():
             Xml.SubElement(tendon, "joint", joint=joint, coef=exact((factor,)))
 
-    def _line(self, name: str, sites: dict[str, str], given: dict[str, str] | None = None) -> None:
+    def _line(self, name: str, sites: list[str], given: dict[str, str] | None = None) -> None:
         line = Xml.SubElement(self.tendons, "spatial", {"name": name} | (given or {}))
-        for site in sites.values():
+        for site in sites:
             Xml.SubElement(line, "site", site=site)
 
     def _element(self, element: object) -> None:
         if isinstance(element, Spring) and not element.force:
             ends = element.length - element.slack, element.length + element.slack
             given = self._stretched(element, ends)
-            self._line(element.name, self._sites(element.a, element.b, element.name), given)
+            sites = self._sites(element.a, element.b, element.name)
+            between = [self._site(p, f"{element.name}_{k}") for k, p in enumerate(element.via, 1)]
+            self._line(element.name, [sites["site1"], *between, sites["site2"]], given)
             self._servo(element)
         elif isinstance(element, Tendon) and not element.force:
             self._tendon(element)

@@ -199,6 +199,7 @@ class Scene:
     Attributes:
         name: Of the model.
         forces: On joints, besides those of ``Joint``.
+        base_damping: Against turns of floating bases [N m s/rad], by their joints.
         notes: What was lost, changed or assumed.
     """
 
@@ -207,6 +208,7 @@ class Scene:
     loops: list[FileConstraint] = field(default_factory=lambda: [])
     elements: list[ForceElement] = field(default_factory=lambda: [])
     forces: list[JointForce] = field(default_factory=lambda: [])
+    base_damping: dict[str, float] = field(default_factory=lambda: {})
     actuated: list[str] = field(default_factory=lambda: [])
     gravity: Triple = EARTH
     start_q: dict[str, float | list[float]] = field(default_factory=lambda: {})

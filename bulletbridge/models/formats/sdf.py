@@ -38,7 +38,7 @@ from bulletbridge.models.formats.sdf_frames import (
     text_of,
     version_of,
 )
-from bulletbridge.models.formats.sdf_shapes import read_shapes
+from bulletbridge.models.formats.sdf_shapes import inertial_of_shapes, read_shapes
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import EARTH, ModelSpec
 from bulletbridge.models.xml_file import read_xml
@@ -169,7 +169,7 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
             # Gazebo refuses the name, Bullet holds such a link
             graph.notes.append(f"link '{full}' is taken for the world, which stands still")
             continue
-        link = Link(full, _inertial(part, full, scope, assumed))
+        link = Link(full, _inertial(part, full, scope, top, assumed))
         read_shapes(part, link, scope, top, lost)
         graph.links[full] = link
         graph.places[full] = placed @ scope.pose(name)
@@ -188,17 +188,16 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
         graph.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
 
 
-def _inertial(part: Xml.Element, full: str, scope: Scope, assumed: list[str]) -> Inertial:
+def _inertial(
+    part: Xml.Element, full: str, scope: Scope, top: Path, assumed: list[str]
+) -> Inertial:
     """Mass and inertia of a link in its own axes."""
     element = part.find("inertial")
     if element is None:
         assumed.append(full)
         return Inertial(1.0, np.zeros(3), np.eye(3))
     if is_true(element.get("auto", "false")):
-        raise ModelError(
-            f"link '{full}' leaves its inertia to be computed from its shapes (auto), which is not"
-            " read; write mass, pose and inertia out"
-        )
+        return inertial_of_shapes(part, full, scope, top)
     given = relative_to(element)
     at = pose_in(element)
     if given:
@@ -359,10 +358,31 @@ def _armature(part: Xml.Element) -> float:
 
 def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
     """SDF 1.11: position = multiplier * (leader - reference) + offset."""
-    leader = scope.prefix + mimic.get("joint", "")
+    leader = _leader(scope, mimic, full)
     multiplier = number_of(mimic, "multiplier", 1.0)
     offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
     graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -multiplier}, offset))
+
+
+def _leader(scope: Scope, mimic: Xml.Element, full: str) -> str:
+    """The joint that another one mimics, of its own model or of one around that.
+
+    Raises:
+        ModelError: There is none of that name.
+    """
+    said = mimic.get("joint", "")
+    *path, name = said.split(SCOPE)
+    around: Scope | None = scope
+    while around is not None:
+        inner: Scope | None = around
+        for part in path:
+            inner = None if inner is None else inner.nested.get(part)
+        parts = [] if inner is None else [inner, *(inner.nested[own] for own in inner.merged)]
+        found = next((each for each in parts if name in each.joints), None)
+        if found is not None:
+            return found.prefix + name
+        around = around.outer
+    raise ModelError(f"joint '{full}' mimics '{said}', which does not exist; name a joint")
 
 
 def _add_drake_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
@@ -375,7 +395,7 @@ def _add_drake_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: 
             raise ModelError(
                 f"joint '{full}': <drake:mimic> has {key}=\"{mimic.get(key)}\"; give a number"
             ) from None
-    leader = scope.prefix + mimic.get("joint", "")
+    leader = _leader(scope, mimic, full)
     graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -values[0]}, values[1]))
 
 

@@ -128,6 +128,8 @@ class Scope:
         static: Whether all of it stands still.
         missing: What it includes that comes with Gazebo and is not there.
         renamed: Models in it whose name another one has, by the one that they got.
+        called: Its name in the model that it is in.
+        merged: Models in it whose names are its own, too.
     """
 
     element: Xml.Element
@@ -142,6 +144,19 @@ class Scope:
     nested: dict[str, "Scope"] = field(default_factory=lambda: {})
     missing: list[str] = field(default_factory=lambda: [])
     renamed: dict[str, str] = field(default_factory=lambda: {})
+    called: str = ""
+    merged: list[str] = field(default_factory=lambda: [])
+
+    def within(self, name: str) -> str:
+        """A name with the model before it that it was merged from, if it is of one."""
+        first = name.partition(SCOPE)[0]
+        if first in self.parts or first in self.nested:
+            return name
+        for own in self.merged:
+            inner = self.nested[own]
+            if inner.within(name) != name or first in inner.parts or first in inner.nested:
+                return f"{own}{SCOPE}{name}"
+        return name
 
     @property
     def root(self) -> str:
@@ -156,6 +171,7 @@ class Scope:
         """
         if name in ("", MODEL) or name == self.root:
             return Pose()
+        name = self.within(name)
         if name in seen:
             raise ModelError(
                 f"the poses of {', '.join(seen)} depend on each other; give one freely"
@@ -214,6 +230,7 @@ class Scope:
         """
         if name == WORLD:
             return WORLD
+        name = self.within(name)
         inner, _, rest = name.partition(SCOPE)
         if inner in self.nested:
             return self.nested[inner].link_of(rest or MODEL)
@@ -251,7 +268,7 @@ class Scope:
         """Its frame in the world."""
         if self.outer is None:
             return Pose() if self.element.tag == "world" else pose_in(self.pose_element)
-        return self.outer.placed @ self.outer.pose(self.prefix.split(SCOPE)[-2])
+        return self.outer.placed @ self.outer.pose(self.called)
 
 
 def open_scope(
@@ -263,6 +280,7 @@ def open_scope(
     include: Xml.Element | None = None,
     *,
     called: str = "",
+    merge: bool = False,
 ) -> Scope:
     """The scope of a model or world, with all that is nested in it.
 
@@ -274,13 +292,18 @@ def open_scope(
         outer: Scope around it; None for the outermost.
         include: What includes it.
         called: Its name in the outer scope.
+        merge: Whether what is in it has names of the outer scope.
 
     Raises:
         ModelError: A name of a link, joint or frame is given twice, or an included file is missing
             or elsewhere.
     """
-    prefix = "" if outer is None else f"{outer.prefix}{called}{SCOPE}"
-    if prefix.count(SCOPE) > DEEPEST:
+    prefix = ("" if merge else f"{called}{SCOPE}") if outer is not None else ""
+    prefix = prefix if outer is None else outer.prefix + prefix
+    depth, around = 0, outer
+    while around is not None:
+        depth, around = depth + 1, around.outer
+    if depth > DEEPEST:
         raise ModelError(f"{path}: models are nested deeper than {DEEPEST} levels")
     static = is_true(text_of(include, "static") or text_of(element, "static"))
     scope = Scope(
@@ -291,6 +314,7 @@ def open_scope(
         element if include is None or include.find("pose") is None else include,
         outer,
         static or (outer is not None and outer.static),
+        called=called,
     )
     for part in element:
         name = part.get("name", "")
@@ -314,12 +338,22 @@ def open_scope(
             inner, own_version, file = found
             inner_name = text_of(part, "name") or inner.get("name", "")
             own = _name_of_model(inner_name, scope, path)
-            if is_true(part.get("merge", "false")):
-                raise ModelError(
-                    f"{path}: includes '{inner_name}' with merge, which is not read; write the"
-                    " model out"
-                )
-            scope.nested[own] = open_scope(inner, own_version, file, top, scope, part, called=own)
+            merge = is_true(part.get("merge", "false"))
+            scope.nested[own] = open_scope(
+                inner, own_version, file, top, scope, part, called=own, merge=merge
+            )
+            if merge:
+                scope.merged.append(own)
+    names = [
+        name
+        for each in (scope, *(scope.nested[own] for own in scope.merged))
+        for name in each.parts
+    ]
+    twice = [name for name in names if names.count(name) > 1]
+    if scope.merged and twice:
+        raise ModelError(
+            f"{path}: a model that it merges has '{twice[0]}', too; rename one of them"
+        )
     return scope
 
 

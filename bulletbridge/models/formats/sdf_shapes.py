@@ -1,11 +1,14 @@
-"""Visual and collision shapes of SDF links."""
+"""Visual and collision shapes of SDF links, and inertias that are left to be computed from them."""
 
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from bulletbridge.models.formats.robot import Link, Pose, Shape
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.mesh_files import read_mesh
+from bulletbridge.models.formats import solids
+from bulletbridge.models.formats.robot import Inertial, Link, Pose, Shape
 from bulletbridge.models.formats.sdf_frames import (
     Scope,
     find_file,
@@ -17,8 +20,13 @@ from bulletbridge.models.formats.sdf_frames import (
 )
 from bulletbridge.models.formats.urdf_text import BULLETS_MESHES
 
+WEIGHTLESS = ("plane", "heightmap", "image", "polyline", "empty")
+"""Shapes without a volume that Gazebo would know."""
+NOT_THERE = "it is not there: put it there"
 PLANE, THICK = 100.0, 1.0
 """Width and thickness of the box that a plane becomes [m]."""
+
+ROUND = {"cylinder": solids.cylinder, "capsule": solids.capsule, "cone": solids.cone}
 
 
 def read_shapes(
@@ -35,12 +43,82 @@ def read_shapes(
             if isinstance(found, str):
                 lost.setdefault(found, []).append(link.name)
                 continue
-            at = pose_in(element)
-            frame = relative_to(element)
-            if frame:
-                at = scope.pose(part.get("name", "")).inverse @ scope.pose(frame) @ at
-            place = at @ found.place
+            place = _place(element, part, scope) @ found.place
             shapes.append(Shape(found.kind, found.size, place, found.mesh, _colour(element)))
+
+
+def _place(element: Xml.Element, part: Xml.Element, scope: Scope) -> Pose:
+    """Where a shape of a link is, in it."""
+    at, frame = pose_in(element), relative_to(element)
+    if not frame:
+        return at
+    return scope.pose(part.get("name", "")).inverse @ scope.pose(frame) @ at
+
+
+def inertial_of_shapes(part: Xml.Element, full: str, scope: Scope, top: Path) -> Inertial:
+    """Mass and inertia of a link whose file says ``auto``: those of its collision shapes.
+
+    Each weighs by its ``<density>``, the one of ``<inertial>``, or water's; all together what
+    ``<mass>`` says, if it says something.
+
+    Raises:
+        ModelError: It has none with a volume, or a mesh of it cannot be had.
+    """
+    inertial = part.find("inertial")
+    assert inertial is not None
+    usual = number_of(inertial, "density", solids.DENSITY)
+    weighed = [
+        (number_of(element, "density", usual) * solid.volume, solid)
+        for element in part.findall("collision")
+        if (solid := _solid(element, part, full, scope, top)) is not None
+    ]
+    found = solids.together(weighed)
+    if found is None or not np.isfinite(found.J).all():
+        raise ModelError(
+            f"link '{full}' leaves its inertia to be computed from its shapes (auto), and has no"
+            " <collision> with a volume and a density; add one, or write mass and inertia out"
+        )
+    mass = number_of(inertial, "mass", found.mass)
+    if not (np.isfinite(mass) and mass > 0.0):
+        raise ModelError(f"link '{full}' has mass {mass}; give a positive one, or none")
+    return Inertial(mass, found.com, found.J * (mass / found.mass))
+
+
+def _solid(
+    element: Xml.Element, part: Xml.Element, full: str, scope: Scope, top: Path
+) -> solids.Solid | None:
+    """What a collision shape encloses, in its link; None where nothing.
+
+    Raises:
+        ModelError: It is a mesh that cannot be had.
+    """
+    geometry = element.find("geometry/*")
+    if geometry is None or geometry.tag in WEIGHTLESS:
+        return None
+    kind, found = geometry.tag, None
+    if kind == "mesh":
+        uri = text_of(geometry, "uri")
+        file = find_file(uri, scope.place, top) if uri else None
+        if file is None or geometry.find("submesh") is not None:
+            why = "only a part of it is meant: name a file of that part" if file else NOT_THERE
+            raise ModelError(
+                f"link '{full}' leaves its inertia to be computed from the mesh '{uri}', and {why},"
+                " or write mass and inertia out"
+            )
+        facets = read_mesh(file)
+        facets.apply_scale(numbers_in(text_of(geometry, "scale", "1 1 1"), 3, "<scale> of a mesh"))
+        found = solids.of_mesh(facets)
+    elif kind == "box":
+        found = solids.box(*numbers_in(text_of(geometry, "size", "1 1 1"), 3, "<size> of a box"))
+    elif kind == "ellipsoid":
+        radii = numbers_in(text_of(geometry, "radii", "1 1 1"), 3, "<radii> of an ellipsoid")
+        found = solids.ellipsoid(*radii)
+    elif kind == "sphere":
+        found = solids.ellipsoid(*[number_of(geometry, "radius", 1.0)] * 3)
+    elif kind in ROUND:
+        sizes = number_of(geometry, "radius", 0.5), number_of(geometry, "length", 1.0)
+        found = ROUND[kind](*sizes)
+    return found.placed(_place(element, part, scope)) if found else None
 
 
 def _shape(element: Xml.Element, scope: Scope, top: Path) -> Shape | str:

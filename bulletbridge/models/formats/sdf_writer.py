@@ -224,8 +224,15 @@ def _model(
         _ends(element, joint.parent, joint.child)
         if joint.kind in ("revolute", "prismatic"):
             _axis(element, joint)
-        elif joint.damping or joint.friction:
-            notes.append(f"damping of ball joint '{joint.name}' is left out")
+    balls = [joint for joint in robot.joints.values() if joint.kind == "spherical"]
+    for what, held in (
+        ("damping", [joint.name for joint in balls if joint.damping]),
+        ("friction", [joint.name for joint in balls if joint.friction]),
+        ("armature", [joint.name for joint in balls if joint.armature]),
+        ("largest turns", [joint.name for joint in balls if joint.limited]),
+    ):
+        if held:
+            notes.append(f"{what} of ball joints {listed(held)}: left out, SDF has no word for it")
     return model
 
 

@@ -50,6 +50,9 @@ def scene_of(spec: ModelSpec) -> Scene:
     scene.notes += notes
     joints = scene.joints()
     for name, given in spec.joints.items():
+        if name not in joints:  # a floating base
+            scene.notes.append(f"damping of the turns of '{name}' is left out")
+            continue
         joint = joints[name]
         joint.armature = given.armature or 0.0
         joint.damping = joint.damping if given.damping is None else given.damping

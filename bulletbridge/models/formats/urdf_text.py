@@ -65,13 +65,19 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         scene.start_guess,
         joint_friction=any(joint.friction for joint in joints.values()),
         elements=tuple(scene.elements),
-        joints={
-            name: JointProperties(armature=joint.armature)
-            for name, joint in joints.items()
-            if joint.armature
-        },
+        joints=dict(filter(None, map(_properties, joints.items())))
+        | {name: JointProperties(damping=d) for name, d in scene.base_damping.items()},
         notes=tuple(scene.notes),
     )
+
+
+def _properties(item: tuple[str, Joint]) -> tuple[str, JointProperties] | None:
+    """What a joint has that URDF has no word for, by its name."""
+    name, joint = item
+    limits = joint.limits if joint.kind == "spherical" and joint.limited else None
+    if not joint.armature and limits is None:
+        return None
+    return name, JointProperties(joint.armature or None, limits=limits)
 
 
 def _weigh_root(scene: Scene, robot: Robot) -> None:

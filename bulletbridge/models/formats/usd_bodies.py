@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.models.formats import solids
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, Shape
+from bulletbridge.models.formats.solids import Solid
 from bulletbridge.numerics.records import Array
 
-DENSITY = 1000.0
-"""Of what has neither mass nor density [kg/m³]."""
 ALONE = Inertial(1.0, np.zeros(3), 0.4 * 0.1**2 * np.eye(3))
 """Of a body without mass and shapes: a ball, as PhysX takes it."""
 ALONG = {"X": 0, "Y": 1, "Z": 2}
@@ -28,14 +28,6 @@ class Units(NamedTuple):
     def inertia(self) -> float:
         """[kg m²], which is also that of torques, for seconds are seconds."""
         return self.kilogram * self.metre**2
-
-
-class Solid(NamedTuple):
-    """Volume [m³], centre (3,) [m] and inertia about it by density (3, 3) [m^5], in a body."""
-
-    volume: float
-    com: Array
-    J: Array
 
 
 def schema(name: str) -> Any:
@@ -126,44 +118,25 @@ def _shape(part: Any, body: Pose, units: Units, file: Path) -> tuple[Shape, Soli
 
     if kind == "Cube":
         x, y, z = (float(one) for one in value("size") * scale)
-        solid = x * y * z, np.diag([y * y + z * z, x * x + z * z, x * x + y * y]) / 12.0
-        return Shape("box", (x, y, z), at, "", rgba), _placed(*solid, at)
+        return Shape("box", (x, y, z), at, "", rgba), solids.box(x, y, z).placed(at)
     if kind == "Sphere":
         if np.ptp(scale) > ROUND * scale.max():
             return "ellipsoids"
         radius = value("radius") * float(scale.max())
-        solid = 4.0 / 3.0 * np.pi * radius**3, 0.4 * radius**2 * np.eye(3)
-        return Shape("sphere", (radius,), at, "", rgba), _placed(*solid, at)
+        solid = solids.ellipsoid(radius, radius, radius)
+        return Shape("sphere", (radius,), at, "", rgba), solid.placed(at)
     if kind in ("Cylinder", "Capsule"):
         axis = ALONG[str(part.GetAttribute("axis").Get())]
         across = np.delete(scale, axis)
         if np.ptp(across) > ROUND * across.max():
             return "cylinders that are not round"
-        radius, length = value("radius") * float(across.max()), value("height") * scale[axis]
+        sizes = value("radius") * float(across.max()), value("height") * float(scale[axis])
         at = at @ Pose(np.roll(np.eye(3), axis + 1, axis=0))
-        solid = _round_solid(radius, float(length), kind == "Capsule")
-        return Shape(kind.lower(), (radius, float(length)), at, "", rgba), _placed(*solid, at)
+        solid = (solids.capsule if kind == "Capsule" else solids.cylinder)(*sizes)
+        return Shape(kind.lower(), sizes, at, "", rgba), solid.placed(at)
     if kind == "Mesh":
         return _mesh(part, frame, body, units, file, rgba)
     return f"shapes that URDF has not ({kind.lower() or 'without a type'})"
-
-
-def _round_solid(radius: float, length: float, capped: bool) -> tuple[float, Array]:
-    """Volume, and inertia about the centre over it, of a cylinder or capsule along z."""
-    r2, tube = radius**2, np.pi * radius**2 * length
-    turning = np.array([3.0 * r2 + length**2, 3.0 * r2 + length**2, 6.0 * r2]) / 12.0
-    if not capped:
-        return tube, np.diag(turning)
-    caps = 4.0 / 3.0 * np.pi * radius**3
-    # a half ball: 0.4 r^2 about the centre of the whole one, and so far away with its centre
-    away = 0.4 * r2 + 0.25 * length**2 + 0.375 * length * radius
-    J = tube * turning + caps * np.array([away, away, 0.4 * r2])
-    return tube + caps, np.diag(J / (tube + caps))
-
-
-def _placed(volume: float, gyration: Array, at: Pose) -> Solid:
-    """A solid about its own centre, where it is in its body."""
-    return Solid(volume, at.p, volume * (at.R @ gyration @ at.R.T))
 
 
 def _mesh(
@@ -171,7 +144,6 @@ def _mesh(
 ) -> tuple[Shape, Solid] | str:
     """A mesh written to a file, in the axes of its body; the hull of one that is not closed."""
     import trimesh
-    from scipy.spatial import QhullError
 
     points = part.GetAttribute("points").Get()
     counts = part.GetAttribute("faceVertexCounts").Get()
@@ -190,13 +162,7 @@ def _mesh(
         return "meshes without faces"
     made.export(file)
     shape = Shape("mesh", (1.0, 1.0, 1.0), Pose(), str(file.resolve()), rgba)
-    try:
-        closed: Any = made if made.is_volume else made.convex_hull
-    except (QhullError, ValueError):
-        return shape, Solid(0.0, where.mean(axis=0), np.zeros((3, 3)))
-    volume = float(closed.volume)
-    closed.density = 1.0
-    return shape, Solid(volume, np.array(closed.center_mass), np.array(closed.moment_inertia))
+    return shape, solids.of_mesh(made) or Solid(0.0, where.mean(axis=0), np.zeros((3, 3)))
 
 
 def _inertial(prim: Any, colliders: list[tuple[Any, Solid]], units: Units) -> Inertial | None:
@@ -206,7 +172,7 @@ def _inertial(prim: Any, colliders: list[tuple[Any, Solid]], units: Units) -> In
     mass = 0.0 if own is None else float(own.GetMassAttr().Get() or 0.0) * units.kilogram
     density = _density(prim, units)
     mine = float(density or 0.0)
-    of_shapes = _together([(_mass(part, one, mine, units), one) for part, one in colliders])
+    of_shapes = solids.together([(_mass(part, one, mine, units), one) for part, one in colliders])
     com = None if own is None else own.GetCenterOfMassAttr().Get()
     moments = None if own is None else own.GetDiagonalInertiaAttr().Get()
     if of_shapes is None and not (mass > 0.0 or np.any(moments)):
@@ -257,19 +223,4 @@ def _mass(part: Any, solid: Solid, of_body: float, units: Units) -> float:
         given = float(physics.MassAPI(part).GetMassAttr().Get() or 0.0)
         if given > 0.0:
             return given * units.kilogram
-    return (_density(part, units) or of_body or DENSITY) * solid.volume
-
-
-def _together(parts: list[tuple[float, Solid]]) -> Inertial | None:
-    """Several solids as one body."""
-    parts = [(mass, solid) for mass, solid in parts if mass > 0.0 and solid.volume > 0.0]
-    total = sum(mass for mass, _ in parts)
-    if not parts:
-        return None
-    com = sum((mass * solid.com for mass, solid in parts), np.zeros(3)) / total
-    J = np.zeros((3, 3))
-    for mass, solid in parts:
-        arm = solid.com - com
-        J += solid.J * (mass / solid.volume)
-        J += mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return Inertial(total, com, J)
+    return (_density(part, units) or of_body or solids.DENSITY) * solid.volume
