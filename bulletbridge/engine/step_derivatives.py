@@ -42,6 +42,7 @@ from bulletbridge.engine.derivatives import (
 )
 from bulletbridge.engine.explicit import A4, C4, combine
 from bulletbridge.engine.records import (
+    AT_LIMIT,
     CHART,
     CORRECTION,
     DONE,
@@ -692,10 +693,14 @@ class StepDifferentiator:
                 " shorter dt, or central differences of step()"
             )
         if failure != DONE:
+            why = "was cut in parts or corrected along other directions than those of its start, as"
+            why += " beside singular positions; take a shorter dt, or"
+            if failure == AT_LIMIT:
+                why = "leads beyond a limit of a joint; take"
+            elif failure != NOT_PLAIN:
+                why = "could not be finished as a whole; take a shorter dt, or"
             raise UnsupportedError(
-                f"the step from t = {t:.6g} s ends at a limit, is near a singular position or"
-                " too long: it is no plain one, corrected along the directions of its start; take"
-                " a shorter dt, or central differences of step()"
+                f"the step from t = {t:.6g} s {why} central differences of step()"
             )
         changes, end = self._changes.copy(), e.state.copy()
         nv = len(changes) // 2
