@@ -64,7 +64,8 @@ def main() -> None:
         found = bb.rollout_gradient(system, tau, cost, cost)
         assert not len(found.differences), found.reasons
         mass = [name for name in system.parameters if name.endswith(".mass")][:1]
-        ways = (cost, []), (None, []), (cost, mass)
+        none = list[str]()
+        ways = (cost, none), (None, none), (cost, mass)
         back = [
             seconds(
                 lambda s=system, c=cost, f=tau, r=running, p=names: bb.rollout_gradient(
