@@ -2,9 +2,9 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/plans.py
 
-The adjoint is that of 1000 steps of 1 ms with a quadratic cost that has its own derivatives; a plan
-has 100 knots of 10 ms, with one step each and with ten. All by processor time, the least of some
-runs.
+The adjoint is that of 1000 steps of 1 ms with a quadratic cost that has its own derivatives, then
+with one of the end alone, then with a derivative by a parameter; a plan has 100 knots of 10 ms,
+with one step each and with ten. All by processor time, the least of some runs.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import bulletbridge as bb
 from bulletbridge.control.ilqr import Search, Trajectory
 
 MODELS = {"four_bar": ("crank",), "two_arms": None, "minitaur": None}
-STEPS, KNOTS, RUNS = 1000, 100, 3
+STEPS, KNOTS, RUNS = 1000, 100, 5
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -45,7 +45,10 @@ def cost_of(system: bb.System, joints: list[str]) -> bb.QuadraticCost:
 
 def main() -> None:
     """Print a table."""
-    print("model       rollout  adjoint  ratio   iteration of 1 step a knot, of 10 [s]")
+    print(
+        "model       rollout    adjoint, ratio   of the end   and by a mass [ms]"
+        "   iteration of 1 step a knot, of 10 [s]"
+    )
     for name, given in MODELS.items():
         system = bb.load(name, "new", dt=1e-3, limits=False).system
         joints = joints_of(system, given)
@@ -60,7 +63,17 @@ def main() -> None:
         system.restore(start)
         found = bb.rollout_gradient(system, tau, cost, cost)
         assert not len(found.differences), found.reasons
-        back = seconds(lambda s=system, c=cost, f=tau: bb.rollout_gradient(s, f, c, c))
+        mass = [name for name in system.parameters if name.endswith(".mass")][:1]
+        none = list[str]()
+        ways = (cost, none), (None, none), (cost, mass)
+        back = [
+            seconds(
+                lambda s=system, c=cost, f=tau, r=running, p=names: bb.rollout_gradient(
+                    s, f, r, c, parameters=p
+                )
+            )
+            for running, names in ways
+        ]
         taken = list[float]()
         for every in (1, 10):
             system.dt = 0.01 / every
@@ -75,8 +88,8 @@ def main() -> None:
 
             taken.append(seconds(iterate))
         print(
-            f"{name:10} {1e3 * forward:6.1f} ms {back:6.2f} s {back / forward:6.0f}"
-            f"   {taken[0]:.2f} {taken[1]:.2f}"
+            f"{name:10} {1e3 * forward:8.1f} {1e3 * back[0]:10.1f} {back[0] / forward:6.1f}"
+            f" {1e3 * back[1]:12.1f} {1e3 * back[2]:12.1f}           {taken[0]:.2f} {taken[1]:.2f}"
         )
 
 

@@ -54,9 +54,13 @@ def integrators() -> None:
 
 
 def derivatives() -> None:
-    """Derivatives of accelerations, multipliers and steps, of a floating base too."""
+    """Derivatives of accelerations, multipliers, steps and trajectories, of a floating base too."""
     four_bar().derivatives(["crank.mass"])
-    bb.load("minitaur", "new").system.step_derivatives()
+    system = bb.load("minitaur", "new").system
+    system.step_derivatives()
+    nv = system.mechanism.nv
+    cost = bb.QuadraticCost(system.mechanism, system.q, Q=np.ones(2 * nv))
+    bb.rollout_gradient(system, np.zeros((STEPS, nv)), cost, cost)
 
 
 def formulations() -> None:

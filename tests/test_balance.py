@@ -53,6 +53,26 @@ def test_what_nothing_holds_has_no_pose_of_rest(connect):
     assert np.array_equal(bb.equilibrium(floating).q, floating.q)
 
 
+def test_a_pose_of_rest_that_is_singular_is_said_to_be(connect):
+    """A parallelogram that is pulled along its base comes to rest with all links in a line."""
+    system = parallelogram(connect, 0.3)
+    system.set_parameters({"gravity.x": GRAVITY, "gravity.z": 0.0})
+    with pytest.raises(InfeasibleError, match=r"beside it, .* where the mechanism is singular"):
+        bb.equilibrium(system)
+
+
+def test_regulators_and_linear_systems_are_told_in_a_line(connect):
+    system = parallelogram(connect)
+    law = bb.lqr(system, {"crank": 1.0}, {"crank": 1.0}, inputs=["crank"], states=["crank"])
+    slowest = np.abs(law.eigenvalues).max()
+    assert repr(law) == (
+        f"<Regulator: crank by crank, crank.rate; the slowest mode times {slowest:.6g} a step>"
+    )
+    assert repr(law.linearisation) == (
+        "<Linearisation: step at t = 0 s, 2 states, 1 inputs, 0 outputs, by equations>"
+    )
+
+
 def test_far_poses_of_rest_are_reached_in_coordinates_that_stay_near(monkeypatch):
     """A spring pulls in proportion: every piece of the way but the last ends at its bound."""
     origins = list[float]()

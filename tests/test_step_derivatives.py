@@ -160,6 +160,15 @@ def test_what_has_no_step_derivatives_is_named():
     refused("steps in Python", integrator="heun")
 
 
+def test_a_step_beyond_a_limit_says_so():
+    mechanism = random_mechanism(np.random.default_rng(3), [REVOLUTE])
+    mechanism.axes["limited"], mechanism.axes["lower"], mechanism.axes["upper"] = 1, -1.0, 1e-4
+    system = bb.System(mechanism, dt=1e-3)
+    system.set_state(v=np.ones(1))
+    with pytest.raises(UnsupportedError, match="leads beyond a limit of a joint; take central"):
+        system.step_derivatives()
+
+
 def test_the_method_may_change_with_the_step():
     """Strong dampers act at the end of long steps, by another integrator."""
     mechanism = random_mechanism(np.random.default_rng(3), [REVOLUTE, PRISMATIC, REVOLUTE])

@@ -30,10 +30,13 @@ from bulletbridge.constraints.relative_pose import (
 from bulletbridge.constraints.row_rates import RowRecords
 from bulletbridge.constraints.rows import curvature
 from bulletbridge.mechanism.derivatives import (
+    TreeGradients,
     VariedTree,
     acceleration_by_rate,
     added_acceleration,
     added_velocity,
+    sum_at,
+    sum_below,
 )
 from bulletbridge.mechanism.force_derivatives import WrenchChange, add_between
 from bulletbridge.mechanism.inertias import rigid_acceleration
@@ -50,6 +53,7 @@ from bulletbridge.numerics.spatial import (
     dot,
     force_cross,
     norm,
+    power,
     rotation_vector,
     scale,
     scale_pair,
@@ -284,3 +288,148 @@ def changed_reaction(
     moment = add(apply(R, moment), cross(b, force))
     change = add(apply(R, bent), add(cross(b, pushed), cross(moved, force)))
     return (change, pushed), (moment, force)
+
+
+class RowGradients(NamedTuple):
+    """What ``pull_back_rows`` is asked for.
+
+    Attributes:
+        lam: (nc,) multipliers in the power of -Jᵀ lam along the rates of the gradients; empty if
+            there are none.
+        of_rate: (nc,) gradient by J v + g_t, or empty.
+        of_acceleration: (nc,) by J v̇ + gamma, or empty.
+    """
+
+    lam: Array
+    of_rate: Array
+    of_acceleration: Array
+
+
+class LoopGradients(NamedTuple):
+    """The same for one loop, with its constant rows taken together.
+
+    Attributes:
+        of_rows: Of all.
+        rate: Sum of the rows times what is asked of their velocities.
+        second: Of their accelerations.
+    """
+
+    of_rows: RowGradients
+    rate: Pair
+    second: Pair
+
+
+@helper
+def pull_back_rows(
+    tree: VariedTree,
+    rows: RowRecords,
+    targets: Records[Target],
+    vdot: Array,
+    asked: RowGradients,
+    g: TreeGradients,
+) -> None:
+    """``differentiate_rows`` transposed: adds to the gradients of g by positions and rates."""
+    (loops, couplings, terms), axes = rows, tree.axes
+    lam, of_rate, of_acceleration = asked
+    for i in range(len(loops)):
+        loop = loops[i]
+        motion = relative_motion(loop, tree.poses, targets)
+        rate, second = combined(loop, of_rate), combined(loop, of_acceleration)
+        of_loop = LoopGradients(asked, rate, second)
+        for end in range(2):
+            j = loop.axis_b if end == 1 else loop.axis_a
+            while j != loop.common_axis:
+                sign = 1.0 if end == 1 else -1.0
+                pull_back_loop(tree, loop, targets, motion, j, sign, of_loop, g)
+                j = axes[j].below
+    for i in range(len(couplings)):
+        coupling = couplings[i]
+        for k in range(coupling.first, coupling.first + coupling.count):
+            term, j = terms[k], terms[k].axis
+            x, v = axes[j].position, axes[j].rate
+            bent = curvature(term, x)
+            if len(of_rate) > 0:
+                g.of_q[j] += of_rate[coupling.row] * bent * v
+            if len(of_acceleration) > 0:
+                size = of_acceleration[coupling.row]
+                g.of_q[j] += size * (bent * vdot[j] + third(term, x) * v * v)
+                g.of_v[j] += size * 2.0 * bent * v
+            if len(lam) > 0:
+                g.of_q[j] -= g.size * lam[coupling.row] * bent * g.w[j]
+
+
+@helper
+def combined(loop: Loop, sizes: Array) -> Pair:
+    """Sum of the constant rows of a loop times numbers (nc,); zero if there are none."""
+    moment, force = ZERO, ZERO
+    if len(sizes) > 0:
+        for i in range(constant_rows(loop)):
+            moment = add(moment, scale(sizes[loop.row + i], vec(loop.moment[i])))
+            force = add(force, scale(sizes[loop.row + i], vec(loop.force[i])))
+    return moment, force
+
+
+@helper
+def pull_back_loop(
+    tree: VariedTree,
+    loop: Loop,
+    targets: Records[Target],
+    motion: RelativeMotion,
+    j: int,
+    sign: float,
+    of_loop: LoopGradients,
+    g: TreeGradients,
+) -> None:
+    """``differentiate_loop`` transposed; its constant rows are taken together."""
+    (bodies, poses, axes, variations), (asked, rate, second) = tree, of_loop
+    own, variation = axis_twist(axes[j]), variations[j]
+    between = between_origins(poses, loop.body_a, loop.body_b)
+    S, U, C = own, added_velocity(variation), added_acceleration(variation)
+    if sign < 0.0:  # to the origin of b's tree
+        S, U, C = twist_at(S, between), twist_at(U, between), twist_at(C, between)
+    own = S
+    S, U, C = scale_pair(sign, S), scale_pair(sign, U), scale_pair(sign, C)
+    if len(asked.of_rate) > 0 or len(asked.of_acceleration) > 0:
+        spin, way = relative_variation(loop, poses, targets, motion, S, U, C)
+        by_place = turned_rates(spin, motion)
+        last = loop.row + loop.rows - 1
+        if len(asked.of_rate) > 0:
+            g.of_q[j] += dot(rate[0], by_place[0]) + dot(rate[1], way[1])
+            if loop.variable > 0:
+                varied = varied_row(loop, motion, spin[0], by_place, way)
+                g.of_q[j] += asked.of_rate[last] * varied[0]
+        if len(asked.of_acceleration) > 0:
+            E = acceleration_by_rate(variation)
+            if sign < 0.0:
+                E = twist_at(E, between)
+            E = scale_pair(sign, E)
+            spun, gone = relative_variation(loop, poses, targets, motion, (ZERO, ZERO), S, E)
+            by_rate = turned_rates(spun, motion)
+            g.of_q[j] += dot(second[0], by_place[1]) + dot(second[1], way[2])
+            g.of_v[j] += dot(second[0], by_rate[1]) + dot(second[1], gone[2])
+            if loop.variable > 0:
+                size = asked.of_acceleration[last]
+                g.of_q[j] += size * varied_row(loop, motion, spin[0], by_place, way)[1]
+                g.of_v[j] += size * varied_row(loop, motion, ZERO, by_rate, gone)[1]
+    if len(asked.lam) > 0:
+        up, b = transpose(motion.a[0]), motion.b[1]
+        turn, moved = apply(up, S[0]), apply(up, velocity_at(S, b))
+        changed, total = changed_reaction(loop, motion, asked.lam, turn, moved)
+        turned = force_cross(own, total)
+        if sign < 0.0:
+            changed = add_pair(changed, turned)
+        common, below = sum_at(g.sums, loop.common_axis), sum_below(bodies, axes, g.sums, j)
+        to_b, to_a = sum_at(g.sums, loop.axis_b), sum_at(g.sums, loop.axis_a)
+        found = power(wrench_from(between, changed), minus(to_a, common))
+        found -= power(changed, minus(to_b, common))
+        if sign > 0.0:
+            found += power(turned, minus(to_b, below))
+        else:
+            found -= power(wrench_from(between, turned), minus(to_a, below))
+        g.of_q[j] += g.size * found
+
+
+@helper
+def minus(a: Pair, b: Pair) -> Pair:
+    """a - b."""
+    return sub(a[0], b[0]), sub(a[1], b[1])

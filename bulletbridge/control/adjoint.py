@@ -6,18 +6,18 @@ derivative of each step. The forces of a step have Bᵀ p. What is kept of the w
 alone; from these the derivatives of some steps at a time are made on the way back.
 """
 
+import math
 from collections.abc import Callable
-from math import fsum
 from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.control.costs import CostTerms
 from bulletbridge.control.identification import NOT_NEGATIVE
 from bulletbridge.control.trajectories import Trajectories
+from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.mechanism.displacement import configuration_difference
-from bulletbridge.numerics.records import Array
+from bulletbridge.mechanism.displacement import configuration_difference, configuration_differences
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.differences import richardson
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point
@@ -32,9 +32,23 @@ FORWARD = -25 / 12, 4.0, -3.0, 4 / 3, -1 / 4
 AT_ONCE = 2**18
 """Numbers of derivatives of steps that are there at once: 2 MB, which stay near the processor."""
 
-Price = Callable[[int, Point], CostTerms]
-"""What state k of n + 1 costs, with its gradient: (3 nv,) by displacements, rates and the forces of
-the step from there; of the last one (2 nv,)."""
+
+class Prices(NamedTuple):
+    """What the states of a trajectory of n steps cost.
+
+    Attributes:
+        values: (n + 1,) each state, the last one by the final cost.
+        of_steps: (n, 3 nv) gradients by displacements, rates and the forces of the step from there.
+        of_end: (2 nv,) of the last state.
+    """
+
+    values: Array
+    of_steps: Array
+    of_end: Array
+
+
+Price = Callable[[Array, Array], Prices]
+"""Of states (n + 1, nq + nv + 1), q, v and t, and forces (n, nv) of the steps between them."""
 
 
 class Swept(NamedTuple):
@@ -73,9 +87,9 @@ class Adjoint:
         self, runs: Trajectories, tau: Array, price: Price, values: dict[str, float]
     ) -> None:
         self.runs, self.tau, self.price, self.values = runs, tau, price, values
-        self.mechanism = runs.own.mechanism
+        self.mechanism = runs.mechanism
         self.by_parameters = dict.fromkeys(values, 0.0)
-        self.costs, self.by_tau = list[float](), np.zeros_like(tau)
+        self.by_tau = np.zeros_like(tau)
         self.differences, self.reasons = list[int](), dict[str, None]()
 
     def sweep(self) -> Swept:
@@ -86,19 +100,28 @@ class Adjoint:
             StepError: A step could not be finished.
         """
         runs, n = self.runs, len(self.tau)
-        runs.go_back(runs.start)
-        states = runs.run(self.tau)
-        start, end = states[0], states[-1]
-        terms = self.price(n, end)
-        self.costs.append(terms.value)
-        p = terms.gradient
-        several = max(1, AT_ONCE // (6 * runs.nv**2))
-        for first in reversed(range(0, n, several)):
-            p = self._back(states[first : first + several + 1], first, p)
+        ahead = runs.ahead(self.tau)
+        if ahead is None:
+            runs.go_back(runs.start)
+            states = runs.states(self.tau)
+        else:
+            states = ahead[1]
+        start, end = (runs.point(states[k], self.tau[k]) for k in (0, -1))
+        prices = self.price(states, self.tau)
+        adjoint, p = runs.adjoint(), prices.of_end
+        if ahead is not None and ahead[0].is_recorded(states):
+            p = self._back(slice(0, n), states, prices.of_steps, p, (ahead[0], np.full(n, True)))
+        else:
+            several = AT_ONCE // (6 * runs.nv**2) if adjoint is None else adjoint.room(AT_ONCE)
+            for first in reversed(range(0, n, max(1, several))):
+                part = slice(first, min(first + max(1, several), n))
+                those, tau = states[first : part.stop + 1], self.tau[part]
+                recorded = runs.record(those, tau)
+                p = self._back(part, those, prices.of_steps[part], p, recorded)
         for name in self.values:
             self.by_parameters[name] += self._of_start(name, start, p)
         return Swept(
-            fsum(self.costs),
+            math.fsum(prices.values),
             runs.tangents(start).closing.T @ p,
             self.by_tau,
             self.by_parameters,
@@ -107,42 +130,74 @@ class Adjoint:
             tuple(self.reasons),
         )
 
-    def _back(self, states: list[Point], first: int, p: Array) -> Array:
+    def _back(
+        self,
+        part: slice,
+        states: Array,
+        prices: Array,
+        p: Array,
+        recorded: tuple[StepAdjoint, Mask] | None,
+    ) -> Array:
         """Take p (2 nv,) from the end of some steps to their start."""
-        n, parts, adjoints = 2 * self.runs.nv, self.runs.of_each(states), list[Array]()
-        for k in reversed(range(len(states) - 1)):
-            part = parts[k]
-            if part.why:
-                self.differences.append(first + k)
-                self.reasons[part.why] = None
-                if self.values:
-                    raise UnsupportedError(
-                        f"derivatives by parameters are wanted, and in step {first + k} {part.why}"
-                    )
-            terms = self.price(first + k, states[k])
-            self.costs.append(terms.value)
-            adjoints.append(p)
-            back = p @ part.changes + terms.gradient
-            p, self.by_tau[first + k] = back[:n], back[n:]
+        first, tau, by_tau = part.start, self.tau[part], self.by_tau[part]
+        k, after = len(tau), np.zeros((len(tau), len(p)))
+        while k > 0:
+            if recorded is not None and recorded[1][k - 1]:
+                adjoint, last = recorded[0], k
+                k, p = adjoint.pull_back(p, prices, last)
+                by_tau[k:last], after[k:last] = adjoint.by_tau(k, last), adjoint.after(k, last)
+                continue
+            few = 1 if recorded is not None else k
+            for found in reversed(self.runs.of_each(states[k - few : k + 1], tau[k - few : k])):
+                k -= 1
+                self._require(found.why, first + k)
+                after[k] = p
+                back = p @ found.changes + prices[k]
+                p, by_tau[k] = back[: len(p)], back[len(p) :]
         for name in self.values:
-            self.by_parameters[name] += self._of_steps(name, states, adjoints[::-1])
+            self.by_parameters[name] += self._of_steps(name, states, tau, after)
         return p
 
-    def _of_steps(self, name: str, states: list[Point], adjoints: list[Array]) -> float:
+    def _require(self, why: str, step: int) -> None:
+        """Take down why a step has no derivatives of its own.
+
+        Raises:
+            UnsupportedError: It has none, and derivatives by parameters are wanted.
+        """
+        if why:
+            self.differences.append(step)
+            self.reasons[why] = None
+            if self.values:
+                raise UnsupportedError(
+                    f"derivatives by parameters are wanted, and in step {step} {why}"
+                )
+
+    def _of_steps(self, name: str, states: Array, tau: Array, after: Array) -> float:
         """What steps lead elsewhere by with a parameter, from the same states, times p after."""
-        runs, near = self.runs, self.runs.near
+        runs, start = self.runs, self.runs.point(states[0], tau[0])
 
         def ends(x: float) -> Array:
-            start = states[0]
             self._start_near(start, name, x)
-            found = 0.0
-            for at, after, p in zip(states[:-1], states[1:], adjoints, strict=True):
-                runs.put_near(at)
-                near.step(write=False)
-                found += float(p @ self._away(near, after))
-            return np.array([found])
+            runs.put_near(start)
+            adjoint, found = runs.adjoint(), math.nan
+            if adjoint is not None:
+                _, led = adjoint.record(states, tau, -1.0)  # each from a state that is given
+                nq = len(start.q)
+                away = configuration_differences(self.mechanism, led[:, :nq], states[1:, :nq])
+                rates = led[:, nq:-1] - states[1:, nq:-1]
+                found = float(np.sum(np.hstack([away, rates]) * after))
+            return np.array([found if math.isfinite(found) else self._led_away(states, tau, after)])
 
-        return self._by(name, ends, states[0])
+        return self._by(name, ends, start)
+
+    def _led_away(self, states: Array, tau: Array, after: Array) -> float:
+        """Sum of p times what steps of the copy for derivatives lead to, less the next states."""
+        runs, near, found = self.runs, self.runs.near, 0.0
+        for at, forces, led_to, p in zip(states[:-1], tau, states[1:], after, strict=True):
+            runs.put_near(runs.point(at, forces))
+            near.step(write=False)
+            found += float(p @ self._away(near, runs.point(led_to, forces)))
+        return found
 
     def _of_start(self, name: str, start: Point, p: Array) -> float:
         """What the start moves by with a parameter, to be closed, times p."""

@@ -9,8 +9,12 @@ import numpy as np
 from bulletbridge.control.lqr import Weights, weights_of
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.by_joint import ByJoint, by_joint, rate_names
-from bulletbridge.mechanism.displacement import chart_rates, configuration_difference
-from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.displacement import (
+    chart_rates,
+    configuration_difference,
+    configuration_differences,
+)
+from bulletbridge.mechanism.kinematics import displace, turn_gradients
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.differences import richardson
@@ -100,6 +104,20 @@ class Priced:
     def gradient(self, at: Point, ways: Array) -> CostTerms:
         """The cost (), and its derivatives (n,) along ways (3 nv or 2 nv, n)."""
         return self._expanded(at, ways, False)
+
+    def along(self, states: Array, tau: Array) -> tuple[Array, Array]:
+        """Costs (n,), derivatives (n, 3 nv) at states (n, nq + nv + 1) under tau (n, nv)."""
+        nq, nv = self.mechanism.nq, self.mechanism.nv
+        values, gradients = np.zeros(len(states)), np.zeros((len(states), 3 * nv))
+        if isinstance(self.running, QuadraticCost):
+            return self.running.along(states[:, :nq], states[:, nq:-1], tau)
+        if self.running is not None:
+            ways = np.eye(3 * nv)
+            for k, (state, forces) in enumerate(zip(states, tau, strict=True)):
+                at = Point(state[:nq], state[nq:-1], float(state[-1]), forces)
+                found = self.gradient(at, ways)
+                values[k], gradients[k] = found.value, found.gradient
+        return values, gradients
 
     def expansion(self, at: Point, ways: Array) -> CostTerms:
         """The same with second derivatives (n, n); for residuals those of Gauss and Newton."""
@@ -241,3 +259,16 @@ class QuadraticCost:
             value += float(tau @ pushed)
             gradient[2 * nv :] = 2.0 * pushed
         return CostTerms(value, gradient, hessian)
+
+    def along(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """Running costs (n,), gradients (n, 3 nv) at q (n, nq), v (n, nv) under tau (n, nv)."""
+        m, nv = self.mechanism, self.mechanism.nv
+        x = np.hstack([configuration_differences(m, q, self.q), v - self.v])
+        away, pushed = x @ self.Q, tau @ self.R
+        values = np.einsum("ij,ij->i", x, away) + np.einsum("ij,ij->i", tau, pushed)
+        gradients = 2.0 * np.hstack([away, pushed])
+        if self._turns:
+            by_end = gradients[:, :nv].copy()
+            turn_gradients(m.bodies, x[:, :nv].copy(), by_end)
+            gradients[:, :nv] = by_end
+        return values, gradients

@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.control.adjoint import Adjoint
-from bulletbridge.control.costs import CostTerms
+from bulletbridge.control.adjoint import Adjoint, Prices
 from bulletbridge.control.trajectories import Trajectories
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.displacement import by_displacement, by_numbers, with_unit_quaternions
 from bulletbridge.numerics.records import Array, array_of
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.system import System
-from bulletbridge.system.tangents import Point
 
 
 class Arguments(NamedTuple):
@@ -132,10 +130,12 @@ class DifferentiableSteps:
                 self._begin(world, t)
                 parameters = dict(zip(self.names, world.parameters.tolist(), strict=True))
 
-                def price(i: int, at: Point, k: int = k) -> CostTerms:
-                    still = np.zeros(m.nv if i < n else 0)
-                    parts = by_displacement(m, at.q, by_q[k, i]), by_v[k, i], still
-                    return CostTerms(0.0, np.concatenate(parts))
+                def price(states: Array, tau: Array, k: int = k) -> Prices:
+                    gradients = np.zeros((n + 1, 3 * m.nv))
+                    for i, state in enumerate(states):
+                        gradients[i, : m.nv] = by_displacement(m, state[: m.nq], by_q[k, i])
+                    gradients[:, m.nv : 2 * m.nv] = by_v[k]
+                    return Prices(np.zeros(n + 1), gradients[:n], gradients[n, : 2 * m.nv])
 
                 swept = Adjoint(self._runs, world.tau, price, parameters).sweep()
                 of_q[k] = by_numbers(m, world.q, swept.by_state[: m.nv])

@@ -107,7 +107,7 @@ def equilibrium(system: System) -> Equilibrium:
     q = np.array(system.q)
     if tree.equations(q, np.zeros(tree.nv), t).g_t.any():
         raise ModelError("a constraint moves by its own time: nothing rests while it does")
-    count = 0
+    count, beside = 0, ""
     balance = Balance(system, tree, q)
     force, size = balance.at(q)
     for _ in range(MOST_CHARTS):
@@ -119,7 +119,9 @@ def equilibrium(system: System) -> Equilibrium:
         def pull(y: Array, b: Balance = balance, s: Array = scale, w: Array = lengths) -> Array:
             try:
                 return b.forces(y / w) / s
-            except (AssemblyError, ModelError):  # beyond the reach of these coordinates
+            except (AssemblyError, ModelError) as error:  # beyond the reach of these coordinates
+                nonlocal beside
+                beside = "" if isinstance(error, AssemblyError) else f" (beside it, {error})"
                 return np.full(len(s), 1e6)
 
         start = np.zeros(len(force))
@@ -138,7 +140,7 @@ def equilibrium(system: System) -> Equilibrium:
         name = rate_names(system.mechanism)[int(balance.here.rates[worst])]
         raise InfeasibleError(
             f"no pose of rest was found: at the nearest {force[worst]:.3g} N or N m push along"
-            f" '{name}', where terms of {size[worst]:.3g} should cancel; start nearer to one, or"
-            " give tau that holds it"
+            f" '{name}', where terms of {size[worst]:.3g} should cancel{beside}; start nearer to"
+            " one, or give tau that holds it"
         )
     return Equilibrium(q, float(np.abs(force).max(initial=0.0)), count)

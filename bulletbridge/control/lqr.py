@@ -24,7 +24,7 @@ Weights = ArrayLike | Mapping[str, float]
 """A matrix, its diagonal, or entries of that by name, the others zero."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Regulator:
     """tau = tau_0 - K x: the forces that hold a pose of rest, held over each step.
 
@@ -45,6 +45,14 @@ class Regulator:
     eigenvalues: Complexes
     rates: Ints
     inputs: Ints
+
+    def __repr__(self) -> str:
+        """What it pushes by what it sees, and how fast the slowest mode goes."""
+        names, slowest = self.linearisation, float(np.abs(self.eigenvalues).max(initial=0.0))
+        return (
+            f"<Regulator: {', '.join(names.inputs)} by {', '.join(names.states)}; the slowest mode"
+            f" times {slowest:.6g} a step>"
+        )
 
     def error(self, q: Array, v: Array) -> Array:
         """x (n,): how far a state is from the pose."""

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.control.adjoint import Adjoint, Price
-from bulletbridge.control.costs import CostTerms, FinalCost, Priced, RunningCost
+from bulletbridge.control.adjoint import Adjoint, Price, Prices
+from bulletbridge.control.costs import FinalCost, Priced, RunningCost
 from bulletbridge.control.trajectories import Trajectories
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.numerics.records import Array, Ints, array_of
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.system import System
-from bulletbridge.system.tangents import Point
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +91,7 @@ def rollout_gradient(
     values = {name: system.parameters[name] for name in parameters}
     try:
         runs = Trajectories(system)
-        price = _prices(runs, running, final, len(forces))
+        price = _prices(runs, running, final)
         found = Adjoint(runs, forces, price, values).sweep()
     finally:
         if system.finds_contacts:  # Bullet may have been shown other states
@@ -111,18 +110,15 @@ def rollout_gradient(
     )
 
 
-def _prices(
-    runs: Trajectories, running: RunningCost | None, final: FinalCost | None, n: int
-) -> Price:
-    """What the states of a trajectory of n steps cost."""
-    mechanism, nv = runs.own.mechanism, runs.nv
+def _prices(runs: Trajectories, running: RunningCost | None, final: FinalCost | None) -> Price:
+    """What the states of a trajectory cost."""
+    mechanism, nv = runs.mechanism, runs.nv
     of_steps = Priced(mechanism, running, None, runs.lengths)
     of_end = Priced(mechanism, None, final, runs.lengths)
-    ways = np.eye(3 * nv)
 
-    def price(k: int, at: Point) -> CostTerms:
-        if k == n:
-            return of_end.gradient(at, ways[: 2 * nv, : 2 * nv])
-        return of_steps.gradient(at, ways)
+    def price(states: Array, tau: Array) -> Prices:
+        end = of_end.gradient(runs.point(states[-1], tau[-1]), np.eye(2 * nv))
+        values, gradients = of_steps.along(states[:-1], tau)
+        return Prices(np.append(values, end.value), gradients, end.gradient)
 
     return price

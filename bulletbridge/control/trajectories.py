@@ -6,18 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference
-from bulletbridge.numerics.records import Array, Ints
-from bulletbridge.system.derivatives import step_differentiator_of
+from bulletbridge.numerics.records import Array, Ints, Mask
+from bulletbridge.system.derivatives import step_adjoint_of, step_differentiator_of
 from bulletbridge.system.differences import Differences, put
-from bulletbridge.system.linearisation import are_plain, require_plain
+from bulletbridge.system.linearisation import ALIKE, are_plain, require_plain
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point, Tangents, freedoms_at, lengths_of
 
 WHEN = re.compile(r" from t = \S+ s")
 """What tells one reason that derivatives are not known from the same one in another step."""
+
+
+WHOLE = 2**22
+"""Numbers, 32 MB, that a trajectory is kept in as a whole on the way there."""
 
 
 class PartDerivatives(NamedTuple):
@@ -49,19 +54,20 @@ class Trajectories:
         system: Whose state is the start.
 
     Attributes:
-        own: The copy that runs, by the same steps as the system.
         near: The copy that derivatives are asked of.
-        start: Of the trajectories.
+        mechanism: Of the system.
         lengths: (nv,) one for angles, the mechanism's length for ways.
         length: That of the mechanism [m].
     """
 
     def __init__(self, system: System) -> None:
         system.acceleration()  # closes what is open by round-off, as the first step does
-        self.near = system.differentiable()
-        (self.own,) = system.fork(1)
-        self.start = self.own.save(world=False)
-        self.nv, self.dt = system.mechanism.nv, system.dt
+        self.near, self._system = system.differentiable(), system
+        self._own: System | None = None
+        self._start: SavedState | None = None
+        self._begun: tuple[tuple[Array, Array, float], Mapping[str, float]] | None = None
+        self._first = self._state_near()
+        self.mechanism, self.nv, self.dt = system.mechanism, system.mechanism.nv, system.dt
         self.lengths, self.length = (
             lengths_of(self.near.dynamics.solver),
             float(system.encoded.length),
@@ -71,6 +77,23 @@ class Trajectories:
             self._in_python = False
         except ModelError:
             self._in_python = True
+
+    @property
+    def own(self) -> System:
+        """The copy that runs, by the same steps as the system; it is made when it is needed."""
+        if self._own is None:
+            (self._own,) = self._system.fork(1)
+            if self._begun is not None:
+                self._own.start_from(*self._begun)
+            self._start = self._own.save(world=False)
+        return self._own
+
+    @property
+    def start(self) -> SavedState:
+        """Of the trajectories."""
+        found = self.own and self._start
+        assert found is not None
+        return found
 
     def here(self, tau: Array) -> Point:
         """Where the copy that runs is, and the forces that act there."""
@@ -87,9 +110,16 @@ class Trajectories:
             ModelError: A number is not possible.
             AssemblyError: The loops are open there.
         """
-        for system in (self.near, self.own):
-            system.start_from((q, v, t), parameters)
-        self.start = self.own.save(world=False)
+        self._begun = (q, v, t), parameters
+        self.near.start_from(*self._begun)
+        self._first = self._state_near()
+        if self._own is not None:
+            self._own.start_from(*self._begun)
+            self._start = self._own.save(world=False)
+
+    def _state_near(self) -> Array:
+        near = self.near
+        return np.concatenate([near.q, near.v, [near.t]])
 
     def run(self, tau: Array) -> list[Point]:
         """Advance by steps under forces (steps, nv).
@@ -100,17 +130,29 @@ class Trajectories:
         Raises:
             StepError: A step could not be finished.
         """
-        states, nq, steps = [self.here(tau[0])], self.own.mechanism.nq, len(tau)
-        table = np.zeros((steps, nq + self.nv + 4))
+        states, last = self.states(tau), len(tau) - 1
+        return [self.point(state, tau[min(k, last)]) for k, state in enumerate(states)]
+
+    def states(self, tau: Array) -> Array:
+        """Advance by steps under forces (steps, nv): states (steps + 1, nq + nv + 1), as q, v, t.
+
+        Raises:
+            StepError: A step could not be finished.
+        """
+        steps, size = len(tau), len(self.own.q) + self.nv + 4
+        table = np.zeros((steps + 1, size))
+        table[0, :-3] = np.concatenate([self.own.q, self.own.v, [self.own.t]])
         if self._in_python:
-            for k, forces in enumerate(tau):
+            for k, forces in enumerate(tau, 1):
                 self.own.roll(forces, (1, 1), table[k:])
         else:
-            self.own.roll(tau, (steps, 1), table)
-        for k, line in enumerate(table, 1):
-            there = tau[min(k, steps - 1)]
-            states.append(Point(line[:nq], line[nq : nq + self.nv], float(line[-4]), there))
-        return states
+            self.own.roll(tau, (steps, 1), table[1:])
+        return np.ascontiguousarray(table[:, :-3])
+
+    def point(self, state: Array, tau: Array) -> Point:
+        """A state (nq + nv + 1,) with the forces that act there."""
+        nq = len(state) - self.nv - 1
+        return Point(state[:nq], state[nq:-1], float(state[-1]), tau)
 
     def put_near(self, at: Point) -> None:
         """Take the copy for derivatives to a state of the trajectory, as it is."""
@@ -142,19 +184,73 @@ class Trajectories:
         except UnsupportedError as error:
             return self._by_differences(at, steps, rates, WHEN.sub("", str(error)))
 
-    def of_each(self, states: list[Point]) -> list[PartDerivatives]:
-        """Of each of the steps that lead from one of the states to the next, by all forces."""
-        found, n = list[PartDerivatives](), len(states) - 1
+    def of_each(self, states: Array, tau: Array) -> list[PartDerivatives]:
+        """Of each of the steps that lead from a state to the next, by all forces.
+
+        Args:
+            states: (n + 1, nq + nv + 1)
+            tau: (n, nv)
+        """
+        found, n = list[PartDerivatives](), len(tau)
         rates = np.arange(self.nv)
-        table = np.array([np.concatenate([at.q, at.v]) for at in states])
-        tau = np.array([at.tau for at in states[:-1]])
         while len(found) < n:
             k = len(found)
-            plain = self._plain(states[k], tau[k:], table[k + 1 :])
+            at = self.point(states[k], tau[k])
+            plain = self._plain(at, tau[k:], states[k + 1 :, :-1])
             found += [PartDerivatives(changes, "") for changes in plain]
-            if len(found) < n:  # at its equations, which say why there are none
-                found.append(self.derivatives(states[len(found)], 1, rates))
+            k = len(found)
+            if k < n:  # at its equations, which say why there are none
+                found.append(self.derivatives(self.point(states[k], tau[k]), 1, rates))
         return found
+
+    def record(self, states: Array, tau: Array) -> tuple[StepAdjoint, Mask] | None:
+        """Have steps kept that gradients can be taken back through, and which ones these are (n,).
+
+        None where there are none.
+
+        Args:
+            states: (n + 1, nq + nv + 1) that they begin in and lead to.
+            tau: (n, nv)
+        """
+        adjoint = self.adjoint()
+        if adjoint is None:
+            return None
+        self.put_near(self.point(states[0], tau[0]))
+        plain, led = adjoint.record(states, tau, ALIKE)
+        plain &= are_plain(self.near.mechanism, states[1:, :-1], led[:, :-1])
+        adjoint.refuse(~plain)
+        return adjoint, plain
+
+    def ahead(self, tau: Array) -> tuple[StepAdjoint, Array] | None:
+        """The states (n + 1, nq + nv + 1) from the start on, all their steps being recorded.
+
+        None where steps are made otherwise, some are not plain, or there are too many.
+
+        Args:
+            tau: (n, nv)
+        """
+        adjoint, near = self.adjoint(), self.near
+        if adjoint is None or near.compiled()[0].stepper is not None:
+            return None
+        if len(tau) > adjoint.room(WHOLE):
+            return None
+        states = np.zeros((len(tau) + 1, len(self._first)))
+        states[0] = self._first
+        self.put_near(self.point(states[0], tau[0]))
+        plain, led = adjoint.record(states, tau, np.inf)
+        states[1:] = led
+        if not plain.all() or not are_plain(near.mechanism, states[1:, :-1], led[:, :-1]).all():
+            return None
+        return adjoint, states
+
+    def adjoint(self) -> StepAdjoint | None:
+        """What takes gradients back through steps in whose derivatives nothing else acts."""
+        if self._in_python or self.near.has_inequalities:
+            return None
+        try:
+            return step_adjoint_of(self.near.compiled()[0])
+        except UnsupportedError:
+            return None
 
     def _plain(self, at: Point, tau: Array, table: Array) -> Array:
         """Changes (m, 2 nv, 3 nv) of the first plain steps to states of a table (n, nq + nv)."""

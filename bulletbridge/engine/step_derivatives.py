@@ -42,6 +42,7 @@ from bulletbridge.engine.derivatives import (
 )
 from bulletbridge.engine.explicit import A4, C4, combine
 from bulletbridge.engine.records import (
+    AT_LIMIT,
     CHART,
     CORRECTION,
     DONE,
@@ -272,6 +273,16 @@ def put_rate_sides(
 
 
 @helper
+def put_metric(a: Arrays, s: StepArrays) -> None:
+    """Elements as dampers, as they act at these poses in the metric of a step."""
+    for i in range(len(a.efforts)):
+        effort, metric = a.efforts[i], s.metric[i]
+        for n in range(len(effort.damping)):
+            metric.damping[n], metric.stiffness[n] = effort.damping[n], effort.stiffness[n]
+    take_as_dampers(s.metric, a.poses, a.axes, a.control.damper_dt, a.control.spring_dt)
+
+
+@helper
 def put_metric_derivatives(
     a: Arrays, d: DerivativeArrays, s: StepArrays, now: Instant, w: Array
 ) -> None:
@@ -305,7 +316,7 @@ def differentiate_admissible(
 ) -> None:
     """What forces do to admissible velocities, J v̇ = 0, as Euler's step takes it: v̇ and X."""
     factor_at(a, f, now, q, v)
-    take_as_dampers(s.metric, a.poses, a.axes, a.control.damper_dt, a.control.spring_dt)
+    put_metric(a, s)
     admissible_acceleration(a, f, q, v, tau, d.vdot)
     needed = a.vectors[FORCE, : len(v)]
     forces_less_bias(a, q, v, tau, needed)
@@ -615,16 +626,19 @@ class StepDifferentiator:
         solver: Whose; it is read alone.
         equations: Its derivatives at states.
 
+    Attributes:
+        solver: That one.
+        arrays: Of the equations, what these are put together in, and of the steps.
+
     Raises:
         UnsupportedError: Its steps cannot be differentiated; the message says why.
     """
 
     def __init__(self, solver: Solver, equations: Differentiator) -> None:
-        self._solver, self._equations = solver, equations
-        self._calls = dict[int, Callable[[Any], int]]()
+        self.solver, self._equations = solver, equations
+        self._calls = dict[int, StoredCall]()
         _require_method(solver)
         nv, nc = len(solver.v), solver.encoded.nc
-        self._metric = solver.efforts.copy()
         found = StepArrays(
             np.zeros((2 * nv, 3 * nv)),
             np.zeros((4, nv, 3 * nv)),
@@ -638,7 +652,7 @@ class StepDifferentiator:
             np.zeros((2, 4, nv, 3)),
             np.zeros((nv, nv)),
             np.zeros((nc, nv)),
-            self._metric,
+            solver.efforts.copy(),
             np.zeros((nv, 2 * nv)),
             np.zeros((nv, nv)),
             np.zeros((nv, nc)),
@@ -649,12 +663,8 @@ class StepDifferentiator:
             np.zeros(nc, np.int64),
             np.zeros((5, max(nv, 3))),
         )
-        fixed, examples = (
-            (equations.arrays, equations.found, found),
-            (solver.still, solver.tau, 0.0),
-        )
-        with announce_compilation(differentiate_step):
-            self._differentiate = StoredCall(differentiate_step, fixed, examples).call
+        self.arrays = equations.arrays, equations.found, found
+        self._stored: StoredCall | None = None  # compiled when it is first needed
         self._changes, self._pushes, self._vectors = found.changes, found.pushes, found.vectors
 
     def step(self, push: Array | None = None) -> StepDerivatives:
@@ -668,8 +678,8 @@ class StepDifferentiator:
             UnsupportedError: It was no plain step: it was cut in parts or corrected by other
                 directions than those of its start.
         """
-        solver, e = self._solver, self._equations
-        call, t = self._begin(push is not None), solver.t
+        solver, e = self.solver, self._equations
+        call, t = self.begin(push is not None), solver.t
         targets = solver.targets(1) if solver.encoded.motions else solver.still
         forces = solver.forces(1)
         if push is not None:
@@ -683,10 +693,14 @@ class StepDifferentiator:
                 " shorter dt, or central differences of step()"
             )
         if failure != DONE:
+            why = "was cut in parts or corrected along other directions than those of its start, as"
+            why += " beside singular positions; take a shorter dt, or"
+            if failure == AT_LIMIT:
+                why = "leads beyond a limit of a joint; take"
+            elif failure != NOT_PLAIN:
+                why = "could not be finished as a whole; take a shorter dt, or"
             raise UnsupportedError(
-                f"the step from t = {t:.6g} s ends at a limit, is near a singular position or"
-                " too long: it is no plain one, corrected along the directions of its start; take"
-                " a shorter dt, or central differences of step()"
+                f"the step from t = {t:.6g} s {why} central differences of step()"
             )
         changes, end = self._changes.copy(), e.state.copy()
         nv = len(changes) // 2
@@ -694,9 +708,16 @@ class StepDifferentiator:
             changes[:, : 2 * nv], changes[:, 2 * nv :], end[: -nv - 1], end[-nv - 1 : -1]
         )
 
+    def _differentiate(self, rest: tuple[np.ndarray, Array, float]) -> int:
+        """Call ``differentiate_step`` with the rest of its arguments."""
+        if self._stored is None:
+            with announce_compilation(differentiate_step):
+                self._stored = StoredCall(differentiate_step, self.arrays, rest)
+        return self._stored.call(rest)
+
     def rates_before_closing(self) -> tuple[Array, Array]:
         """Rates (nv,) that forces led to in the last step, of Euler's, and changes (nv, 3 nv)."""
-        nv, dt = self._pushes.shape[1], float(self._solver.control[0]["dt"])
+        nv, dt = self._pushes.shape[1], float(self.solver.control[0]["dt"])
         values = self._vectors[V, :nv] - self._equations.vectors[CORRECTION, :nv] / dt
         return values, np.eye(nv, 3 * nv, nv) + dt * self._pushes[0]
 
@@ -707,12 +728,12 @@ class StepDifferentiator:
             Of m <= n steps, up to the first one that is no plain step, changes (m, 2 nv, 3 nv) by
             displacements, rates and forces, and ends (m, nq + nv + 1): q, v, t.
         """
-        solver, e = self._solver, self._equations
+        solver, e = self.solver, self._equations
         if solver.encoded.motions or solver.script.signals or solver.held:
             found = self.step()
             changes = np.hstack([found.A, found.B])
             return changes[None], np.concatenate([found.q, found.v, e.state[-1:]])[None]
-        call, still, m = self._begin(), solver.still, 0
+        call, still, m = self.begin(), solver.still, 0
         found, ends = np.empty((len(tau), *self._changes.shape)), np.empty((len(tau), len(e.state)))
         for forces in tau[:, None]:
             t = e.state[-1]
@@ -724,24 +745,22 @@ class StepDifferentiator:
             m += 1
         return found[:m], ends[:m]
 
-    def _begin(self, by_euler: bool = False) -> Callable[[Any], int]:
+    def begin(self, by_euler: bool = False) -> Callable[[Any], int]:
         """Take over the state of the solver; the kernel of its steps."""
-        solver = self._solver
+        solver = self.solver
         method = _require_method(solver, by_euler)
         self._equations.take(solver.q, solver.v, solver.t)
         self._equations.control[0]["integrator"] = method
-        if len(self._metric):
-            self._metric[:] = solver.efforts
-        return self._step_call(method)
+        return self.kernel(method).call
 
-    def _step_call(self, method: int) -> Callable[[Any], int]:
+    def kernel(self, method: int) -> StoredCall:
         """The kernel of a step by a method, which may have changed, on arrays of our own."""
-        solver = self._solver
+        solver = self.solver
         if method not in self._calls:
             kernel = stepping_kernel(method)
             examples = solver.still, solver.tau, NO_RECORD, STEP, 1
             with announce_compilation(kernel):
-                self._calls[method] = StoredCall(kernel, (self._equations.arrays,), examples).call
+                self._calls[method] = StoredCall(kernel, (self._equations.arrays,), examples)
         return self._calls[method]
 
 

@@ -37,6 +37,7 @@ from bulletbridge.numerics.spatial import (
     put,
     put_mat,
     scale,
+    scale_pair,
     transpose,
     vec,
     velocity_at,
@@ -275,3 +276,109 @@ def differentiate_joint_forces(axes: Records[Axis], spring_dt: float, F: Array) 
     for k in range(nv):
         F[k, k] += axes[k].stiffness
         F[k, nv + k] += axes[k].damping + spring_dt * axes[k].stiffness
+
+
+@helper
+def put_sums(axes: Records[Axis], w: Array, sums: Array) -> None:
+    """Twists (nv, 6) that each axis and those below it give together at rates w (nv,)."""
+    for k in range(len(axes)):
+        twist = scale_pair(w[k], axis_twist(axes[k]))
+        if axes[k].below >= 0:
+            twist = add_pair(twist, sum_at(sums, axes[k].below))
+        put_pair(sums[k], twist)
+
+
+@helper
+def sum_at(sums: Array, k: int) -> Pair:
+    """What ``put_sums`` has written of axis k; zero for none."""
+    if k < 0:
+        return ZERO, ZERO
+    return vec(sums[k]), vec(sums[k, 3:])
+
+
+@helper
+def put_pair(line: Array, pair: Pair) -> None:
+    """Write a spatial vector into six numbers."""
+    put(line, pair[0])
+    put(line[3:], pair[1])
+
+
+@helper
+def sum_below(bodies: Records[Body], axes: Records[Axis], sums: Array, j: int) -> Pair:
+    """What is not carried by axis j, of the sum of an axis that stands above it."""
+    body = bodies[axes[j].body]
+    return sum_at(sums, body.axis if turns_a_base(bodies, axes, j) else axes[body.v].below)
+
+
+@helper
+def bent_back(load: Load, twist: Pair) -> Vector:
+    """What an added turn does by Coriolis' term to the power of what is carried along a twist."""
+    turned = apply(transpose(mat(load.turned)), twist[0])
+    return add(turned, scale(2.0, cross(vec(load.momentum), twist[1])))
+
+
+class TreeGradients(NamedTuple):
+    """Gradients of the power of forces on the rates along w, and what they are put together in.
+
+    Attributes:
+        w: (nv,)
+        size: What they are multiplied by.
+        sums: (nv, 6) by ``put_sums`` with w.
+        above: (nv, 9) scratch: of all axes above one.
+        of_q: (nv,) receives those by positions, in addition.
+        of_v: (nv,) those by rates.
+    """
+
+    w: Array
+    size: float
+    sums: Array
+    above: Array
+    of_q: Array
+    of_v: Array
+
+
+@helper
+def pull_back_tree(
+    bodies: Records[Body],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    loads: Records[Load],
+    g: TreeGradients,
+) -> None:
+    """``differentiate_tree`` transposed: gradients of wᵀ (M v̇ + h), once along the tree."""
+    for k in range(len(axes)):
+        for i in range(9):
+            g.above[k, i] = 0.0
+    for k in range(len(axes) - 1, -1, -1):
+        axis = axes[k]
+        body, pose, load = bodies[axis.body], poses[axis.body], loads[axis.body]
+        S, variation, whole = axis_twist(axis), variations[k], sum_at(g.sums, k)
+        inertia, above = carried_inertia(pose), g.above[k]
+        # what is needed along this axis and those below, and of those above along themselves
+        force = add_pair(momentum(inertia, whole), (vec(above), vec(above[3:])))
+        bent = add(bent_back(load, whole), vec(above[6:]))
+        carried, free_turn = (vec(load.fw), vec(load.fv)), turns_a_base(bodies, axes, k)
+        below = sum_at(g.sums, axis.below if free_turn else axes[body.v].below)
+        by_place = power(force, added_acceleration(variation)) + dot(bent, vec(variation.w))
+        by_place += power(force_cross(S, carried), below)
+        if free_turn:
+            rest = add_pair(sum_at(g.sums, body.axis), scale_pair(-1.0, whole))
+            by_place += power(force_cross(S, carried), rest)
+        g.of_q[k] += g.size * by_place
+        g.of_v[k] += g.size * (power(force, acceleration_by_rate(variation)) + dot(bent, S[0]))
+        if axis.below >= 0:
+            own, other = scale_pair(g.w[k], S), g.above[axis.below]
+            pushed = momentum(inertia, own)
+            put(other, add(add(vec(other), vec(above)), pushed[0]))
+            put(other[3:], add(add(vec(other[3:]), vec(above[3:])), pushed[1]))
+            put(other[6:], add(add(vec(other[6:]), vec(above[6:])), bent_back(load, own)))
+
+
+@helper
+def pull_back_joint_forces(axes: Records[Axis], spring_dt: float, g: TreeGradients) -> None:
+    """``differentiate_joint_forces`` transposed."""
+    for k in range(len(axes)):
+        along = g.size * g.w[k]
+        g.of_q[k] += along * axes[k].stiffness
+        g.of_v[k] += along * (axes[k].damping + spring_dt * axes[k].stiffness)

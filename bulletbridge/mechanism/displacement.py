@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bulletbridge.mechanism.kinematics import chart_rate, separation
+from bulletbridge.mechanism.kinematics import chart_rate, separation, separations
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -15,6 +15,14 @@ def configuration_difference(mechanism: Mechanism, q: Array, q_d: Array) -> Arra
     x, rate, still = (np.zeros(mechanism.nv) for _ in range(3))
     here, there = (np.asarray(given, np.float64) for given in (q, q_d))
     separation(mechanism.bodies, here, still, there, still, x, rate)
+    return x
+
+
+def configuration_differences(mechanism: Mechanism, q: Array, q_d: Array) -> Array:
+    """``configuration_difference`` (n, nv) of many configurations (n, nq), from one each or one."""
+    x = np.zeros((len(q), mechanism.nv))
+    others = np.atleast_2d(np.array(q_d, np.float64))
+    separations(mechanism.bodies, np.array(q, np.float64), others, x)
     return x
 
 

@@ -342,3 +342,21 @@ def separation(
                 turned, side = transpose(turned), -1.0
             relative = sub(vec(v[k:]), apply(turned, vec(other_v[k:])))
             put(rate[k:], dexp_inverse(vec(x[k:]), relative, side))
+
+
+@kernel
+def separations(bodies: Records[Body], q: Array, others: Array, X: Array) -> None:
+    """X (n, nv) by which others (n or 1, nq) are displaced into q (n, nq), as in ``separation``."""
+    for i in range(len(q)):
+        chart_coordinates(bodies, others[min(i, len(others) - 1)], q[i], X[i])
+
+
+@kernel
+def turn_gradients(bodies: Records[Body], X: Array, G: Array) -> None:
+    """Gradients G (n, nv) by X of ``separations`` into those by displacements of q, in place."""
+    for i in range(1, len(bodies)):
+        k, joint = bodies[i].v, bodies[i].joint
+        if joint == FREE or joint == SPHERICAL:
+            side = -1.0 if joint == FREE else 1.0  # of ``chart_rate`` transposed
+            for n in range(len(X)):
+                put(G[n, k:], dexp_inverse(vec(X[n, k:]), vec(G[n, k:]), side))

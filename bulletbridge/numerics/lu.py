@@ -68,6 +68,22 @@ def back_real(A: Array, turns: Array, b: Array) -> None:
 
 
 @helper
+def back_transposed(A: Array, turns: Array, b: Array) -> None:
+    """Solve with the factors, transposed, for b (n or more,), in place."""
+    n = len(turns)
+    for i in range(n):
+        for j in range(i):
+            b[i] -= A[j, i] * b[j]
+        b[i] /= A[i, i]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            b[i] -= A[j, i] * b[j]
+    for k in range(n - 1, -1, -1):
+        i = int(turns[k])
+        b[k], b[i] = b[i], b[k]
+
+
+@helper
 def back_lines(A: Array, turns: Array, B: Array) -> None:
     """Solve with the factors for the columns of B (n or more, m) side by side, in place."""
     n, m = len(turns), B.shape[1]

@@ -7,6 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.engine.derivatives import Differentiator
+from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.engine.step_derivatives import StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.mechanism.by_joint import rate_names
@@ -141,4 +142,20 @@ def step_differentiator_of(solver: Solver) -> StepDifferentiator:
         solver.step_differentiator = StepDifferentiator(solver, equations)
     found = solver.step_differentiator
     assert isinstance(found, StepDifferentiator)
+    return found
+
+
+def step_adjoint_of(solver: Solver) -> StepAdjoint:
+    """What takes gradients back through the steps of a solver, where nothing else acts in them.
+
+    Raises:
+        UnsupportedError: As of ``step_differentiator_of``; or gradients are not known of this
+            integrator, or of forces that are functions of time.
+    """
+    steps = step_differentiator_of(solver)
+    if solver.step_adjoint is None:
+        solver.step_adjoint = StepAdjoint(steps)
+    found = solver.step_adjoint
+    assert isinstance(found, StepAdjoint)
+    found.require_known()
     return found

@@ -66,7 +66,7 @@ class Outputs(NamedTuple):
     gaps: Collection[str] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linearisation:
     """A linear system around a state: x⁺ = A x + B u of a step, or ẋ = A x + B u; y = C x + D u.
 
@@ -123,6 +123,12 @@ class Linearisation:
     changed: tuple[str, ...]
     error: float
     by: By
+
+    def __repr__(self) -> str:
+        """What of, how large, and how it was found."""
+        n, kinks = len(self.states), f", kinks: {', '.join(self.changed)}" if self.changed else ""
+        sizes = f"{n} states, {len(self.inputs)} inputs, {len(self.outputs)} outputs"
+        return f"<Linearisation: {self.what} at t = {self.t:.6g} s, {sizes}, by {self.by}{kinks}>"
 
     @property
     def eigenvalues(self) -> Complexes:

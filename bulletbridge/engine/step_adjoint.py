@@ -1,0 +1,828 @@
+"""Adjoints of converged steps: gradients at the end of each taken back to its start.
+
+What ``step_derivatives`` solves for all changes at once is solved here transposed, for one gradient
+p at a time. The equations of accelerations and filters are symmetric but for a sign, so that
+
+    M w - Jᵀ κ = p,  J w = 0    gives    pᵀ X = wᵀ (right side of forces) - κᵀ (right side of rows)
+
+with the factors that the step has made, which are kept from the way there; of the derivatives of
+the equations nothing but products with w and κ is taken. No A or B of a step is formed.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.jit import bundling, caller, helper, kernel, outlined
+from bulletbridge.compilation.stored_calls import StoredCall, call_stored
+from bulletbridge.constraints.records import Target
+from bulletbridge.constraints.row_derivatives import RowGradients, pull_back_rows
+from bulletbridge.constraints.row_rates import RowRecords
+from bulletbridge.constraints.rows import jacobian
+from bulletbridge.engine.dense import (
+    accelerate,
+    factor_at,
+    filter_velocity,
+    forces_less_bias,
+    put_bias,
+    set_implicit_horizon,
+    update_positions,
+)
+from bulletbridge.engine.derivatives import DerivativeArrays, solution_multipliers
+from bulletbridge.engine.records import (
+    ACCELERATION,
+    BIAS,
+    BY_DENSE,
+    CORRECTION,
+    DONE,
+    EULER,
+    FORCE,
+    ONE_OVER_UNITS,
+    STAGE_VDOTS,
+    TARGETS_PER_STEP,
+    VERLET,
+    Arrays,
+    Factors,
+    Instant,
+    SystemArrays,
+    arrays_of,
+    dense_factors,
+)
+from bulletbridge.engine.step_derivatives import (
+    LONGEST,
+    OF_CORRECTION,
+    OF_STEP,
+    ZEROS,
+    StepArrays,
+    StepDifferentiator,
+    put_matrix,
+    put_metric,
+    put_metric_derivatives,
+    put_zeros,
+)
+from bulletbridge.engine.stepper import NO_RECORD
+from bulletbridge.engine.tasks import STEP
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.derivatives import (
+    TreeGradients,
+    VariedTree,
+    pull_back_joint_forces,
+    pull_back_tree,
+    put_sums,
+    take_accelerations,
+    vary_axes,
+)
+from bulletbridge.mechanism.displacement_maps import (
+    CARRIED,
+    TURNED,
+    put_displacement_maps,
+    turn_columns,
+)
+from bulletbridge.mechanism.dynamics import bias, composite_inertias
+from bulletbridge.mechanism.force_derivatives import (
+    differentiate_efforts,
+    take_ahead,
+)
+from bulletbridge.mechanism.kinematics import put_twists
+from bulletbridge.numerics.lu import back_transposed, lu_real
+from bulletbridge.numerics.many_sides import add_product, unwhiten_columns
+from bulletbridge.numerics.projection import (
+    ROW,
+    add_row,
+    inner,
+    unwhiten,
+    whiten_force,
+    whiten_velocity,
+)
+from bulletbridge.numerics.records import Array, Ints, Mask, Records
+from bulletbridge.numerics.spatial import copy_into
+
+METHODS = EULER, VERLET
+(
+    GRADIENT, OF_Q, OF_V, OF_A, OF_TAU, W, V, GUESS, NEXT, LED, PUSH, NEXT_PUSH, WAY, NONE, VECTORS,
+) = range(15)  # fmt: skip
+"""Scratch vectors (nv,)."""
+KAPPA, EARLIER, LAM, NEXT_LAM, PARTS, ROW_VECTORS = range(6)
+"""Scratch vectors (nc,)."""
+
+
+class Tape(NamedTuple):
+    """What is kept of n steps: states and factors between them, n + 1 each.
+
+    Attributes:
+        states: (n + 1, nq + nv + 1) q, v, t.
+        L: (n + 1, nv, nv)
+        Y: (n + 1, nc, nv)
+        R: (n + 1, nc, nc)
+        rows: (n + 1, nc)
+        ranks: (n + 1, 2) of accelerations and of filters.
+        accelerations: (n, nv) at the start of each step.
+        corrections: (n, nv)
+        led: (n, nq + nv + 1) where each step has led.
+        plain: (n,) whether its derivative is known.
+    """
+
+    states: Array
+    L: Array
+    Y: Array
+    R: Array
+    rows: np.ndarray
+    ranks: Ints
+    accelerations: Array
+    corrections: Array
+    led: Array
+    plain: Ints
+
+
+class AdjointArrays(NamedTuple):
+    """What gradients are worked out in, and where they are left.
+
+    Attributes:
+        p: (2 nv,) gradient at the step that has been come to, by displacements and rates.
+        by_tau: (n, nv) by the forces of each step.
+        after: (n, 2 nv) gradients at the end of each step.
+        vectors: (VECTORS, nv)
+        of_rows: (ROW_VECTORS, nc)
+        line: (1, nv) a vector as a matrix.
+        sums: (nv, 6) and
+        above: (nv, 9) of ``TreeGradients``.
+    """
+
+    p: Array
+    by_tau: Array
+    after: Array
+    vectors: Array
+    of_rows: Array
+    line: Array
+    sums: Array
+    above: Array
+
+
+class Place(NamedTuple):
+    """A state with the forces that act there."""
+
+    now: Instant
+    q: Array
+    v: Array
+    tau: Array
+
+
+class Given(NamedTuple):
+    """What drives steps, and what is paid.
+
+    Attributes:
+        targets: (times, targets) prescribed motions.
+        tau: (n, nv) forces of each step.
+        prices: (n, 3 nv) gradients of what is paid where each step starts, by displacements, rates
+            and forces.
+    """
+
+    targets: Array
+    tau: Array
+    prices: Array
+
+
+@bundling
+def kept_factors(tape: Tape, n: int) -> Factors:
+    """The factors before step n."""
+    return Factors(tape.L[n], tape.Y[n], tape.R[n], tape.rows[n])
+
+
+@helper
+def keep_factors(arrays: SystemArrays, tape: Tape, n: int) -> None:
+    """Keep the factors of the present configuration."""
+    copy_matrix(tape.L[n], arrays.L[0])
+    copy_matrix(tape.Y[n], arrays.Y[0])
+    copy_matrix(tape.R[n], arrays.R[0])
+    for i in range(arrays.rows.shape[1]):
+        tape.rows[n, i] = arrays.rows[0, i]
+    tape.ranks[n, 0], tape.ranks[n, 1] = arrays.control[0].rank, arrays.control[0].filter_rank
+
+
+@helper
+def copy_matrix(X: Array, A: Array) -> None:
+    """X <- A."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            X[i, j] = A[i, j]
+
+
+@helper
+def factor_start(arrays: SystemArrays, targets: Array, t: float) -> None:
+    """Have the factors of the present state, from which a step is to start."""
+    a, nv, c = arrays_of(arrays), len(arrays.axes), arrays.control[0]
+    nq = len(arrays.state) - nv - 1
+    set_implicit_horizon(a, c.dt if c.integrator == EULER else 0.0)
+    start = Instant(t, targets[0])
+    factor_at(a, dense_factors(arrays, 0), start, arrays.state[:nq], arrays.state[nq : nq + nv])
+    c.factored = BY_DENSE
+
+
+@helper
+def is_plain(arrays: SystemArrays, led_to: Array, alike: float) -> bool:
+    """Whether the last step is one whose derivative is known, and has led where it is to lead."""
+    c, nv = arrays.control[0], len(arrays.axes)
+    if c.guarded != 0 or c.taken != 1:
+        return False
+    for k in range(nv):
+        size = arrays.vectors[CORRECTION, k] * arrays.vectors[ONE_OVER_UNITS, k]
+        if not abs(size) <= LONGEST:
+            return False
+    for k in range(len(led_to) - 1):
+        if not abs(arrays.state[k] - led_to[k]) <= alike * max(1.0, abs(led_to[k])):
+            return False
+    return True
+
+
+@caller
+def record_steps(
+    run: Any,
+    arrays: SystemArrays,
+    tape: Tape,
+    targets: Array,
+    tau: Array,
+    record: Array,
+    states: Array,
+    alike: float,
+) -> int:
+    """Make steps, and keep what their adjoints take; return how many were made.
+
+    Args:
+        run: ``step_kernel.run`` with the arrays, stored.
+        arrays: Of whom.
+        tape: Receives them.
+        targets: (times, targets) prescribed motions.
+        tau: (n, nv) forces of each step.
+        record: Empty.
+        states: (n + 1, nq + nv + 1) that they begin in and lead to. A step starts where the last
+            one has led, or from here if that was not plain.
+        alike: Share by which it may have led elsewhere. Infinite: all but the first of the states
+            are not known, and the first step that is not plain ends it.
+    """
+    nv, here = len(arrays.axes), 0
+    each = TARGETS_PER_STEP[arrays.control[0].integrator]
+    row = STAGE_VDOTS if arrays.control[0].integrator == VERLET else ACCELERATION
+    for n in range(len(tau)):
+        line = min(each * n, len(targets) - 1)
+        last = min(each * (n + 1), len(targets) - 1)
+        now = targets[line : last + 1]
+        if here == 0:
+            copy_into(arrays.state, states[n])
+            factor_start(arrays, now, states[n, len(states[n]) - 1])
+            keep_factors(arrays, tape, n)
+        copy_into(tape.states[n], arrays.state)
+        failure = call_stored(run, (now, tau[n : n + 1], record, STEP, 1))
+        here = 1 if failure == DONE and is_plain(arrays, states[n + 1], alike) else 0
+        tape.plain[n] = here
+        copy_into(tape.led[n], arrays.state)
+        if failure != DONE:
+            tape.led[n, 0] = math.nan
+        if here == 0 and alike == math.inf:
+            return n
+        if here == 1:
+            copy_into(tape.accelerations[n], arrays.vectors[row, :nv])
+            copy_into(tape.corrections[n], arrays.vectors[CORRECTION, :nv])
+            keep_factors(arrays, tape, n + 1)
+            copy_into(tape.states[n + 1], arrays.state)
+    return len(tau)
+
+
+@helper
+def answer_transposed(f: Factors, rank: int, x: Array, y: Array, kappa: Array) -> None:
+    """Solve M w - Jᵀ κ = x, J w = 0: w takes the place of x (nv,); y (nc,) is scratch."""
+    whiten_force(f.L, x)
+    for i in range(rank):
+        y[i] = -inner(f.Y, i, x)
+        add_row(x, y[i], f.Y, i)
+    unwhiten(f.L, x)
+    for i in range(len(kappa)):
+        kappa[i] = 0.0
+    for i in range(rank - 1, -1, -1):
+        for k in range(i + 1, rank):
+            y[i] -= f.R[k, i] * y[k]
+        y[i] /= f.R[i, i]
+        n = f.rows[i].pivot
+        kappa[n] = f.rows[n].scale * y[i]
+
+
+@helper
+def put_times_mass(L: Array, x: Array) -> None:
+    """x <- Lᵀ L x."""
+    whiten_velocity(L, x)
+    for j in range(len(x)):
+        total = 0.0
+        for k in range(j, len(x)):
+            total += L[k, j] * x[k]
+        x[j] = total
+
+
+@helper
+def add_transposed(x: Array, size: float, A: Array, first: int, w: Array) -> None:
+    """x += size Aᵀ w, of A (n, .) as many columns as x is long, from ``first`` on."""
+    for i in range(len(w)):
+        s = size * w[i]
+        if s != 0.0:
+            for j in range(len(x)):
+                x[j] += s * A[i, first + j]
+
+
+@outlined
+def place(a: Arrays, f: Factors, now: Instant, q: Array, v: Array) -> None:
+    """Poses at q, with the inertias of what is carried."""
+    update_positions(a, f, now, q, v)
+    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+
+
+@outlined
+def answer_at_end(
+    a: Arrays, f: Factors, at: Place, guess: Array, push: Array, led: Array, lam: Array
+) -> None:
+    """Verlet's second half from the rates of a place at a guess of those that it leads to.
+
+    Writes where it leads, filtered, what it accelerates by, with what the filter does, and λ.
+    """
+    half, v, needed = 0.5 * a.control.dt, at.v, a.vectors[FORCE, : len(guess)]
+    accelerate(a, f, at.now, at.q, guess, at.tau, push)
+    forces_less_bias(a, at.q, guess, at.tau, needed)
+    for k in range(len(v)):
+        led[k] = v[k] + half * push[k]
+    filter_velocity(a, f, led)
+    for k in range(len(v)):
+        push[k] = (led[k] - v[k]) / half
+    solution_multipliers(a, f, a.control.filter_rank, needed, push, lam)
+
+
+@outlined
+def pull_back_equations(
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], gravity: Array, v: Array,
+    vdot: Array, asked: RowGradients, g: TreeGradients,
+) -> None:  # fmt: skip
+    """``differentiate_equations`` transposed: of M v̇ + h - Jᵀ λ along w, and of rows."""
+    h = a.vectors[BIAS]
+    bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, gravity, v, h)
+    pull_back_biased(a, d, targets, vdot, asked, g)
+
+
+@outlined
+def pull_back_motion(
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, vdot: Array,
+    asked: RowGradients, g: TreeGradients,
+) -> None:  # fmt: skip
+    """``differentiate_motion`` transposed, where ``put_bias`` was called last, at the rates v."""
+    if len(a.efforts) > 0:  # which that has counted in
+        h, gravity = a.vectors[BIAS], a.control.gravity
+        bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, gravity, v, h)
+    pull_back_biased(a, d, targets, vdot, asked, g)
+    pull_back_joint_forces(a.axes, a.control.spring_dt, g)
+    if len(a.efforts) > 0:
+        put_zeros(d.F)
+        take_ahead(a.efforts, a.poses, a.axes, a.control.spring_dt)
+        differentiate_efforts(VariedTree(a.bodies, a.poses, a.axes, d.variations), a.efforts, d.F)
+        take_ahead(a.efforts, a.poses, a.axes, -a.control.spring_dt)  # as they were
+        add_transposed(g.of_q, g.size, d.F, 0, g.w)
+        add_transposed(g.of_v, g.size, d.F, len(a.axes), g.w)
+
+
+@outlined
+def pull_back_biased(
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], vdot: Array, asked: RowGradients,
+    g: TreeGradients,
+) -> None:  # fmt: skip
+    """``pull_back_equations`` where ``bias`` was called last, without efforts."""
+    take_accelerations(a.bodies, a.poses, a.axes, vdot, d.loads)
+    vary_axes(a.bodies, a.poses, a.axes, d.variations)
+    put_sums(a.axes, g.w, g.sums)
+    pull_back_tree(a.bodies, a.poses, a.axes, d.variations, d.loads, g)
+    tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
+    rows = RowRecords(a.loops, a.couplings, a.terms)
+    pull_back_rows(tree, rows, targets, vdot, asked, g)
+
+
+@outlined
+def pull_back_rates(
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, kappa: Array,
+    g: TreeGradients,
+) -> None:  # fmt: skip
+    """``put_rate_derivatives`` transposed: of J v + g_t, by positions."""
+    put_twists(a.bodies, a.axes, v, a.poses)
+    for k in range(len(v)):
+        a.axes[k].rate = v[k]
+    vary_axes(a.bodies, a.poses, a.axes, d.variations)
+    pull_back_rates_here(a, d, targets, v, kappa, g)
+
+
+@outlined
+def pull_back_rates_here(
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, kappa: Array,
+    g: TreeGradients,
+) -> None:  # fmt: skip
+    """The same at rates v that the poses have, with what axes vary by."""
+    tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
+    asked = RowGradients(kappa[:0], kappa, kappa[:0])
+    pull_back_rows(tree, RowRecords(a.loops, a.couplings, a.terms), targets, v, asked, g)
+
+
+@helper
+def pull_back_prescribed(
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, zeros: Array, kappa: Array,
+    g: TreeGradients,
+) -> None:  # fmt: skip
+    """Of J v alone, without what is prescribed; kappa (nc,) is lost."""
+    pull_back_rates(a, d, targets, v, kappa, g)
+    if a.control.driven != 0:
+        for i in range(len(kappa)):
+            kappa[i] = -kappa[i]
+        pull_back_rates(a, d, targets, zeros, kappa, g)
+
+
+@helper
+def pull_back_metric(a: Arrays, s: StepArrays, g: TreeGradients) -> None:
+    """What ``put_metric_derivatives`` has found, transposed."""
+    if a.control.damper_dt > 0.0 and len(a.efforts) > 0:
+        add_transposed(g.of_q, g.size, s.metric_by_q, 0, g.w)
+
+
+@helper
+def pull_back_projection(
+    a: Arrays,
+    f: Factors,
+    d: DerivativeArrays,
+    s: StepArrays,
+    now: Instant,
+    rank: int,
+    change: Array,
+    g: TreeGradients,
+) -> None:
+    """``differentiate_projection`` transposed, for changes (nv,) of rates."""
+    needed, zeros = a.vectors[FORCE, : len(change)], s.vectors[ZEROS]
+    for k in range(len(needed)):
+        needed[k] = 0.0
+    put_metric_derivatives(a, d, s, now, change)
+    solution_multipliers(a, f, rank, needed, change, d.lam)
+    asked = RowGradients(d.lam, d.lam[:0], d.lam[:0])
+    pull_back_equations(a, d, now.targets, zeros, zeros[: len(change)], change, asked, g)
+    pull_back_metric(a, s, g)
+
+
+@outlined
+def pull_back_second_half(
+    a: Arrays, f: Factors, d: DerivativeArrays, g: AdjointArrays, at: Place
+) -> None:
+    """``differentiate_second_half`` transposed: takes gradients OF_V, leaves OF_Q, OF_A, OF_TAU.
+
+    Takes the rates before it, as those of the place, and in PUSH the first acceleration.
+    """
+    nv, half, rank, targets = len(a.axes), 0.5 * a.control.dt, a.control.filter_rank, at.now.targets
+    of_q, of_v, w, last = g.vectors[OF_Q], g.vectors[OF_V], g.vectors[W], g.vectors[WAY]
+    v, guess, second, led = at.v, g.vectors[GUESS], g.vectors[NEXT], g.vectors[LED]
+    push, other, of_guess = g.vectors[PUSH], g.vectors[NEXT_PUSH], g.vectors[OF_A]
+    y, kappa, earlier = g.of_rows[PARTS], g.of_rows[KAPPA], g.of_rows[EARLIER]
+    lam, lam_other, none = g.of_rows[LAM], g.of_rows[NEXT_LAM], g.of_rows[LAM, :0]
+    for k in range(nv):
+        guess[k] = v[k] + half * push[k]
+    answer_at_end(a, f, at, guess, push, second, lam)
+    answer_at_end(a, f, at, second, other, led, lam_other)
+    copy_into(w, of_v)
+    answer_transposed(f, rank, w, y, kappa)
+    by_momenta = TreeGradients(w, -half, g.sums, g.above, of_q, of_guess)
+    asked = RowGradients(lam_other, none, none)
+    pull_back_motion(a, d, targets, second, other, asked, by_momenta)
+    copy_into(last, of_guess)
+    answer_transposed(f, rank, last, y, earlier)
+    pull_back_rates_here(a, d, targets, second, earlier, by_momenta)
+    pull_back_rates(a, d, targets, led, kappa, by_momenta)
+    for k in range(nv):
+        of_v[k] = w[k] + last[k]
+        g.vectors[OF_TAU, k] = half * of_v[k]
+        of_guess[k] = 0.0
+    put_times_mass(f.L, of_v)
+    put_bias(a, guess)
+    by_momenta = TreeGradients(last, -half, g.sums, g.above, of_q, of_guess)
+    pull_back_motion(a, d, targets, guess, push, RowGradients(lam, none, none), by_momenta)
+    for k in range(nv):
+        of_v[k] += of_guess[k]
+        of_guess[k] *= half  # now by the first acceleration
+
+
+@outlined
+def pull_back_filter(
+    a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, g: AdjointArrays, end: Instant
+) -> None:
+    """``filter_step`` transposed: takes gradients OF_V, leaves OF_Q and OF_V."""
+    rank, v, led, change = a.control.filter_rank, g.vectors[V], g.vectors[LED], g.vectors[GUESS]
+    w, kappa = g.vectors[OF_V], g.of_rows[KAPPA]
+    copy_into(led, v)
+    filter_velocity(a, f, led)
+    for k in range(len(v)):
+        change[k] = led[k] - v[k]
+    answer_transposed(f, rank, w, g.of_rows[PARTS], kappa)
+    by_momenta = TreeGradients(w, -1.0, g.sums, g.above, g.vectors[OF_Q], g.vectors[NONE])
+    pull_back_projection(a, f, d, s, end, rank, change, by_momenta)
+    pull_back_rates(a, d, end.targets, led, kappa, by_momenta)
+    put_times_mass(f.L, w)
+
+
+@helper
+def turn_back(a: Arrays, maps: Array, g: AdjointArrays, x: Array) -> None:
+    """x (nv,) <- one of the maps, transposed, times x."""
+    line = g.line[:1]
+    copy_into(line[0], x)
+    turn_columns(a.bodies, maps, line)
+    copy_into(x, line[0])
+
+
+@outlined
+def pull_back_correction(
+    a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, g: AdjointArrays, start: Instant,
+    c: Array,
+) -> None:  # fmt: skip
+    """``correct_changes`` transposed, with the factors of the start and J of the end.
+
+    Takes gradients OF_Q and OF_V, and has OF_Q be that by the prediction; what it is by the start
+    is added to GRADIENT.
+    """
+    nv, rank, maps = len(a.axes), a.control.rank, s.maps[OF_CORRECTION]
+    of_q, moved = g.vectors[OF_Q], g.vectors[W]
+    y, kappa = g.of_rows[PARTS], g.of_rows[KAPPA]
+    put_displacement_maps(a.bodies, c, c, maps)
+    copy_into(moved, of_q)
+    turn_back(a, maps[TURNED], g, moved)
+    for k in range(nv):
+        moved[k] += g.vectors[OF_V, k] / a.control.dt
+    slopes, ends = s.slopes[:rank], s.ends[:rank]
+    of_rates = 0
+    for i in range(rank):
+        s.kept[i] = f.rows[i].pivot
+        row = f.rows[int(s.kept[i])]
+        of_rates += row.level
+        for k in range(rank):
+            slopes[i, k] = f.R[i, k] if k <= i and row.level > 0 else 0.0
+        for k in range(nv):
+            ends[i, k] = 0.0 if row.level > 0 else row.scale * s.J[s.kept[i], k]
+        for k in range(nv):
+            s.Z[k, i] = f.Y[i, k]
+    for i in range(nv):
+        for k in range(rank, s.Z.shape[1]):
+            s.Z[i, k] = 0.0
+    unwhiten_columns(f.L, s.Z)
+    turned = s.bent_rows[:rank]
+    put_matrix(turned, 1.0, ends)
+    turn_columns(a.bodies, maps[TURNED], turned)
+    add_product(1.0, turned, 0, s.Z, slopes)
+    for i in range(rank):
+        y[i] = 0.0
+        for k in range(nv):
+            y[i] += s.Z[k, i] * moved[k]
+    lu_real(slopes, s.turns[:rank])
+    back_transposed(slopes, s.turns[:rank], y)
+    for i in range(rank):
+        add_row(of_q, -y[i], ends, i)
+        add_row(moved, -y[i], turned, i)
+    turn_back(a, maps[CARRIED], g, of_q)
+    by_forces = TreeGradients(moved, -1.0, g.sums, g.above, g.vectors[GRADIENT], g.vectors[NONE])
+    if of_rates > 0:
+        for i in range(len(kappa)):
+            kappa[i] = 0.0
+        for i in range(rank):
+            row = f.rows[int(s.kept[i])]
+            if row.level > 0:
+                kappa[s.kept[i]] = -y[i] * row.scale
+        pull_back_prescribed(a, d, start.targets, c, s.vectors[ZEROS, :nv], kappa, by_forces)
+    answer_transposed(f, rank, moved, y, kappa)
+    pull_back_projection(a, f, d, s, start, rank, c, by_forces)
+
+
+@outlined
+def pull_back_start(
+    a: Arrays,
+    f: Factors,
+    d: DerivativeArrays,
+    s: StepArrays,
+    g: AdjointArrays,
+    at: Place,
+    vdot: Array,
+) -> None:
+    """What accelerates and displaces at the start of a step, transposed.
+
+    Takes gradients OF_Q by the prediction, OF_V by the rates that lead there, OF_A; adds those by
+    the state to GRADIENT and leaves OF_V, by forces to OF_TAU.
+    """
+    nv, dt, maps, c = len(a.axes), a.control.dt, s.maps[OF_STEP], a.control
+    start, v = at.now, at.v
+    euler = c.integrator == EULER
+    part = dt if euler else 0.5 * dt
+    of_q, of_v, w, lam = g.vectors[OF_Q], g.vectors[OF_V], g.vectors[OF_A], d.lam
+    kappa, way, needed = g.of_rows[KAPPA], g.vectors[WAY], a.vectors[FORCE, : len(v)]
+    put_displacement_maps(a.bodies, way, way, maps)
+    copy_into(g.vectors[W], of_q)
+    turn_back(a, maps[TURNED], g, g.vectors[W])
+    turn_back(a, maps[CARRIED], g, of_q)
+    for k in range(nv):
+        g.vectors[GRADIENT, k] += of_q[k]
+        of_v[k] += dt * g.vectors[W, k]
+        w[k] += part * of_v[k]
+    answer_transposed(f, c.rank, w, g.of_rows[PARTS], kappa)
+    by_forces = TreeGradients(w, -1.0, g.sums, g.above, g.vectors[GRADIENT], of_v)
+    if euler:
+        put_metric_derivatives(a, d, s, start, vdot)
+        pull_back_metric(a, s, by_forces)
+    put_bias(a, v)
+    forces_less_bias(a, at.q, v, at.tau, needed)
+    solution_multipliers(a, f, c.rank, needed, vdot, lam)
+    asked = RowGradients(lam, kappa[:0], kappa[:0] if euler else kappa)
+    pull_back_motion(a, d, start.targets, v, vdot, asked, by_forces)
+    if euler:
+        pull_back_prescribed(a, d, start.targets, vdot, s.vectors[ZEROS, :nv], kappa, by_forces)
+    for k in range(nv):
+        g.vectors[OF_TAU, k] += w[k]
+
+
+@kernel
+def pull_back_steps(
+    arrays: SystemArrays,
+    d: DerivativeArrays,
+    s: StepArrays,
+    tape: Tape,
+    g: AdjointArrays,
+    given: Given,
+    last: int,
+) -> int:
+    """Take the gradient p from the end of step ``last`` - 1 back through plain steps.
+
+    Motions and forces are those of ``record_steps``.
+
+    Returns:
+        The step to whose start it has come.
+    """
+    a, c, nv = arrays_of(arrays), arrays.control[0], len(arrays.axes)
+    nq, dt, each, seen = len(arrays.state) - nv - 1, c.dt, TARGETS_PER_STEP[c.integrator], -1
+    euler = c.integrator == EULER
+    part = dt if euler else 0.5 * dt
+    of_q, of_v, (targets, tau, prices) = g.vectors[OF_Q], g.vectors[OF_V], given
+    for n in range(last - 1, -1, -1):
+        if tape.plain[n] == 0:
+            return n + 1
+        first, ended = kept_factors(tape, n), kept_factors(tape, n + 1)
+        q, v = tape.states[n, :nq], tape.states[n, nq : nq + nv]
+        q_end, forces, correction = tape.states[n + 1, :nq], tau[n], tape.corrections[n]
+        start = Instant(tape.states[n, nq + nv], targets[min(each * n, len(targets) - 1)])
+        line = min(each * (n + 1), len(targets) - 1)
+        end = Instant(tape.states[n + 1, nq + nv], targets[line])
+        for k in range(nv):
+            g.after[n, k], g.after[n, nv + k] = g.p[k], g.p[nv + k]
+            of_q[k], of_v[k] = g.p[k], g.p[nv + k]
+            g.vectors[GRADIENT, k] = g.vectors[OF_A, k] = g.vectors[OF_TAU, k] = 0.0
+            g.vectors[PUSH, k] = tape.accelerations[n, k]
+            g.vectors[V, k] = v[k] + part * tape.accelerations[n, k] + correction[k] / dt
+        c.rank, c.filter_rank = tape.ranks[n + 1, 0], tape.ranks[n + 1, 1]
+        if seen != n + 1:
+            place(a, ended, end, q_end, v)
+        jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, end.targets, s.J, ended.rows)
+        if euler:
+            put_metric(a, s)
+            pull_back_filter(a, ended, d, s, g, end)
+        else:
+            pull_back_second_half(a, ended, d, g, Place(end, q_end, g.vectors[V], forces))
+        c.rank, c.filter_rank = tape.ranks[n, 0], tape.ranks[n, 1]
+        place(a, first, start, q, v)
+        seen = n
+        if euler:
+            put_metric(a, s)
+        if c.rank > 0:
+            pull_back_correction(a, first, d, s, g, start, correction)
+        for k in range(nv):
+            g.vectors[WAY, k] = dt * (v[k] + part * tape.accelerations[n, k])
+        pull_back_start(a, first, d, s, g, Place(start, q, v, forces), tape.accelerations[n])
+        for k in range(nv):
+            g.p[k] = g.vectors[GRADIENT, k] + prices[n, k]
+            g.p[nv + k] = of_v[k] + prices[n, nv + k]
+            g.by_tau[n, k] = g.vectors[OF_TAU, k] + prices[n, 2 * nv + k]
+    return 0
+
+
+class StepAdjoint:
+    """Adjoints of the steps, one after another, of one solver.
+
+    Args:
+        steps: Derivatives of its steps; they are worked out in the same arrays.
+    """
+
+    def __init__(self, steps: StepDifferentiator) -> None:
+        self._steps, self._solver, self._states = steps, steps.solver, NO_RECORD
+        self._make_room(1)
+
+    def _make_room(self, n: int) -> None:
+        """Have arrays for so many steps."""
+        arrays, equations, found = self._steps.arrays
+        nv, nc, size = len(arrays.axes), arrays.Y.shape[1], len(arrays.state)
+        self._tape = Tape(
+            np.zeros((n + 1, size)),
+            np.zeros((n + 1, nv, nv)),
+            np.zeros((n + 1, nc, nv)),
+            np.zeros((n + 1, nc, nc)),
+            np.zeros((n + 1, nc), ROW),
+            np.zeros((n + 1, 2), np.int64),
+            np.zeros((n, nv)),
+            np.zeros((n, nv)),
+            np.zeros((n, size)),
+            np.zeros(n, np.int64),
+        )
+        self._found = AdjointArrays(
+            np.zeros(2 * nv),
+            np.zeros((n, nv)),
+            np.zeros((n, 2 * nv)),
+            np.zeros((VECTORS, nv)),
+            np.zeros((ROW_VECTORS, nc)),
+            np.zeros((1, nv)),
+            np.zeros((nv, 6)),
+            np.zeros((nv, 9)),
+        )
+        self._targets, self._tau = self._solver.still, np.zeros((0, nv))
+        examples = self._targets, self._tau, NO_RECORD, np.zeros((1, size)), 0.0
+        fixed = self._steps.kernel(EULER).block, arrays, self._tape  # the same one as Verlet's
+        with announce_compilation(record_steps):
+            self._record = StoredCall(record_steps, fixed, examples).call
+        fixed = arrays, equations, found, self._tape, self._found
+        examples = Given(self._targets, self._tau, np.zeros((0, 3 * nv))), 0
+        with announce_compilation(pull_back_steps):
+            self._pull_back = StoredCall(pull_back_steps, fixed, examples).call
+
+    def room(self, numbers: int) -> int:
+        """How many steps are kept in so many numbers; one at least."""
+        arrays = self._steps.arrays[0]
+        nv, nc = len(arrays.axes), arrays.Y.shape[1]
+        each = nv * nv + nc * (nv + nc + ROW.itemsize // 8) + 6 * nv + 2 * len(arrays.state)
+        return max(1, numbers // each)
+
+    def require_known(self) -> None:
+        """Refuse steps that gradients cannot be taken back through without their derivatives.
+
+        Raises:
+            UnsupportedError: It names what there is.
+        """
+        solver = self._solver
+        if solver.control[0]["integrator"] not in METHODS:
+            raise UnsupportedError("adjoints of steps by stages are not known")
+        if solver.script.signals:
+            raise UnsupportedError("adjoints under forces that are functions of time are not known")
+
+    def record(self, states: Array, tau: Array, alike: float) -> tuple[Mask, Array]:
+        """Make steps from the state of the solver.
+
+        Args:
+            states: (n + 1, nq + nv + 1) q, v, t that they begin in and lead to; the first one is
+                that of the solver.
+            tau: (n, nv) forces on the rates in each of them.
+            alike: Share by which they may lead elsewhere; where one leads further, the next one
+                starts from the states. Infinite: all but the first of them are not known, and
+                nothing is made after a step that is not plain.
+
+        Returns:
+            Which of them are plain (n,) and lead there, and where they have led
+            (n, nq + nv + 1), until more are recorded; not a number where a step has failed.
+        """
+        solver, n = self._solver, len(tau)
+        if n > len(self._tape.plain):
+            self._make_room(n)
+        self._steps.begin()
+        self._targets = solver.targets(n) if solver.encoded.motions else solver.still
+        self._tau = np.ascontiguousarray(tau)
+        self._tape.plain[:n] = 0
+        self._states = states
+        self._record((self._targets, self._tau, NO_RECORD, states, alike))
+        return self._tape.plain[:n] != 0, self._tape.led[:n]
+
+    def is_recorded(self, states: Array) -> bool:
+        """Whether these are the states that were given last."""
+        return self._states is states
+
+    def refuse(self, steps: Mask) -> None:
+        """Take some of the steps that were recorded (n,) for such as are not plain."""
+        self._tape.plain[: len(steps)][steps] = 0
+
+    def pull_back(self, p: Array, prices: Array, last: int) -> tuple[int, Array]:
+        """Take a gradient from the end of a recorded step back through all plain ones before it.
+
+        Args:
+            p: (2 nv,) by displacements and rates there.
+            prices: (n, 3 nv) gradients of what is paid where each step starts, by displacements,
+                rates and forces.
+            last: The step after.
+
+        Returns:
+            The step to whose start it has come, and the gradient there.
+        """
+        self._found.p[:] = p
+        given = Given(self._targets, self._tau, np.ascontiguousarray(prices))
+        first = self._pull_back((given, last))
+        return first, self._found.p.copy()
+
+    def by_tau(self, first: int, last: int) -> Array:
+        """(last - first, nv) gradients by the forces of steps that were gone back through."""
+        return self._found.by_tau[first:last]
+
+    def after(self, first: int, last: int) -> Array:
+        """(last - first, 2 nv) gradients at the ends of these."""
+        return self._found.after[first:last]
