@@ -137,7 +137,7 @@ class Converter:
         """Function of the numbers of q and v that gives the lists Bullet takes, one per joint."""
         q_part, v_part = self.parts()
         if not self.balls:
-            return lambda q, v: ([[x] for x in q[q_part]], [[x] for x in v[v_part]])
+            return lambda q, v: ([*zip(q[q_part])], [*zip(v[v_part])])
         q_slices, v_slices = self._q, self._v
         balls = [(ball.place, transposed(ball.R)) for ball in self.balls if ball.R is not IDENTITY]
 
