@@ -24,7 +24,7 @@ STRAIGHT = (0.0, 0.0, 0.0, 1.0)
 
 def matrix(quat: Floats) -> Array:
     """Rotation (3, 3) of a quaternion xyzw."""
-    return np.reshape(pybullet.getMatrixFromQuaternion(quat), (3, 3))
+    return np.array(pybullet.getMatrixFromQuaternion(quat)).reshape(3, 3)
 
 
 def quaternion(R: Array) -> tuple[float, float, float, float]:
