@@ -12,7 +12,16 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.collision.query import Poses, touches
 from bulletbridge.collision.records import MOST_POINTS
-from bulletbridge.collision.shapes import box, capsule, cylinder, hull, plane, sphere
+from bulletbridge.collision.shapes import (
+    Owner,
+    box,
+    capsule,
+    cylinder,
+    hull,
+    plane,
+    records_of,
+    sphere,
+)
 from bulletbridge.errors import ModelError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -22,6 +31,33 @@ NUMBER = 150
 SHAPES = collisions.SHAPES
 PAIRS = pytest.mark.parametrize(("first", "second"), collisions.PAIRS)
 CUBE = hull(np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T * 0.1)
+
+
+def test_hulls_of_the_same_corners_are_made_once_and_lie_in_records_beside_others(rng):
+    """What a record points at is the hull itself, whatever hulls stand before it."""
+    clouds = [rng.normal(size=(n, 3)) for n in (8, 40, 15)]
+    first, second, third = (hull(points) for points in clouds)
+    again = hull(clouds[1].copy(), 0.1)
+    assert again.hull is second.hull
+    assert hull(2.0 * clouds[1]).hull is not second.hull
+    specs = [first, second, third, again]
+    shapes, hulls = records_of(specs, [Owner(0, k, 0.1) for k in range(len(specs))])
+    assert shapes["first_vertex"][3] == shapes["first_vertex"][1]
+    for record, spec in zip(shapes, specs, strict=True):
+        sides, vertex, facet = spec.hull, record["first_vertex"], record["first_facet"]
+        corners = hulls.vertices[vertex : vertex + record["vertices"]]
+        facets = hulls.facets[facet : facet + record["facets"]]
+        assert np.array_equal(corners["p"], sides.corners)
+        assert np.array_equal(facets["normal"], [side.normal for side in sides.facets])
+        for k, corner in enumerate(corners):
+            start, count = corner["first_neighbour"], corner["neighbours"]
+            assert hulls.integers[start : start + count].tolist() == sides.neighbours[k]
+            start, count = corner["first_facet"], corner["facets"]
+            touching = [n for n, side in enumerate(sides.facets) if k in side.triangles]
+            assert hulls.integers[start : start + count].tolist() == touching
+        for side, plane_of in zip(sides.facets, facets, strict=True):
+            start, count = plane_of["first_corner"], plane_of["corners"]
+            assert hulls.integers[start : start + count].tolist() == side.order
 
 
 def at(*p, turn=(0.0, 0.0, 0.0)):

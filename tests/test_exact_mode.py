@@ -14,6 +14,7 @@ from test_client import FLAGS, TIPS, linkage, tips
 
 from bulletbridge import Frame, JointModel, LoopJoint, attach
 from bulletbridge.bullet.shaped_bodies import ShapedBody
+from bulletbridge.drop_in.actions import Actions
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of
 
@@ -332,6 +333,24 @@ def test_a_command_that_is_given_again_acts_unless_another_came_between(connect,
             ways[rate]()
         client.stepSimulation()
         assert abs(client.getJointState(body, 0)[1] - several[-1]) < 1e-9
+
+
+def test_torques_of_a_step_add_up_until_it_ends():
+    """Also those that are given after somebody has asked for the others."""
+    actions, control = Actions(), pybullet.TORQUE_CONTROL
+    actions.command((0, 1, control), {"force": 0.5})
+    assert [(b, j, f.tolist()) for b, j, f in actions.torques] == [(0, 1, [0.5])]
+    actions.command_all((0, [1, 2], control), {"forces": [0.1, 0.2]})
+    for _ in range(2):  # of several groups each asks
+        assert [(j, f.tolist()) for _, j, f in actions.torques] == [
+            (1, [0.5]),
+            (1, [0.1]),
+            (2, [0.2]),
+        ]
+    actions.end_step()
+    assert not actions.torques
+    actions.command((3, 0, control), {"force": 1.5})
+    assert [(b, j, f.tolist()) for b, j, f in actions.torques] == [(3, 0, [1.5])]
 
 
 def upright_chain():

@@ -77,6 +77,12 @@ def test_a_spherical_joint_is_driven_about_the_axes_of_its_link(solids, tmp_path
             system.motors.set(f"hip/{axis}", force=strong, velocity=rate)
         system.step()
         assert np.abs(system.v - rates).max() < ROUND_OFF
+    system.set_state(turn, np.zeros(3))
+    system.motors.turn("hip", [0.3, -0.2, 0.1], 1e3)
+    system.step()
+    assert np.abs(system.v - [0.3, -0.2, 0.1]).max() < ROUND_OFF
+    with pytest.raises(ModelError, match="not possible"):
+        system.motors.turn("hip", [0.3, np.nan, 0.1], 1e3)
     with pytest.raises(ModelError, match="no position about one axis"):
         system.motors.set("hip/x", force=1.0, position=0.1)
     with pytest.raises(ModelError, match="as in 'joint/x'"):

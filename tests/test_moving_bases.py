@@ -278,3 +278,39 @@ def test_a_base_link_called_world_is_a_body_like_others(mode, tmp_path):
         client.stepSimulation()
     at, _ = client.getBasePositionAndOrientation(body)
     assert np.abs(np.subtract(at, (0, 0.004, 1))).max() < TIGHT
+
+
+@MODES
+def test_a_body_in_a_loop_that_is_frozen_in_flight_stands_still_and_goes_on_from_rest(mode):
+    """Bullet lets it drift on for ever; a block that is not in a loop does so as there."""
+    pivots = (0.15, 0.0, 0.0), (-0.15, 0.0, 0.0)
+    client = world(mode)
+    held, free, alone = (block(client, 1, (x, 0.0, 2.0)) for x in (0.0, 0.3, 2.0))
+    client.createConstraint(
+        held, -1, -1, -1, pybullet.JOINT_POINT2POINT, (0, 0, 0), (0, 0, 0.1), (0, 0, 2.1)
+    )
+    client.createConstraint(held, -1, free, -1, pybullet.JOINT_POINT2POINT, (0, 0, 0), *pivots)
+
+    def steps(count):
+        for _ in range(count):
+            client.stepSimulation()
+        places = [client.getBasePositionAndOrientation(body) for body in (held, free)]
+        ends = [
+            np.array(p) + Rotation.from_quat(turn).apply(pivot)
+            for (p, turn), pivot in zip(places, pivots, strict=True)
+        ]
+        assert math.dist(*ends) < TIGHT
+        return np.array(places[1][0]), client.getBasePositionAndOrientation(alone)[0][2]
+
+    (before, height) = steps(60)
+    assert np.linalg.norm(client.getBaseVelocity(free)[0]) > 0.5
+    for body in (free, alone):
+        client.changeDynamics(body, -1, mass=0)
+    (after, lower) = steps(60)
+    assert np.array_equal(before, after)
+    assert lower < height - 0.5
+    for body in (free, alone):
+        client.changeDynamics(body, -1, mass=1)
+    (after, _) = steps(1)
+    assert np.linalg.norm(after - before) < 2 * 9.81 * DT * DT  # one step from rest
+    client.disconnect()

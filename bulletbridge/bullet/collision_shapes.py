@@ -1,6 +1,7 @@
 """Collision shapes of links as Bullet has them, read once."""
 
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,12 +11,14 @@ import pybullet
 from bulletbridge.bullet.coordinates import matrix
 from bulletbridge.collision.records import PLANE
 from bulletbridge.collision.shapes import (
+    MOST_HULLS,
     ShapeSpec,
     box,
     capsule,
     cylinder,
     hull,
     plane,
+    sides_of,
     sphere,
     unknown,
 )
@@ -130,19 +133,21 @@ def _hulls(
     try:
         if count > 1 and number != count * ROUND_CORNERS:
             return _parts(told, points, margin)
-        hulls = [hull(part, margin) for part in np.split(points, count)]
-        if all(map(_is_convex, hulls, np.split(points, count))):
+        parts = np.split(points, count)
+        hulls = [hull(part, margin) for part in parts]
+        if all(_is_convex(part.tobytes()) for part in parts):
             return hulls
         return _parts(told, points, margin)  # several hulls under one name
     except ModelError:
         return None
 
 
-def _is_convex(spec: ShapeSpec, points: Array) -> bool:
-    """Whether all points (n, 3) that a hull was made of are on its surface."""
-    assert spec.hull is not None
-    corners = spec.hull.corners
-    a, b, c = corners[np.vstack([side.triangles for side in spec.hull.facets]).T]
+@lru_cache(MOST_HULLS)
+def _is_convex(content: bytes) -> bool:
+    """Whether all points (n, 3), as they lie in memory, are on the surface of their hull."""
+    points = np.frombuffer(content).reshape(-1, 3)
+    sides = sides_of(points)
+    a, b, c = sides.corners[np.vstack([side.triangles for side in sides.facets]).T]
     normals = np.cross(b - a, c - a)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     depth = (np.einsum("ni,ni->n", normals, a) - points @ normals.T).min(axis=1)

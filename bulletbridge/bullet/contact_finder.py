@@ -416,6 +416,7 @@ class ContactFinder:
     def _place_bystanders(self) -> None:
         """Put shapes of bodies around where these are."""
         assert self._detector is not None
+        ways = self._detector.links["way"]
         for k, (body, first) in enumerate(self._bystanders):
             if self._places[k] != body.version:
                 self._places[k] = body.version
@@ -423,15 +424,15 @@ class ContactFinder:
                     zip(body.poses(), body.ways(), strict=True), first
                 ):
                     self._put(self._detector, n, place)
-                    self._detector.links[n]["way"] = way
+                    ways[n] = way
 
     def _put(self, detector: Detector, link: int, place: Pose) -> None:
         """Put a link's shapes where its inertial frame is on its body."""
         R, p = place
-        detector.links[link]["R"] = R
-        first = int(detector.links[link]["first"])
-        for record, spec in zip(detector.shapes[first:], self._shapes[link].shapes, strict=False):
-            record["R"], record["p"] = R @ spec.R, p + R @ spec.p
+        axes, origins = detector.shapes["R"], detector.shapes["p"]  # of records one is slow to get
+        detector.links["R"][link] = R
+        for k, spec in enumerate(self._shapes[link].shapes, detector.links["first"].item(link)):
+            axes[k], origins[k] = R @ spec.R, p + R @ spec.p
 
 
 def number_of(body: int, link: int) -> int:

@@ -24,7 +24,7 @@ STRAIGHT = (0.0, 0.0, 0.0, 1.0)
 
 def matrix(quat: Floats) -> Array:
     """Rotation (3, 3) of a quaternion xyzw."""
-    return np.reshape(pybullet.getMatrixFromQuaternion(quat), (3, 3))
+    return np.array(pybullet.getMatrixFromQuaternion(quat)).reshape(3, 3)
 
 
 def quaternion(R: Array) -> tuple[float, float, float, float]:
@@ -137,7 +137,7 @@ class Converter:
         """Function of the numbers of q and v that gives the lists Bullet takes, one per joint."""
         q_part, v_part = self.parts()
         if not self.balls:
-            return lambda q, v: ([[x] for x in q[q_part]], [[x] for x in v[v_part]])
+            return lambda q, v: ([*zip(q[q_part])], [*zip(v[v_part])])
         q_slices, v_slices = self._q, self._v
         balls = [(ball.place, transposed(ball.R)) for ball in self.balls if ball.R is not IDENTITY]
 

@@ -124,8 +124,8 @@ class ShapedBody:
 
 def way_between(before: Place, after: Place, reach: float) -> float:
     """How far points within a reach [m] of a frame's origin have gone at most [m]."""
-    (p, a), (q, b) = before, after
-    cosine = abs(sum(x * y for x, y in zip(a, b, strict=True)))
+    (p, (x, y, z, w)), (q, (a, b, c, d)) = before, after
+    cosine = abs(x * a + y * b + z * c + w * d)
     return math.dist(p, q) + 2.0 * reach * math.sqrt(max(1.0 - cosine * cosine, 0.0))
 
 

@@ -150,8 +150,7 @@ class Port:
         floats, (q_part, v_part) = self.base is None, self.converter.parts()
 
         def write_columns(q: list[float], v: list[float]) -> None:
-            rates = [[x] for x in v[v_part]]
-            reset_joints(body, indices, [[x] for x in q[q_part]], rates, client)
+            reset_joints(body, indices, [*zip(q[q_part])], [*zip(v[v_part])], client)
 
         def write(q: list[float], v: list[float]) -> None:
             if floats:
@@ -275,11 +274,7 @@ class BulletBodies:
         self.check_bases()
         found = self.numbers()
         self._meddling.shown = found[: self._nq], found[self._nq :]
-        numbers = np.array(found)
-        q, v = numbers[: self._nq], numbers[self._nq :]
-        if not math.isfinite(sum(found)):
-            self.require_finite(q, v)
-        return q, v
+        return self.finite(found)
 
     def numbers(self) -> list[float]:
         """Configuration and velocity, one after the other, as Bullet has them; nothing is checked.
@@ -292,20 +287,23 @@ class BulletBodies:
             read(positions, rates)
         return positions + rates
 
-    def require_finite(self, q: Array, v: Array) -> None:
-        """Refuse what is not a number.
+    def finite(self, numbers: list[float]) -> tuple[Array, Array]:
+        """Configuration (nq,) and velocity (nv,) of ``numbers``.
 
         Raises:
-            WorldError: It names the joint.
+            WorldError: One of them is not a number, or infinite; it names the joint.
         """
-        if np.isfinite(q).all() and np.isfinite(v).all():
-            return
+        found = np.array(numbers)
+        q, v = found[: self._nq], found[self._nq :]
+        if math.isfinite(sum(numbers)):
+            return q, v
         for joint in self.mechanism.joints.values():
             if not np.isfinite([*q[joint.q], *v[joint.v]]).all():
                 raise WorldError(
                     f"joint '{joint.name}': position {q[joint.q]} or rate {v[joint.v]} in Bullet is"
                     " not a number; reset it"
                 )
+        return q, v
 
     def follow_bases(self, read: Mechanism) -> tuple[Mechanism, dict[int, Shift]]:
         """Take over where Bullet has the fixed bases now.

@@ -1,6 +1,8 @@
 """Shapes are made here, from sizes and from the corners of convex hulls."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +34,8 @@ FLAT, BENT = 1e-9, 0.02
 side: corners of meshes are rounded, and a pad is to meet a face with all of it."""
 BOUNDLESS = 1e30
 """Half extents of planes."""
+MOST_HULLS = 256
+"""Hulls that are kept: programs load the same robots again and again."""
 
 
 class Side(NamedTuple):
@@ -50,7 +54,8 @@ class Side(NamedTuple):
     triangles: Ints
 
 
-class Sides(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Sides:
     """Sides and edges of a convex hull.
 
     Attributes:
@@ -62,6 +67,27 @@ class Sides(NamedTuple):
     corners: Array
     facets: list[Side]
     neighbours: list[list[int]]
+
+    @cached_property
+    def records(self) -> Hulls:
+        """The same as records, of this hull alone."""
+        vertices: list[tuple[Array, int, int, int, int]] = []
+        facets: list[tuple[Array, float, int, int]] = []
+        integers: list[int] = []
+        touching: list[list[int]] = [[] for _ in self.corners]
+        for k, (normal, offset, order, triangles) in enumerate(self.facets):
+            count = min(len(order), MOST_CORNERS)
+            facets.append((normal, offset, len(integers), count))
+            integers += [order[k * len(order) // count] for k in range(count)]
+            for corner in sorted(set(triangles.ravel().tolist())):
+                touching[corner].append(k)
+        for corner, near, own in zip(self.corners, self.neighbours, touching, strict=True):
+            first = len(integers)
+            integers += near + own
+            vertices.append((corner, first, len(near), first + len(near), len(own)))
+        return Hulls(
+            np.array(vertices, VERTEX), np.array(facets, FACET), np.array(integers, np.int64)
+        )
 
 
 class ShapeSpec(NamedTuple):
@@ -136,16 +162,23 @@ def hull(points: Array, radius: float = 0.0) -> ShapeSpec:
 
 
 def sides_of(points: Array) -> Sides:
-    """Sides and edges of the convex hull of points (n, 3).
+    """Sides and edges of the convex hull of points (n, 3); those of the last hulls are kept.
 
     Raises:
         ModelError: They lie in a plane, or are no finite numbers.
     """
-    from scipy.spatial import ConvexHull, QhullError
-
-    points = np.asarray(points, float)
+    points = np.ascontiguousarray(points, float)
     if not np.isfinite(points).all():
         raise ModelError("the corners of a convex hull are not all finite numbers")
+    return _sides_of(points.tobytes())
+
+
+@lru_cache(MOST_HULLS)
+def _sides_of(content: bytes) -> Sides:
+    """Sides and edges of the convex hull of points, as they lie in memory."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    points = np.frombuffer(content).reshape(-1, 3)
     try:
         found = ConvexHull(points)
     except (QhullError, ValueError):
@@ -247,10 +280,9 @@ class Owner(NamedTuple):
 def records_of(specs: Sequence[ShapeSpec], owners: Sequence[Owner]) -> Shapes:
     """Records of shapes; hulls that several of them share are there once."""
     shapes = np.zeros(len(specs), SHAPE)
-    vertices: list[tuple[Array, int, int, int, int]] = []
-    facets: list[tuple[Array, float, int, int]] = []
-    integers: list[int] = []
-    places: dict[int, tuple[int, int]] = {}
+    hulls: list[Sides] = []
+    places: dict[int, tuple[int, int]] = {}  # of their first corner and side
+    vertices = facets = 0
     for record, spec, owner in zip(shapes, specs, owners, strict=True):
         record["kind"], record["extent"], record["radius"] = spec.kind, spec.size, spec.radius
         record["body"], record["link"], record["margin"] = owner
@@ -258,39 +290,30 @@ def records_of(specs: Sequence[ShapeSpec], owners: Sequence[Owner]) -> Shapes:
         record["half"] = BOUNDLESS if spec.kind == PLANE else spec.size
         if spec.hull is None:
             continue
+        corners, count = spec.hull.corners, len(spec.hull.facets)
         if id(spec.hull) not in places:
-            places[id(spec.hull)] = len(vertices), len(facets)
-            _add_hull(spec.hull, vertices, facets, integers)
-        corners = spec.hull.corners
+            places[id(spec.hull)] = vertices, facets
+            hulls.append(spec.hull)
+            vertices, facets = vertices + len(corners), facets + count
         record["first_vertex"], record["first_facet"] = places[id(spec.hull)]
-        record["vertices"], record["facets"] = len(corners), len(spec.hull.facets)
+        record["vertices"], record["facets"] = len(corners), count
         lower, upper = corners.min(axis=0), corners.max(axis=0)
         record["middle"], record["half"] = (lower + upper) / 2, (upper - lower) / 2
-    hulls = Hulls(
-        np.array(vertices, VERTEX) if vertices else np.zeros(0, VERTEX),
-        np.array(facets, FACET) if facets else np.zeros(0, FACET),
-        np.array(integers, np.int64),
-    )
-    return Shapes(shapes, hulls)
+    return Shapes(shapes, _together(hulls))
 
 
-def _add_hull(
-    sides: Sides,
-    vertices: list[tuple[Array, int, int, int, int]],
-    facets: list[tuple[Array, float, int, int]],
-    integers: list[int],
-) -> None:
-    touching: list[list[int]] = [[] for _ in sides.corners]
-    for k, (normal, offset, order, triangles) in enumerate(sides.facets):
-        count = min(len(order), MOST_CORNERS)
-        facets.append((normal, offset, len(integers), count))
-        integers += [order[k * len(order) // count] for k in range(count)]
-        for corner in np.unique(triangles).tolist():
-            touching[corner].append(k)
-    for corner, near, own in zip(sides.corners, sides.neighbours, touching, strict=True):
-        first = len(integers)
-        integers += near + own
-        vertices.append((corner, first, len(near), first + len(near), len(own)))
+def _together(hulls: Sequence[Sides]) -> Hulls:
+    """Records of several hulls, one after the other."""
+    none = np.zeros(0, VERTEX), np.zeros(0, FACET), np.zeros(0, np.int64)
+    columns = zip(none, *(each.records for each in hulls), strict=True)
+    vertices, facets, integers = (np.concatenate(parts) for parts in columns)
+    counts = [len(each.records.integers) for each in hulls]
+    before = np.cumsum([0, *counts[:-1]]) if hulls else np.zeros(0, np.int64)
+    of_vertices = np.repeat(before, [len(each.records.vertices) for each in hulls])
+    for field in ("first_neighbour", "first_facet"):
+        vertices[field] += of_vertices
+    facets["first_corner"] += np.repeat(before, [len(each.records.facets) for each in hulls])
+    return Hulls(vertices, facets, integers)
 
 
 def room() -> Room:

@@ -156,6 +156,8 @@ class Actions:
         default_factory=lambda: {}
     )  # last commands, of joints that had one of their own
     _torques: list[Call] = field(default_factory=lambda: [])
+    _acting: list[tuple[int, int, Array]] = field(default_factory=lambda: [])  # what these ask for,
+    _read: int = 0  # of so many of them
     _pushes: list[Call] = field(default_factory=lambda: [])
 
     @property
@@ -194,12 +196,14 @@ class Actions:
     @property
     def torques(self) -> list[tuple[int, int, Array]]:
         """Body, joint and torques of the coming step [N m or N]."""
-        return [
+        known, self._read = self._read, len(self._torques)
+        self._acting += [
             (*place, np.atleast_1d(np.asarray(given["force"], float)))
-            for command in self._torques
+            for command in self._torques[known:]
             for place, _, given in each_joint(command)
             if given.get("force") is not None
         ]
+        return self._acting
 
     @property
     def pushes(self) -> list[Push]:
@@ -284,6 +288,8 @@ class Actions:
     def end_step(self) -> None:
         """Torques and forces act for one step."""
         self._torques.clear()
+        self._acting.clear()
+        self._read = 0
         self._pushes.clear()
         self.withheld.clear()
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
 
 from bulletbridge.bullet.contact_finder import StrangerError
-from bulletbridge.bullet.coordinates import quat_product
+from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, turned, unit
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.comparison.window.overlay import Mark, marks_of
@@ -23,11 +23,8 @@ from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.inequalities.motors import ALONG
 from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Matrix
 from bulletbridge.system.evaluation import Reaction
-
-if TYPE_CHECKING:
-    from scipy.spatial.transform import Rotation
 
 SPHERICAL_IMPULSE = 1000.0
 """Impulse [N m s] that Bullet's motors of spherical joints have at first."""
@@ -155,7 +152,7 @@ class ExactGroup:
         self._scale_friction()
         self.joined.world.heed(actions.filters)
         self._frames: dict[Place, tuple[int, Array, Array]] = {}  # inertial ones of links
-        self._axes: dict[Place, Rotation] = {}  # their axes
+        self._axes: dict[Place, Matrix] = {}  # their axes
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._told: list[ContactTold] | None = []  # contacts, likewise
@@ -284,7 +281,7 @@ class ExactGroup:
                     told = (forces[name],)
                 elif place in self._aimed:
                     torque = [forces[f"{name}/{axis}"] for axis in ALONG]
-                    told = tuple(self._inertial_axes(place).apply(torque, inverse=True).tolist())
+                    told = tuple(turned(transposed(self._inertial_axes(place)), torque))
                 else:
                     continue
                 self._exerted.setdefault(place[0], {})[place[1]] = told
@@ -331,7 +328,7 @@ class ExactGroup:
                 continue
             part = mechanism.joints[name].v
             if mechanism.joints[name].kind == "spherical":  # given in the child's inertial axes
-                torque = self._inertial_axes((body, joint)).apply(torque)
+                torque = turned(self._inertial_axes((body, joint)), torque.tolist())
             tau[part] += torque
         for place, spring in self._actions.springs.items():
             joint = mechanism.joints.get(self._joints.get(place, ""))
@@ -368,13 +365,12 @@ class ExactGroup:
             self._frames[place] = locate(self.system.mechanism, frame.link, frame.xyz, frame.rpy)
         return self._frames[place]
 
-    def _inertial_axes(self, place: tuple[int, int]) -> "Rotation":
+    def _inertial_axes(self, place: Place) -> Matrix:
         """Inertial axes of a link in the link, for a body and a link."""
-        from scipy.spatial.transform import Rotation
-
         if place not in self._axes:
             info = pybullet.getDynamicsInfo(*place, physicsClientId=self._client)
-            self._axes[place] = Rotation.from_quat(info[4])
+            x, y, z = matrix(unit(info[4])).tolist()
+            self._axes[place] = tuple(x), tuple(y), tuple(z)
         return self._axes[place]
 
     def _set_motors(self) -> None:
@@ -429,12 +425,10 @@ class ExactGroup:
         x, y, z, w = here
         way = pybullet.getEulerFromQuaternion(quat_product((-x, -y, -z, w), motor.orientation))
         dt = self.system.dt
-        rates = self._inertial_axes(place).apply(way) * (
-            motor.position_gain * self._actions.erp / dt
-        )
+        share = motor.position_gain * self._actions.erp / dt
+        rates = [share * x for x in turned(self._inertial_axes(place), way)]
         force = SPHERICAL_IMPULSE / dt if motor.force is None else motor.force
-        for axis, rate in zip(ALONG, rates.tolist(), strict=True):
-            self.system.motors.set(f"{self._joints[place]}/{axis}", force=force, velocity=rate)
+        self.system.motors.turn(self._joints[place], rates, force)
 
     def _refuse_belts(self) -> None:
         for told in self.contact_points():

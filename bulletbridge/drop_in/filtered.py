@@ -218,7 +218,7 @@ class FilteredGroup:
         try:
             if isinstance(filtered, int):
                 if not was_open and filtered != LEFT_OPEN:  # whose rows may count from now on
-                    self._world.require_finite(*self._split(self._found))
+                    self._world.finite(self._found)
                     require_done(filtered)
                 self._close(self._found, self._sticking, was_open)
             else:
@@ -226,7 +226,7 @@ class FilteredGroup:
                 self._given_way = NO_NAMES
                 over = self._over(was_open) if self.joined.limited else NO_NAMES
                 if over:
-                    self._filter_without(over, self._sticking, self._split(self._found))
+                    self._filter_without(over, self._sticking, self._world.finite(self._found))
                 else:
                     self._world.put_numbers(filtered)
         except BulletBridgeError as error:
@@ -310,8 +310,7 @@ class FilteredGroup:
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         """Close all loops but those that Bullet pulls with all of their force limits."""
-        q, v = found = self._split(numbers)
-        self._world.require_finite(q, v)
+        found = self._world.finite(numbers)
         was_open = self._given_way
         try:
             self._filter_without(pulled, sticking, found)
@@ -363,11 +362,6 @@ class FilteredGroup:
                 for corrected in ((False, True) if name in was_open else (False,))
             )
         }
-
-    def _split(self, numbers: list[float]) -> tuple[Array, Array]:
-        """q and v."""
-        array = np.array(numbers)
-        return array[: self.system.mechanism.nq], array[self.system.mechanism.nq :]
 
     def _sticking_points(self) -> np.ndarray:
         """Points that stick in contacts."""

@@ -1,6 +1,7 @@
 """One Bullet client seen by this package: its constraints, its groups of bodies, its steps."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -27,6 +28,7 @@ LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
 FIRST_IMPULSE = 500.0
 """Bullet's limit of a new constraint [N s]."""
+STILL = (0.0, 0.0, 0.0)
 SENSOR = "sensor"
 """What looks at Bullet's own steps and goes with its body."""
 READ = {
@@ -245,6 +247,18 @@ class Session:
                 self._stale.add(body)
         if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
             self.outdated.add(body)
+        if "mass" in given:
+            if given["linkIndex"] < 0 and given["mass"] == 0.0 and self._is_ours(body):
+                # it is to stand still: Bullet lets it drift on for ever as fast as it was
+                pybullet.resetBaseVelocity(body, STILL, STILL, self.client)
+            with suppress(pybullet.error):  # Bullet says nothing of bodies that are not there
+                self.note_belt(body)
+
+    def _is_ours(self, body: int) -> bool:
+        """Whether a body is part of a loop that is closed by us."""
+        loops = self.constraints.loops.values()
+        joined = any(loop.exact and body in loop.bodies for loop in loops)
+        return joined and self._mode_of({body}) != "native"
 
     def forget_filters(self) -> None:
         """Note that other links may collide than did."""

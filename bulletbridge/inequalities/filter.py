@@ -287,8 +287,9 @@ class Filter:
         if count:
             points = self._points[:, : 3 * count].copy().reshape(2, count, 3)
         closed = ~self._rows_of(names) if names else self._every
-        unique = int(solver.control[0]["rank"]) == int(closed.sum())
-        dt, found = float(solver.control[0]["dt"]), self.multipliers.copy()
+        rank: int = solver.control["rank"].item()
+        unique = rank == (np.count_nonzero(closed) if names else len(closed))
+        dt, found = solver.control["dt"].item(), self.multipliers.copy()
         return Impulses(solver, solver.state.copy(), dt, found, points, closed, unique)
 
     def _rows_of(self, names: tuple[str, ...]) -> Mask:

@@ -1,7 +1,7 @@
 """Motors with force limits, as PyBullet's ``setJointMotorControl2`` defines them, and friction."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from weakref import WeakMethod
 
 import numpy as np
@@ -15,6 +15,8 @@ from bulletbridge.numerics.records import Array
 
 PYBULLETS_FORCE = 1e5
 """Largest force [N or N m] of motors of which neither a caller nor the robot's file says more."""
+FORCE = 5
+"""Place of the largest force among the numbers of a record from ``velocity`` on."""
 ALONG = "x", "y", "z"
 """Axes of a spherical joint's motors: those of the link that it carries."""
 
@@ -116,10 +118,37 @@ class Motors:
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"
             )
-        # one assignment: field by field costs ten times as much
-        numbers = velocity, target, velocity_gain, gain, max_velocity, force, -force, 0.0, 0.0
+        self._put(i, (velocity, target, velocity_gain, gain, max_velocity, force, -force, 0.0, 0.0))
+
+    def turn(self, joint: str, rates: Sequence[float], force: float) -> None:
+        """Let all three motors of a spherical joint hold rates from now on, as ``set`` does.
+
+        Args:
+            joint: Its name.
+            rates: (3,) about the axes of the link that it carries [rad/s].
+            force: Largest torque about each [N m].
+
+        Raises:
+            ModelError: No such joint, or a number that means nothing.
+        """
+        x, y, z = rates
+        if not (math.isfinite(x + y + z) and 0.0 <= force < math.inf):
+            raise ModelError(
+                f"motors of '{joint}': rates {[x, y, z]} with force {force} are not possible; give"
+                " finite numbers, and a force that is not negative"
+            )
+        for i, rate in enumerate((x, y, z), self._find(f"{joint}/x")):
+            self._put(i, (rate, 0.0, 1.0, 0.0, math.inf, force, -force, 0.0, 0.0))
+
+    def _put(self, i: int, numbers: tuple[float, ...]) -> None:
+        """Fill a record, in one assignment: field by field costs ten times as much.
+
+        Args:
+            i: Which one.
+            numbers: Its fields from ``velocity`` on.
+        """
         self.records[i] = self._axes[i], self.records["row"][i], *numbers
-        self._note(i, force)
+        self._note(i, numbers[FORCE])
 
     def servo(
         self,
@@ -166,8 +195,7 @@ class Motors:
                 " a damping, and bounds around zero"
             )
         numbers = velocity, position, 0.0, 0.0, math.inf, force, lowest, stiffness, damping
-        self.records[i] = self._axes[i], self.records["row"][i], *numbers
-        self._note(i, force)
+        self._put(i, numbers)
 
     def _strongest(self, joint: str) -> float:
         """What a motor that is told nothing else may exert [N or N m]."""
