@@ -127,11 +127,23 @@ def arm(loop: Loop, s: Vector) -> Vector:
     return (s[0], s[1], 0.0) if loop.variable == ON_CYLINDER else s
 
 
-@helper
-def turning_axis(turns: Vector) -> Vector:
-    """Unit vector along a rotation vector; z where there is no turn."""
+@outlined
+def whole_turn(relative: Matrix) -> tuple[float, Vector]:
+    """Angle [rad] of b's turn against a, and the unit vector about which; z where there is none."""
+    turns = rotation_vector(relative)
     angle = norm(turns)
-    return scale(1.0 / angle, turns) if angle > 0.0 else Z
+    return angle, scale(1.0 / angle, turns) if angle > 0.0 else Z
+
+
+@outlined
+def turning_axis_rate(relative: Matrix, turn: Vector) -> Vector:
+    """What the axis of ``whole_turn`` changes by as b turns."""
+    turns = rotation_vector(relative)
+    angle = norm(turns)
+    if angle == 0.0:
+        return ZERO
+    axis, rate = scale(1.0 / angle, turns), dexp_inverse(turns, turn, 1.0)
+    return scale(1.0 / angle, sub(rate, scale(dot(axis, rate), axis)))
 
 
 @helper
@@ -140,7 +152,7 @@ def variable_direction(loop: Loop, relative: Matrix, s: Vector) -> Pair:
     if loop.variable == PERPENDICULAR:
         return cross(transpose(relative)[2], Z), ZERO
     if loop.variable == WHOLE_TURN:
-        return turning_axis(rotation_vector(relative)), ZERO
+        return whole_turn(relative)[1], ZERO
     reach = arm(loop, s)
     return ZERO, scale(1.0 / norm(reach), reach)
 
@@ -153,12 +165,7 @@ def variable_direction_rate(
     if loop.variable == PERPENDICULAR:
         return cross(cross(turn, transpose(relative)[2]), Z), ZERO
     if loop.variable == WHOLE_TURN:
-        turns = rotation_vector(relative)
-        angle, axis = norm(turns), turning_axis(turns)
-        if angle == 0.0:
-            return ZERO, ZERO
-        rate = dexp_inverse(turns, turn, 1.0)
-        return scale(1.0 / angle, sub(rate, scale(dot(axis, rate), axis))), ZERO
+        return turning_axis_rate(relative, turn), ZERO
     reach = arm(loop, s)
     length = norm(reach)
     along = scale(1.0 / length, reach)
@@ -175,7 +182,7 @@ def variable_residual(loop: Loop, relative: Matrix, s: Vector, targets: Records[
     if loop.variable == PERPENDICULAR:
         return relative[2][2]
     if loop.variable == WHOLE_TURN:
-        return norm(rotation_vector(relative)) - loop.length
+        return whole_turn(relative)[0] - loop.length
     wanted = loop.length
     if loop.variable == ROD and loop.target >= 0:
         wanted += targets[loop.target].p[2]

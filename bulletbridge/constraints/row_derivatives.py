@@ -26,6 +26,7 @@ from bulletbridge.constraints.relative_pose import (
     constant_rows,
     variable_direction,
     variable_direction_rate,
+    whole_turn,
 )
 from bulletbridge.constraints.row_rates import RowRecords
 from bulletbridge.constraints.rows import curvature
@@ -54,7 +55,6 @@ from bulletbridge.numerics.spatial import (
     force_cross,
     norm,
     power,
-    rotation_vector,
     scale,
     scale_pair,
     sub,
@@ -244,7 +244,7 @@ def varied_row(
     if loop.variable == WHOLE_TURN:
         # the axis turns by cot(angle / 2) / 2 times what is across it of the angular velocity
         w, w_rate = motion.angular, motion.angular_rate
-        half = 0.5 * norm(rotation_vector(motion.relative))
+        half = 0.5 * whole_turn(motion.relative)[0]
         rate = dot(bent, w) + dot(moment, spun[0])
         acceleration = dot(bent, w_rate) + dot(moment, spun[1])
         if half == 0.0:

@@ -19,7 +19,7 @@ from bulletbridge.constraints.records import (
     Target,
     Term,
 )
-from bulletbridge.constraints.relative_pose import frames, position_in, turn_about_z
+from bulletbridge.constraints.relative_pose import frames, position_in, turn_about_z, whole_turn
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.engine.records import Arrays
 from bulletbridge.inequalities.motor_limit_rows import (
@@ -39,7 +39,6 @@ from bulletbridge.numerics.spatial import (
     dot,
     mul,
     norm,
-    rotation_vector,
     sub,
     transpose,
     vec,
@@ -57,7 +56,7 @@ def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], la
     if loop.variable == ROD:
         return norm(s)
     if loop.variable == WHOLE_TURN:
-        return norm(rotation_vector(mul(transpose(a[0]), b[0])))
+        return whole_turn(mul(transpose(a[0]), b[0]))[0]
     if loop.force[0, 2] != 0.0:
         return s[2]
     near = dot(turns, s) if dot(turns, turns) != 0.0 else last
