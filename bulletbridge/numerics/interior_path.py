@@ -8,8 +8,9 @@ step. With r the impulse of a cone's owner, z = x/mu, v = mu w and g a bound on 
 
 which for t = 0 is Coulomb's law with g = |v|: most work against v, and none if z is inside. All t
 together go down by Mehrotra's predictor and corrector (1992), with one factorisation a step and the
-same beginning whatever x was: to 1e-10 of what they were in some twelve steps, whichever rows are
-active in the end. Impulses and velocities stay inside of their cones; what is left of w = D x + b
+same beginning whatever x was: to 1e-10 of what they were in some twelve steps among capsules and
+sixteen among boxes, of which it does not always come to the end.
+Impulses and velocities stay inside of their cones; what is left of w = D x + b
 goes down with the lengths of steps.
 
 Sources: Mehrotra 1992; Alizadeh and Goldfarb 2003 (cones); Kleinert, Simeon and Obermayr 2014 and
