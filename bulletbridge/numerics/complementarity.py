@@ -53,9 +53,9 @@ from bulletbridge.numerics.smoothed_path import path_ending_in
 
 SWEEPS = 8
 """Sweeps of Gauss-Seidel before each attempt with Newton."""
-NEWTON_STEPS, SETTLING_STEPS = 12, 6
-"""The most at once, and of those that look for the least norm: where friction is used up though
-nothing slides, they go back and forth."""
+NEWTON_STEPS, FEW_STEPS, SETTLING_STEPS = 12, 6, 6
+"""The most at once; of those of piles, for which a path is followed next; and of those that look
+for the least norm: where friction is used up though nothing slides, they go back and forth."""
 SOFTEST, HARDEST, MOST_STAGES, MOST_STALLS = 1e-2, 1e-8, 20, 3
 """Proximal sequence: first and last share of the diagonal, problems, and how many of these one
 after the other that do not halve the residual end it."""
@@ -67,7 +67,7 @@ LIGHTEST = 1e-11
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
 SOLVED = 1e-11
 """Share of right sides that elimination of what rows move may leave."""
-FINAL_STEPS = 6
+FINAL_STEPS = 12
 """Newton steps from where a path of smooth problems has come near."""
 LOST = 1e6
 """Residual, in largest velocities that are asked for, from which Newton's method does not come
@@ -244,9 +244,11 @@ def factorise_dense(A: Array, pivots: Array) -> None:
 
 RIM = 1e-6
 """Share of a cone's radius up to which friction of the solution before is used up."""
-ANEW, SAME_D, SAME_STEP = range(3)
+ANEW, SAME_D, SAME_STEP, SOFTLY = range(4)
 """Whether factors may serve again: no; of a step with the same D of which no row slides; of any
-step that has led next to here, so that what slides has hardly turned."""
+step that has led next to here, so that what slides has hardly turned; no, and rows are the softer,
+the more is left: contacts that neither press nor part are taken to hold against others then, and
+by what they contradict these an unsoftened step would go far away (Levenberg and Marquardt)."""
 
 
 @helper
@@ -405,14 +407,20 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
             return residual, 0
         for i in range(n):
             p.best[i], asked = p.x[i], max(asked, math.fabs(p.b[i]))
-        regularisation, taken = 0.0, most
+        regularisation, taken, stiffest = 0.0, most, 0.0
         if least == 0:
             for i in range(n):
-                regularisation = max(regularisation, LIGHTEST * p.D[i, i])
+                stiffest = max(stiffest, p.D[i, i])
+            regularisation = LIGHTEST * stiffest
         for count in range(most):
             if residual <= tolerance and count >= least:
                 return residual, count
-            if not newton_direction(p, n, regularisation, again if count == 0 else SAME_D):
+            if again == SOFTLY:
+                share = min(residual / asked, SOFTEST) if asked > 0.0 else 0.0
+                regularisation = max(share, LIGHTEST) * stiffest
+            elif count > 0:
+                again = SAME_D
+            if not newton_direction(p, n, regularisation, again):
                 break
             for i in range(n):
                 p.x[i] += p.step[i]
@@ -470,18 +478,21 @@ newton, release, settle = settling(velocities, newton_direction)
 @helper
 def end_path(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
     """Newton's method from where a path has come near a solution; residual and steps."""
-    return newton(p, n, tolerance, 0, FINAL_STEPS, ANEW)
+    return newton(p, n, tolerance, 0, FINAL_STEPS, SOFTLY)
 
 
 follow_smoothed_path = path_ending_in(end_path)
 
 
 @outlined
-def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) -> tuple[float, int]:
+def attempt(
+    p: ComplementarityProblem, n: int, tolerance: float, along: bool, short: bool
+) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     for _ in range(SWEEPS):
         sweep(p, n, along)
-    return newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
+    most = FEW_STEPS if short else NEWTON_STEPS
+    return newton(p, n, tolerance, 0, most, ANEW)
 
 
 @outlined
@@ -490,7 +501,8 @@ def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Ou
 
     x ends where the residual was least.
     """
-    residual, newtons = attempt(p, n, tolerance, False)
+    short = effort == ANYWHERE and p.parts.state[USED] == 1
+    residual, newtons = attempt(p, n, tolerance, False, short)
     if residual > tolerance and effort == ANYWHERE:
         for i in range(n):
             p.found[i] = p.x[i]
@@ -507,7 +519,7 @@ def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Ou
         return Outcome(residual, SWEEPS, newtons)
     for i in range(n):
         p.found[i] = p.x[i]
-    nearby, steps = attempt(p, n, tolerance, True)
+    nearby, steps = attempt(p, n, tolerance, True, False)
     newtons += steps
     if nearby > residual:
         for i in range(n):
@@ -535,7 +547,7 @@ def approach_by_softer_problems(
         p.spare[i] = p.x[i]
     for stage in range(MOST_STAGES):
         add_proximal_term(p, n, rho, True)
-        _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1)
+        _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1, False)
         new = release(p, n)
         sweeps, newtons = sweeps + SWEEPS, newtons + steps
         if new < residual:

@@ -23,20 +23,26 @@ from bulletbridge.numerics.complementarity_rows import (
     OWN,
     OWN_W,
     RADIUS,
-    USED,
     ComplementarityProblem,
     cone_scale,
-    other_row,
     residual_at,
     scaled,
     velocities,
 )
-from bulletbridge.numerics.lu import back_real, lu_real
-from bulletbridge.numerics.parts import factorise_parts, solve_parts
+from bulletbridge.numerics.interior_path import approach
+from bulletbridge.numerics.map_steps import (
+    REGULARISATION,
+    factorise_map,
+    put_derivatives,
+    put_newton_step,
+    put_nothing,
+)
 
 FIRST, LAST = 1.0, 1e-15
 """Smoothness at which the path begins, in impulses by which the row that is asked for most would
 stop alone, and below which there is nothing left to be smooth."""
+NEAR = 1e-5
+"""Smoothness to which a path inside of all bounds leads before."""
 SHRINKS, FASTEST, SLOWEST = 0.3, 0.1, 0.98
 """Share to which it is made smaller from one problem to the next: at first, the least, and that
 from which on the path is given up."""
@@ -52,10 +58,6 @@ HALVINGS, TOO_SHORT = 5, 0.05
 SHARP, SHARPEST = 1e-4, 1e-8
 """Smoothness at which the path is left for a first time, and from which on again and again: from
 there Newton's method mostly solves the problem itself in two steps."""
-SOLVED = 1e-4
-"""Share of the map that elimination of what rows move may leave: it is solved for again."""
-REGULARISATION = 1e-12
-"""Of the Newton matrix, relative to the diagonal of D: dependent rows share what they do."""
 
 
 class Smoothness(NamedTuple):
@@ -100,28 +102,6 @@ def put_bounded_row(p: ComplementarityProblem, i: int, s: Smoothness) -> None:
     if s.with_slopes:
         stays = size * (1.0 - slope + REGULARISATION)
         put_derivatives(p, i, size * slope / d, 0.0, stays, 0.0, 0.0)
-
-
-@helper
-def put_derivatives(
-    p: ComplementarityProblem,
-    i: int,
-    by_own_w: float,
-    by_other_w: float,
-    by_own: float,
-    by_other: float,
-    by_radius: float,
-) -> None:
-    """Of the map of row i: by velocities and impulses of it and of its cone's other row."""
-    p.slopes[OWN_W, i], p.slopes[OTHER_W, i] = by_own_w, by_other_w
-    p.slopes[OWN, i], p.slopes[OTHER, i], p.slopes[RADIUS, i] = by_own, by_other, by_radius
-
-
-@helper
-def put_nothing(p: ComplementarityProblem, i: int) -> None:
-    """A row whose impulse is none."""
-    p.line[i] = p.x[i]
-    put_derivatives(p, i, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 @outlined
@@ -185,53 +165,6 @@ def smooth_map(p: ComplementarityProblem, n: int, s: Smoothness) -> float:
 
 
 @outlined
-def put_newton_step(p: ComplementarityProblem, n: int, again: bool) -> None:
-    """Newton's step for the map in line into step; ``again``: by factors of the one before."""
-    for i in range(n):
-        p.line[i] = -p.line[i]
-    if not again:
-        factorise_map(p, n)
-    if p.parts.state[USED] == 1:
-        for i in range(n):
-            p.best[i] = p.line[i]
-        if solve_parts(p, n, p.line, p.step, SOLVED) or again:
-            return
-        for i in range(n):
-            p.line[i] = p.best[i]
-        put_dense_rows(p, n)
-        lu_real(p.A, p.pivots[:n])
-    back_real(p.A, p.pivots[:n], p.line)
-    for i in range(n):
-        p.step[i] = p.line[i]
-
-
-@helper
-def factorise_map(p: ComplementarityProblem, n: int) -> None:
-    """Factor the derivatives of the map, of parts or of rows."""
-    if p.parts.state[USED] == 1:
-        factorise_parts(p, n)
-    else:
-        put_dense_rows(p, n)
-        lu_real(p.A, p.pivots[:n])
-
-
-@outlined
-def put_dense_rows(p: ComplementarityProblem, n: int) -> None:
-    """Derivatives of the map by impulses into A."""
-    for i in range(n):
-        j, owner = other_row(p, i), p.bounds[i].owner
-        for k in range(n):
-            p.A[i, k] = p.slopes[OWN_W, i] * p.D[i, k]
-        if j != i:
-            for k in range(n):
-                p.A[i, k] += p.slopes[OTHER_W, i] * p.D[j, k]
-            p.A[i, j] += p.slopes[OTHER, i]
-        p.A[i, i] += p.slopes[OWN, i]
-        if owner >= 0:
-            p.A[i, owner] += p.slopes[RADIUS, i]
-
-
-@outlined
 def predict(p: ComplementarityProblem, n: int, s: Smoothness) -> None:
     """Go from the solution of a problem to where the next one's is, to first order.
 
@@ -279,6 +212,15 @@ def keep_least(p: ComplementarityProblem, n: int, residual: float, least: float)
     return min(residual, least)
 
 
+@helper
+def begin_at(p: ComplementarityProblem, n: int, near: float) -> None:
+    """Begin the path at x, or where that is near nothing, at no impulses."""
+    for i in range(n):
+        p.x[i] = p.x[i] if near < math.inf else 0.0
+        p.known[i] = p.spare[i] = p.x[i]
+    velocities(p, p.x, p.w, n)
+
+
 def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tuple[float, int]]:
     """A path that is left by ``finish`` (p, n, tolerance), which solves from near a solution."""
 
@@ -290,14 +232,15 @@ def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tu
 
         x ends where the residual was least.
         """
-        energy = 0.0
+        energy, near, steps = 0.0, math.inf, 0
         for i in range(n):
-            p.x[i] = p.known[i] = p.spare[i] = 0.0
             if p.D[i, i] > 0.0:
                 energy = max(energy, math.fabs(p.b[i]) / math.sqrt(p.D[i, i]))
-        velocities(p, p.x, p.w, n)
-        least, steps, back = residual_at(p, p.x, p.w, n), 0, 0
-        known, share, shrinks, sharp = 0.0, FIRST, SHRINKS, SHARP
+        if 0.0 < energy < math.inf:
+            near, steps = approach(p, n, energy, NEAR)
+        begin_at(p, n, near)
+        least, back = residual_at(p, p.x, p.w, n), 0
+        known, share, shrinks, sharp = 0.0, min(near, FIRST), SHRINKS, SHARP
         while energy > 0.0 and least > tolerance and share > LAST and steps < MOST_STEPS:
             if known > 0.0 and back == 0:
                 predict(p, n, Smoothness(energy, share, False))
@@ -324,6 +267,10 @@ def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tu
                 continue
             back += 1
             shrinks = math.sqrt(shrinks)
+            if known == 0.0 and near < math.inf:
+                near, share, shrinks, back = math.inf, FIRST, SHRINKS, 0
+                begin_at(p, n, near)
+                continue
             if known == 0.0 or back == MOST_BACK or shrinks > SLOWEST:
                 break
             share = known * shrinks
