@@ -11,7 +11,12 @@ import bulletbridge as bb
 from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.failures import explain
 from bulletbridge.engine.records import LEFT_OPEN, NOT_CLOSED
-from bulletbridge.engine.redundancy import samples_of, select, with_gaps
+from bulletbridge.engine.redundancy import (
+    largest_singular_values,
+    samples_of,
+    select,
+    with_gaps,
+)
 from bulletbridge.errors import AssemblyError, StepError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
@@ -323,3 +328,11 @@ def test_what_only_another_place_would_close_is_an_error_and_no_leap_there(wrong
             assert np.all(system.q <= before)
     assert_array_equal(system.q, before)
     assert system.q[0] < -0.1
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 0), (3, 0, 4), (3, 2, 4)])
+def test_rows_that_nothing_moves_have_a_size(shape):
+    """None of the rates, or none of the rows: some versions of NumPy have no norm there."""
+    matrices = np.random.default_rng(0).normal(size=shape)
+    expected = [np.sqrt(np.linalg.eigvalsh(A @ A.T).max(initial=0.0)) for A in matrices]
+    np.testing.assert_allclose(largest_singular_values(matrices), expected, rtol=1e-12)

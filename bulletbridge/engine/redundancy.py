@@ -476,7 +476,7 @@ def split_loop(jacobians: Array, held: int, threshold: float) -> LoopSplit:
     if held == rows:
         kept, weak = split_directions(jacobians, threshold)
         return LoopSplit(kept, weak, len(kept), len(weak))
-    top = np.linalg.norm(jacobians, ord=2, axis=(1, 2))
+    top = largest_singular_values(jacobians)
     positions, weak_positions = split_directions(jacobians[:, :held], threshold, top)
     rates, weak_rates = split_directions(jacobians[:, held:], threshold, top)
     kept, weak = both(positions, rates), both(weak_positions, weak_rates)
@@ -489,6 +489,14 @@ def both(positions: Array, rates: Array) -> Array:
     found = np.zeros((len(positions) + len(rates), columns + rates.shape[1]))
     found[: len(positions), :columns], found[len(positions) :, columns:] = positions, rates
     return found
+
+
+def largest_singular_values(matrices: Array) -> Array:
+    """Of each of some matrices (samples, m, n); zero for those without rows or columns.
+
+    Of such ones norms of NumPy before 2.3 are errors.
+    """
+    return np.linalg.svd(matrices, compute_uv=False).max(axis=-1, initial=0.0)
 
 
 def split_directions(
@@ -506,7 +514,7 @@ def split_directions(
     """
     rows = jacobians.shape[1]
     stacked = np.concatenate(list(jacobians), axis=1)
-    whole: Array = np.linalg.norm(jacobians, ord=2, axis=(1, 2)) if top is None else top
+    whole = largest_singular_values(jacobians) if top is None else top
     directions = np.linalg.eigh(stacked @ stacked.T)[1].T
     sizes = (
         np.linalg.norm(directions @ jacobians, axis=2) / np.where(whole > 0, whole, 1.0)[:, None]
