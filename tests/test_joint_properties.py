@@ -279,7 +279,7 @@ def test_a_wrong_property_is_told_with_its_place(tmp_path, said, told):
 def test_properties_that_cannot_be_are_refused():
     mechanism = planar_chain([0.5], [1.0], floating=1.0)
     for name, wrong, told in (
-        ("base", properties(damping=1.0), "free joint 'base' takes no damping"),
+        ("base", properties(armature=1.0), "free joint 'base' takes no armature"),
         ("hip", properties(damping=1.0), "unknown joint 'hip'"),
     ):
         with pytest.raises(ModelError, match=told):

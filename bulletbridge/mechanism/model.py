@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -90,7 +89,7 @@ class Mechanism:
             f" joints {', '.join(self.joints) or 'none'}>"
         )
 
-    @cached_property
+    @property
     def nq(self) -> int:
         """Number of position coordinates."""
         return max((joint.q.stop for joint in self.joints.values()), default=0)
