@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bulletbridge.compilation.block_sizes import LANES
 from bulletbridge.compilation.jit import (
     eliminate_six,
     inner_blocks,
@@ -12,7 +13,6 @@ from bulletbridge.compilation.jit import (
     take_lines,
     take_lines_down,
 )
-from bulletbridge.compilation.words import LANES
 from bulletbridge.numerics.records import Array
 
 EPS = 2.0**-52

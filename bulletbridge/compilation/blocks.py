@@ -13,13 +13,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from bulletbridge.compilation.block_sizes import LANES, SIX, TWO
 from bulletbridge.compilation.by_numba import helper, is_plain_python
-from bulletbridge.compilation.words import LANES
 
 MOST_HELD = 3
 """Blocks of a line that substitutions hold in registers."""
-SIX, TWO = 6, 2
-"""Variables that ``eliminate_six`` eliminates, and blocks of its lines."""
 FLAGS = ("contract", "nsz", "reassoc", "arcp")
 """As of all kernels, see ``by_numba.PLAIN``."""
 

@@ -4,8 +4,6 @@ from typing import Any, cast
 
 import numpy as np
 
-LANES = 8
-"""Numbers in a block, see ``blocks``."""
 WORD = np.dtype(np.intp)
 
 

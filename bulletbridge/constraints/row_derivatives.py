@@ -58,6 +58,7 @@ from bulletbridge.numerics.spatial import (
     scale,
     scale_pair,
     sub,
+    sub_pair,
     transpose,
     twist_at,
     vec,
@@ -420,16 +421,10 @@ def pull_back_loop(
             changed = add_pair(changed, turned)
         common, below = sum_at(g.sums, loop.common_axis), sum_below(bodies, axes, g.sums, j)
         to_b, to_a = sum_at(g.sums, loop.axis_b), sum_at(g.sums, loop.axis_a)
-        found = power(wrench_from(between, changed), minus(to_a, common))
-        found -= power(changed, minus(to_b, common))
+        found = power(wrench_from(between, changed), sub_pair(to_a, common))
+        found -= power(changed, sub_pair(to_b, common))
         if sign > 0.0:
-            found += power(turned, minus(to_b, below))
+            found += power(turned, sub_pair(to_b, below))
         else:
-            found -= power(wrench_from(between, turned), minus(to_a, below))
+            found -= power(wrench_from(between, turned), sub_pair(to_a, below))
         g.of_q[j] += g.size * found
-
-
-@helper
-def minus(a: Pair, b: Pair) -> Pair:
-    """a - b."""
-    return sub(a[0], b[0]), sub(a[1], b[1])

@@ -2,8 +2,10 @@
 
 From the end of the trajectory to its start, p is what the cost still to come changes by with the
 state: p = the gradient at the end, then p <- Aᵀ p + the gradient at each state, with A of the exact
-derivative of each step. The forces of a step have Bᵀ p. What is kept of the way there are states
-alone; from these the derivatives of some steps at a time are made on the way back.
+derivative of each step. The forces of a step have Bᵀ p. Plain steps are kept with their factors on
+the way there, and p is taken back through them without A and B (``engine.step_adjoint``). Of
+others, or if that takes too much room, states alone are kept: some steps at a time are made once
+more, and where one is not plain its A and B are.
 """
 
 import math

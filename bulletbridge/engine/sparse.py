@@ -56,7 +56,9 @@ from bulletbridge.numerics.spatial import (
     mul,
     power,
     put,
+    put_pair,
     scale,
+    scale_pair,
     transpose,
     vec,
     wrench_from,
@@ -230,13 +232,6 @@ def put_spatial(inertia: Inertia, M: Array) -> None:
 
 
 @helper
-def put_pair(x: Array, pair: Pair) -> None:
-    """Six numbers."""
-    put(x, pair[0])
-    put(x[3:], pair[1])
-
-
-@helper
 def unit_twist(a: Arrays, basis: Array, own_size: int, first: int, m: int) -> Pair:
     """Twist of a body when coordinate m of its own is one."""
     if own_size > 0:
@@ -267,7 +262,7 @@ def put_wrenches(
         moment = add(scale(unit, apply(frame[0], along[0])), cross(point[1], force))
         opposite = wrench_from(way, (moment, force))
         if is_spatial(join.width_a):
-            put_pair(e.wrench[row, 0], (scale(-1.0, opposite[0]), scale(-1.0, opposite[1])))
+            put_pair(e.wrench[row, 0], scale_pair(-1.0, opposite))
         else:
             for m in range(join.width_a):
                 twist = unit_twist(a, basis, join.own_a, join.first_a, m)

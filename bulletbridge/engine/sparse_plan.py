@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.compilation.words import LANES
+from bulletbridge.compilation.block_sizes import LANES, in_blocks
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.handing_over import HandingStepper
 from bulletbridge.engine.sparse_border import MOST_LEFT_OVER
@@ -292,11 +292,6 @@ def widest_front(fronts: np.ndarray, k: int) -> int:
     return max(
         2 * LANES, int((fronts["rates"] + fronts["max_rows"] + fronts["boundary_size"]).max()) + k
     )
-
-
-def in_blocks(n: int) -> int:
-    """Room for n numbers in whole blocks, as fronts are worked on."""
-    return -(-n // LANES) * LANES
 
 
 def factor_size(front: np.void) -> int:

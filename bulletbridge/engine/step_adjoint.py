@@ -193,20 +193,12 @@ def kept_factors(tape: Tape, n: int) -> Factors:
 @helper
 def keep_factors(arrays: SystemArrays, tape: Tape, n: int) -> None:
     """Keep the factors of the present configuration."""
-    copy_matrix(tape.L[n], arrays.L[0])
-    copy_matrix(tape.Y[n], arrays.Y[0])
-    copy_matrix(tape.R[n], arrays.R[0])
+    put_matrix(tape.L[n], 1.0, arrays.L[0])
+    put_matrix(tape.Y[n], 1.0, arrays.Y[0])
+    put_matrix(tape.R[n], 1.0, arrays.R[0])
     for i in range(arrays.rows.shape[1]):
         tape.rows[n, i] = arrays.rows[0, i]
     tape.ranks[n, 0], tape.ranks[n, 1] = arrays.control[0].rank, arrays.control[0].filter_rank
-
-
-@helper
-def copy_matrix(X: Array, A: Array) -> None:
-    """X <- A."""
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            X[i, j] = A[i, j]
 
 
 @helper

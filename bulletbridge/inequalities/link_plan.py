@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from bulletbridge.compilation.block_sizes import in_blocks
 from bulletbridge.engine.sparse_plan import (
     NO_SLOTS,
     Slots,
     SparseStepper,
     Touching,
     factor_size,
-    in_blocks,
     lay_out,
     update_size,
     widest_front,

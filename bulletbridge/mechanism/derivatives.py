@@ -36,8 +36,10 @@ from bulletbridge.numerics.spatial import (
     power,
     put,
     put_mat,
+    put_pair,
     scale,
     scale_pair,
+    sub_pair,
     transpose,
     vec,
     velocity_at,
@@ -297,13 +299,6 @@ def sum_at(sums: Array, k: int) -> Pair:
 
 
 @helper
-def put_pair(line: Array, pair: Pair) -> None:
-    """Write a spatial vector into six numbers."""
-    put(line, pair[0])
-    put(line[3:], pair[1])
-
-
-@helper
 def sum_below(bodies: Records[Body], axes: Records[Axis], sums: Array, j: int) -> Pair:
     """What is not carried by axis j, of the sum of an axis that stands above it."""
     body = bodies[axes[j].body]
@@ -363,7 +358,7 @@ def pull_back_tree(
         by_place = power(force, added_acceleration(variation)) + dot(bent, vec(variation.w))
         by_place += power(force_cross(S, carried), below)
         if free_turn:
-            rest = add_pair(sum_at(g.sums, body.axis), scale_pair(-1.0, whole))
+            rest = sub_pair(sum_at(g.sums, body.axis), whole)
             by_place += power(force_cross(S, carried), rest)
         g.of_q[k] += g.size * by_place
         g.of_v[k] += g.size * (power(force, acceleration_by_rate(variation)) + dot(bent, S[0]))

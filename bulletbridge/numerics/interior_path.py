@@ -71,26 +71,31 @@ def dot(a: Ball, b: Ball) -> float:
 
 
 @helper
-def component(p: ComplementarityProblem, i: int, x: Array, power: float) -> float:
-    """x or w of a cone's row in its scaled coordinates; none of a row without friction."""
+def scaled_impulse(p: ComplementarityProblem, i: int, x: Array) -> float:
+    """x of a cone's row over its coefficient; none of a row without friction."""
     mu = p.bounds[i].mu
-    if not mu > 0.0:
-        return 0.0
-    return x[i] / mu if power < 0.0 else x[i] * mu
+    return x[i] / mu if mu > 0.0 else 0.0
+
+
+@helper
+def scaled_velocity(p: ComplementarityProblem, i: int, w: Array) -> float:
+    """w of a cone's row times its coefficient."""
+    mu = p.bounds[i].mu
+    return w[i] * mu if mu > 0.0 else 0.0
 
 
 @helper
 def impulse_of(p: ComplementarityProblem, i: int, x: Array) -> Ball:
     """r and z of the cone that begins at row i."""
-    second = component(p, i + 1, x, -1.0) if p.bounds[i].count == 2 else 0.0
-    return Ball(x[p.bounds[i].owner], component(p, i, x, -1.0), second)
+    second = scaled_impulse(p, i + 1, x) if p.bounds[i].count == 2 else 0.0
+    return Ball(x[p.bounds[i].owner], scaled_impulse(p, i, x), second)
 
 
 @helper
 def velocity_of(p: ComplementarityProblem, i: int, u: Array, g: Array) -> Ball:
     """g and v of the cone that begins at row i."""
-    second = component(p, i + 1, u, 1.0) if p.bounds[i].count == 2 else 0.0
-    return Ball(g[i], component(p, i, u, 1.0), second)
+    second = scaled_velocity(p, i + 1, u) if p.bounds[i].count == 2 else 0.0
+    return Ball(g[i], scaled_velocity(p, i, u), second)
 
 
 @helper

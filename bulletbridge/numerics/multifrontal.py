@@ -21,8 +21,8 @@ ch. 7 (articulated bodies).
 
 from typing import NamedTuple
 
+from bulletbridge.compilation.block_sizes import LANES
 from bulletbridge.compilation.jit import helper
-from bulletbridge.compilation.words import LANES
 from bulletbridge.numerics.records import Array, Ints, Records, Short, dtype_of
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+from bulletbridge.compilation.block_sizes import LANES, SIX, TWO
 from bulletbridge.compilation.jit import (
     clear_blocks,
     eliminate_six,
@@ -10,7 +11,6 @@ from bulletbridge.compilation.jit import (
     scale_after,
     subtract_blocks,
 )
-from bulletbridge.compilation.words import LANES
 from bulletbridge.numerics.multifrontal import (
     OWN,
     Elimination,
@@ -22,8 +22,6 @@ from bulletbridge.numerics.multifrontal import (
 )
 from bulletbridge.numerics.records import Array
 
-SIX, TWO = 6, 2
-"""Rates and blocks of the fronts that ``eliminate_six`` is for."""
 ENOUGH = 1e-4
 """Compliance of a row, in that of its scale, with which it is eliminated rather than passed on."""
 LEAST = 1e-8

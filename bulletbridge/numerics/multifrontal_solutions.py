@@ -1,5 +1,6 @@
 """Solutions with the factors of an elimination in link coordinates: see ``multifrontal``."""
 
+from bulletbridge.compilation.block_sizes import LANES
 from bulletbridge.compilation.jit import (
     helper,
     inner_blocks,
@@ -8,7 +9,6 @@ from bulletbridge.compilation.jit import (
     take_lines,
     take_lines_down,
 )
-from bulletbridge.compilation.words import LANES
 from bulletbridge.numerics.multifrontal import (
     Elimination,
     Front,

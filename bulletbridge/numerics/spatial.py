@@ -47,6 +47,13 @@ def put(x: Array, a: Vector) -> None:
 
 
 @helper
+def put_pair(x: Array, a: Pair) -> None:
+    """Write a twist or wrench into six numbers."""
+    put(x, a[0])
+    put(x[3:], a[1])
+
+
+@helper
 def put_mat(x: Array, A: Matrix) -> None:
     """Write a matrix into a record field."""
     put(x[0], A[0])
@@ -354,6 +361,12 @@ def force_cross(a: Pair, f: Pair) -> Pair:
 def add_pair(a: Pair, b: Pair) -> Pair:
     """Sum of two twists or wrenches."""
     return add(a[0], b[0]), add(a[1], b[1])
+
+
+@helper
+def sub_pair(a: Pair, b: Pair) -> Pair:
+    """Difference of two twists or wrenches."""
+    return sub(a[0], b[0]), sub(a[1], b[1])
 
 
 @helper

@@ -1,5 +1,6 @@
 """Frames of an SDF model: places of links, joints, frames and nested models in each other."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import radians
@@ -344,13 +345,10 @@ def open_scope(
             )
             if merge:
                 scope.merged.append(own)
-    names = [
-        name
-        for each in (scope, *(scope.nested[own] for own in scope.merged))
-        for name in each.parts
-    ]
-    twice = [name for name in names if names.count(name) > 1]
-    if scope.merged and twice:
+    together = (scope, *(scope.nested[own] for own in scope.merged))
+    count = Counter(name for each in together for name in each.parts)
+    twice = [name for name, times in count.items() if times > 1]
+    if twice:
         raise ModelError(
             f"{path}: a model that it merges has '{twice[0]}', too; rename one of them"
         )

@@ -1,0 +1,11 @@
+"""Sizes of the blocks in which short lines are worked on, for those who make room for them."""
+
+LANES = 8
+"""Numbers in a block, see ``blocks``."""
+SIX, TWO = 6, 2
+"""Variables that ``blocks.eliminate_six`` eliminates, and blocks of its lines."""
+
+
+def in_blocks(n: int) -> int:
+    """Room for n numbers in whole blocks."""
+    return -(-n // LANES) * LANES
