@@ -173,3 +173,8 @@ def test_options_are_those_that_may_be_given():
 def test_an_unknown_option_is_told_with_the_nearest():
     with pytest.raises(ModelError, match="no option 'integratr'; did you mean integrator?"):
         bulletbridge.System(planar_chain([0.4], [1.0]), **{"integratr": "rk4"})
+
+
+def test_a_choice_that_means_nothing_is_told_with_all_that_there_is():
+    with pytest.raises(ModelError, match="limits is 'yes'; give True, False or 'always'"):
+        bulletbridge.System(planar_chain([0.4], [1.0]), limits="yes")

@@ -186,7 +186,7 @@ class Options:
                 raise ModelError(f"unknown {name} '{given}'; there are {there}")
         check_switch("energy_budget", self.energy_budget)
         if self.limits != "always":
-            check_switch("limits", self.limits)
+            check_switch("limits", self.limits, "True, False or 'always'")
         if self.springs == "implicit" and self.integrator not in (None, WITH_INEQUALITIES):
             raise ModelError(
                 f"springs='implicit' is for {WITH_INEQUALITIES}, and {self.integrator} takes them"
@@ -401,14 +401,14 @@ def require_choice(solver: SolverName, compiled: bool) -> None:
         )
 
 
-def check_switch(name: str, given: object) -> None:
-    """Validate an option that is on or off.
+def check_switch(name: str, given: object, choices: str = "True or False") -> None:
+    """Validate an option that is on or off, if none of its other choices is given.
 
     Raises:
         ModelError: It is neither.
     """
     if not isinstance(given, bool | np.bool_):
-        raise ModelError(f"{name} is {given!r}; give True or False")
+        raise ModelError(f"{name} is {given!r}; give {choices}")
 
 
 def check_counts(steps: int, every: int) -> None:
