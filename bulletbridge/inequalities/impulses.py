@@ -39,7 +39,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
     put_limit_rows,
     put_motor_rows,
 )
-from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_of
+from bulletbridge.inequalities.restitution import Impulses, bounce_share, is_usable, work_of
 from bulletbridge.inequalities.warm_start import ContactImpulse
 from bulletbridge.mechanism.kinematics import displace, kinematics, world_position
 from bulletbridge.mechanism.records import ContactPoint
@@ -51,6 +51,7 @@ from bulletbridge.numerics.complementarity import (
 )
 from bulletbridge.numerics.complementarity_rows import (
     ComplementarityProblem,
+    begin_sweep,
     put_within,
     velocities,
 )
@@ -329,6 +330,7 @@ def hold(p: ComplementarityProblem, first: int, last: int, n: int, tolerance: fl
 
     A problem that is solved to a part only leaves its residual to motors, limits and contacts.
     """
+    begin_sweep(p, n)
     for _ in range(HOLDING_SWEEPS):
         most = 0.0
         for i in range(first, last):
@@ -506,12 +508,16 @@ def solve_inequalities(
             p.b[i] -= h.row_targets.restitution[i]
         if is_usable(outcome.residual, tolerance, h.row_targets.restitution, first_unilateral, n):
             residual = max(residual, outcome.residual)
-            share = bounce_share(p, h.row_targets, h.resting, first_unilateral, n)
+            velocities(p, h.resting, p.line, n)
+            velocities(p, p.x, p.w, n)
+            rest, at = Impulses(h.resting, p.line), Impulses(p.x, p.w)
+            share = bounce_share(rest, at, h.row_targets, first_unilateral, n)
         for i in range(n):
             p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
     if residual > tolerance:
         hold(p, rows.with_friction, first_unilateral, n, tolerance)
-    work = work_of(p, h.row_targets, h.resting, first_unilateral, n, 0.0, True)
+    velocities(p, p.x, p.w, n)
+    work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
     put_velocity_of_impulses(f, C, p.x, n, math.inf, h.delta_v)
     for k in range(len(v)):
         v[k] += h.delta_v[k]

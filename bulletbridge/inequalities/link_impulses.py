@@ -3,6 +3,8 @@
 The problem is that of ``complementarity``, and so is the method; no matrix D is formed. w = D x + b
 takes a solution with the factors of the loops, a step of Newton's method one of all rows that are
 free beside those of the loops. Both cost as much as there are bodies and contacts.
+
+Without loops, bodies that touch are islands (``contact_islands``), each solved for by itself.
 """
 
 import math
@@ -11,13 +13,16 @@ from typing import Any, NamedTuple
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.records import Arrays
 from bulletbridge.engine.sparse import SparseFactors
+from bulletbridge.inequalities.arrays import PARTING_AFTER, PARTING_IN
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulses import (
     DOUBTFUL,
     GENTLE,
     WEDGE,
     Solved,
+    outermost,
     slow_down,
+    wait,
 )
 from bulletbridge.inequalities.link_rows import (
     LinkRows,
@@ -32,7 +37,7 @@ from bulletbridge.inequalities.link_rows import (
     respond,
 )
 from bulletbridge.inequalities.motor_limit_rows import RowTargets
-from bulletbridge.inequalities.restitution import is_usable
+from bulletbridge.inequalities.restitution import Impulses, bounce_share, is_usable, work_of
 from bulletbridge.numerics.complementarity import (
     ANEW,
     AT_BOUND,
@@ -44,6 +49,7 @@ from bulletbridge.numerics.complementarity import (
     settling,
 )
 from bulletbridge.numerics.complementarity_rows import RowBounds, cone_scale, scaled
+from bulletbridge.numerics.contact_islands import Islands, solve_by_islands
 from bulletbridge.numerics.multifrontal_factors import factorise
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
 from bulletbridge.numerics.records import Array, Records
@@ -75,6 +81,7 @@ class LinkProblem(NamedTuple):
     line: Array
     contact_rows: Records[ContactRows]
     links: LinkRows
+    islands: Islands  # of bodies that no loop holds
     f: SparseFactors
 
 
@@ -265,6 +272,7 @@ class ContactProblem(NamedTuple):
     gained: Array  # (rows,) velocities that impulses and moving apart have given
     delta_v: Array  # (nv,) velocity that the impulses gave
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
+    report: Array  # of ``InequalityArrays``
 
 
 @outlined
@@ -316,24 +324,78 @@ def find_by_links(
 @outlined
 def put_compliances(p: LinkProblem) -> bool:
     """Blocks of D of single contacts; False where D has to be formed: see ``impulses``."""
-    links = p.links
-    invert_loops(p.f, links)
+    links, free = p.links, len(p.f.rows) == 0
+    if free:
+        whiten_bodies(p)
+    else:
+        invert_loops(p.f, links)
     for c in range(len(p.contact_rows)):
         own = p.contact_rows[c]
         ends = links.bodies[own.normal]
-        if find_ends(p.f.e, links.front_of, ends[0], ends[1])[2] < 0:
+        if free:
+            put_blocks(p, own.normal, own.end)
+            p.spare[own.normal] = p.D[own.normal, own.normal]
+        elif find_ends(p.f.e, links.front_of, ends[0], ends[1])[2] < 0:
             return False
-        put_own_compliance(p.f, links, p.D, own.normal, own.end)
+        else:
+            put_own_compliance(p.f, links, p.D, own.normal, own.end)
+            p.spare[own.normal] = compliance_alone(links, own.normal)
         left, across = p.D[own.normal, own.normal], 0.0
         if own.tangents >= 0:
             across = max(p.D[own.tangents, own.tangents], p.D[own.tangents + 1, own.tangents + 1])
-        p.spare[own.normal] = compliance_alone(links, own.normal)
         if not left >= DOUBTFUL * p.spare[own.normal] or left < WEDGE * across:
             return False
         for i in range(own.normal, own.end):
-            if not p.D[i, i] > 0.0 or (p.bounds[i].owner >= 0 and not p.bounds[i].mu > 0.0):
+            slips = p.bounds[i].owner >= 0 and not p.bounds[i].mu > 0.0
+            if not p.D[i, i] > 0.0 or (slips and not free):
                 return False
     return True
+
+
+@outlined
+def whiten_bodies(p: LinkProblem) -> None:
+    """Cholesky factors of the inertias of bodies that no loop holds."""
+    links, e, s = p.links, p.links.e, p.islands
+    for body in range(1, len(s.widths)):
+        front, L = e.fronts[int(links.front_of[body])], s.chol[body]
+        for a in range(front.rates):
+            for b in range(a + 1):
+                left = e.inertia[body, a, b]
+                if a == b:
+                    left += e.extra[front.v + a]
+                for c in range(b):
+                    left -= L[a, c] * L[b, c]
+                L[a, b] = left / L[b, b] if b < a else math.sqrt(left)
+
+
+@outlined
+def put_blocks(p: LinkProblem, first: int, last: int) -> None:
+    """Write rows of one contact on whitened coordinates, and their D among themselves."""
+    links, s = p.links, p.islands
+    for i in range(first, last):
+        for end in range(2):
+            body = int(links.bodies[i, end])
+            s.bodies[i, end] = body
+            for a in range(s.widths[body]):
+                left = links.on[i, end, a]
+                for b in range(a):
+                    left -= s.chol[body, a, b] * s.blocks[i, end, b]
+                s.blocks[i, end, a] = left / s.chol[body, a, a]
+        for j in range(first, i + 1):
+            total = 0.0
+            for end in range(2):
+                for a in range(s.widths[int(links.bodies[i, end])]):
+                    total += s.blocks[i, end, a] * s.blocks[j, end, a]
+            p.D[i, j] = p.D[j, i] = total
+
+
+@outlined
+def solve_contacts(a: Arrays, h: ContactProblem, n: int, tolerance: float, apart: bool) -> Solved:
+    """Solve from x, in place; the residual is infinite where D has to be formed."""
+    if len(h.p.f.rows) > 0:
+        return solve_by_links(h.p, h.selection, n, tolerance)
+    o = solve_by_islands(h.p, h.p.islands, h.row_targets.initial, n, tolerance, not apart)
+    return Solved(o.residual, o.sweeps, o.newton, 0.0, 0)
 
 
 @outlined
@@ -348,43 +410,85 @@ def add_contact_impulses(
     undone = Solved(math.inf, 0, 0, 0.0, 0)
     if not put_compliances(p):
         return undone
-    apart, gentle = 0, 0.0
+    apart, bounces, gentle = 0, 0, 0.0
     for i in range(n):
-        if t.restitution[i] != 0.0:
-            return undone
+        bounces += t.restitution[i] != 0.0
         if t.stabilisation[i] != 0.0:
             apart += 1
             gentle += GENTLE * t.stabilisation[i] ** 2 / p.spare[i]
+    if bounces > 0 and len(p.f.rows) > 0:
+        return undone
     weigh(p, 0, n)
-    solved = solve_by_links(p, h.selection, n, tolerance)
+    solved = solve_contacts(a, h, n, tolerance, False)
     if solved.residual == math.inf:
         return solved
-    residual, newton, work = solved.residual, solved.newton, 0.0
+    residual, sweeps, newton, share = solved.residual, solved.sweeps, solved.newton, 0.0
     for i in range(n):
         h.resting[i] = p.x[i]
-        work += 0.5 * p.x[i] * (t.initial[i] + p.w[i] - t.gap[i])
-    respond(p.f, links, p.x, n, h.delta_v)
-    for i in range(n):
-        h.gained[i] = link_rate(links, i, h.delta_v)
-    if apart > 0:
-        for i in range(n):
-            p.b[i] += t.stabilisation[i]
-        solved = solve_by_links(p, h.selection, n, tolerance)
+    if bounces > 0:
+        solved = bounce(a, h, n, tolerance)
         if solved.residual == math.inf:
             return solved
-        newton += solved.newton
-        if is_usable(solved.residual, tolerance, t.stabilisation, 0, n):
+        share = solved.work
+        sweeps, newton = sweeps + solved.sweeps, newton + solved.newton
+        if solved.apart > 0:
+            residual = max(residual, solved.residual)
+    work = work_of(Impulses(h.resting, p.w), t, 0, n)
+    respond(p.f, links, h.resting, n, h.delta_v)
+    for i in range(n):
+        h.gained[i] = link_rate(links, i, h.delta_v)
+    if apart > 0 and h.report[PARTING_IN] > 0.0:
+        h.report[PARTING_IN] -= 1.0
+        apart = 0
+    if apart > 0:
+        for i in range(n):
+            p.x[i] = h.resting[i]
+            p.b[i] += outermost(share * t.restitution[i], t.stabilisation[i])
+        solved = solve_contacts(a, h, n, tolerance, True)
+        if solved.residual == math.inf:
+            return solved
+        sweeps, newton = sweeps + solved.sweeps, newton + solved.newton
+        usable = is_usable(solved.residual, tolerance, t.stabilisation, 0, n)
+        wait(h.report, PARTING_IN, PARTING_AFTER, not usable)
+        if usable:
             residual = max(residual, solved.residual)
             for i in range(n):
                 p.x[i] -= h.resting[i]
             move_apart(a, h, n, gentle)
         else:
             apart = 0
-        for i in range(n):
-            p.x[i] = h.resting[i]
+    for i in range(n):
+        p.x[i] = h.resting[i]
     for k in range(len(v)):
         v[k] += h.delta_v[k]
-    return Solved(residual, 0, newton, work, apart)
+    return Solved(residual, sweeps, newton, work, apart)
+
+
+@outlined
+def bounce(a: Arrays, h: ContactProblem, n: int, tolerance: float) -> Solved:
+    """Let contacts bounce as far as that gives no energy: from ``resting`` on, in place.
+
+    Returns:
+        How it went, with the share of restitution in place of the work, and whether there is any;
+        p.w are the velocities of the impulses.
+    """
+    p, t, rest = h.p, h.row_targets, h.p.spare
+    for i in range(n):
+        rest[i] = p.w[i]
+        p.b[i] += t.restitution[i]
+    solved, share, found = solve_contacts(a, h, n, tolerance, False), 0.0, 0
+    for i in range(n):
+        p.b[i] -= t.restitution[i]
+        p.w[i] -= t.restitution[i]
+    if solved.residual == math.inf:
+        return solved
+    if is_usable(solved.residual, tolerance, t.restitution, 0, n):
+        found = 1
+        share = bounce_share(Impulses(h.resting, rest), Impulses(p.x, p.w), t, 0, n)
+    for i in range(n):
+        h.resting[i] += share * (p.x[i] - h.resting[i])
+        p.w[i] = rest[i] + share * (p.w[i] - rest[i])
+    return Solved(solved.residual, solved.sweeps, solved.newton, share, found)
 
 
 @outlined

@@ -15,6 +15,7 @@ from bulletbridge.engine.sparse_plan import (
 )
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.link_rows import LinkArrays
+from bulletbridge.numerics.contact_islands import islands_of
 from bulletbridge.numerics.records import Ints
 
 ROWS_OF_CONTACT = 6
@@ -41,6 +42,8 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
     last = fronts[-1]
     widest = widest_front(fronts, k)
     inverted = int((own["rates"] + own["max_rows"] + own["boundary_size"]).max()) if contacts else 0
+    body_widths = np.zeros(nb, np.int64)
+    body_widths[fronts["body"]] = fronts["rates"]
     front_of = np.zeros(nb, np.int64)
     front_of[plan.order] = np.arange(len(plan.order))
     return LinkArrays(
@@ -72,6 +75,7 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
         np.zeros(nv),
         np.zeros(nv),
         np.zeros((2, nc + rows)),
+        islands_of(rows if nc == 0 and hang else 0, body_widths),
     )
 
 

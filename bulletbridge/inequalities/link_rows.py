@@ -14,6 +14,7 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.sparse import SparseFactors
 from bulletbridge.inequalities.contact_rows import RowForm, along, contact_rows_of
 from bulletbridge.mechanism.records import Axis, Body, ContactPoint, Pose
+from bulletbridge.numerics.contact_islands import Islands
 from bulletbridge.numerics.multifrontal import OWN, Elimination, Join
 from bulletbridge.numerics.multifrontal_inverse import invert
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
@@ -76,6 +77,7 @@ class LinkArrays(NamedTuple):
     none: Array
     u: Array
     sides: Array  # (2, nc + rows)
+    islands: Islands  # of contacts, where there are no loops
 
 
 @helper

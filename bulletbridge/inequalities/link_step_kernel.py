@@ -104,6 +104,7 @@ from bulletbridge.inequalities.warm_start import (
 from bulletbridge.mechanism.dynamics import composite_inertias
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.records import ContactPoint
+from bulletbridge.numerics.contact_islands import Islands
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
@@ -196,7 +197,7 @@ def take_step(
     accounted = accountable(a)
     predict_by_links(a, f, q, v, tau)
     gained = work(a, before, v, tau) if accounted else 0.0
-    stuck = contact_impulses(a, f, links, own, contact_points, q, v)
+    stuck = contact_impulses(a, f, links, link.islands, own, contact_points, q, v)
     if c.failure != DONE:
         return
     apart, rows = report[APART] > 0.0, int(report[ROWS])
@@ -299,12 +300,16 @@ def contact_impulses(
     a: Arrays,
     f: SparseFactors,
     links: LinkRows,
+    islands: Islands,
     own: InequalityArrays,
     contact_points: Records[ContactPoint],
     q: Array,
     v: Array,
 ) -> int:
-    """Add the impulses of contacts to v; list contacts that stick, and count."""
+    """Add the impulses of contacts to v; list contacts that stick to loops, and count.
+
+    Without loops there is nothing to close while they do.
+    """
     impulses, report, nv, c = own.impulses, own.report, len(v), a.control
     x, moving = impulses[X], impulses[MOVING, :nv]
     report[WITH_FRICTION] = report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = 0.0
@@ -324,7 +329,7 @@ def contact_impulses(
         own.D[0], impulses[RIGHT], own.bounds, x, impulses[W], impulses[SCRATCH],
         impulses[SCRATCH + 1], impulses[SCRATCH + 2], impulses[SCRATCH + 3], impulses[SCRATCH + 4],
         impulses[SCRATCH + 5], impulses[SCRATCH + 6], impulses[SCRATCH + 7], impulses[SCRATCH + 8],
-        contact_rows, links, f,
+        contact_rows, links, islands, f,
     )  # fmt: skip
     h = ContactProblem(
         problem,
@@ -334,6 +339,7 @@ def contact_impulses(
         impulses[GAVE],
         impulses[DELTA_V, :nv],
         moving,
+        report,
     )
     solved = add_contact_impulses(
         a, h, n, 1e-12 * scale_of(links, impulses[RIGHT], n, v) + 1e-14, v
@@ -342,8 +348,10 @@ def contact_impulses(
         c.failure = DENSE_REQUIRED
         return 0
     report[ROWS], report[RESIDUAL], report[NEWTONS] = n, solved.residual, solved.newton
-    report[WORK], report[APART] = solved.work, solved.apart
+    report[SWEEPS], report[WORK], report[APART] = solved.sweeps, solved.work, solved.apart
     report[KEPT] = keep_impulses(x, own.joint_limits, contact_points, contact_rows, own.kept)
+    if len(f.rows) == 0:
+        return 0
     return list_sticking(x, contact_points, contact_rows, own.holding.points)
 
 

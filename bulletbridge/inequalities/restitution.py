@@ -1,10 +1,10 @@
 """Restitution as far as it gives no energy, and the work of limits and contacts."""
 
 import math
+from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper
 from bulletbridge.inequalities.motor_limit_rows import RowTargets
-from bulletbridge.numerics.complementarity_rows import ComplementarityProblem
 from bulletbridge.numerics.records import Array
 
 UNSOLVED = 0.1
@@ -26,46 +26,44 @@ def is_usable(
     return residual <= max(tolerance, UNSOLVED * most)
 
 
+class Impulses(NamedTuple):
+    """Impulses of rows, and the velocities to which they lead."""
+
+    x: Array
+    w: Array
+
+
 @helper
-def work_of(
-    p: ComplementarityProblem,
-    row_targets: RowTargets,
-    resting: Array,
-    first_unilateral: int,
-    n: int,
-    share: float,
-    at_x: bool,
-) -> float:
-    """Work [J] of limits and contacts between the impulses at rest and those at x, or at x.
+def work_of(at: Impulses, row_targets: RowTargets, first_unilateral: int, n: int) -> float:
+    """Work [J] of limits and contacts.
 
     It is that of the impulses along the mean of the velocities at both ends of the step, which
     changes the energy that semi-implicit Euler keeps, and nothing else does (forces apart).
     """
+    return work_between(at, at, row_targets, first_unilateral, n, 0.0)
+
+
+@helper
+def work_between(
+    rest: Impulses,
+    at: Impulses,
+    row_targets: RowTargets,
+    first_unilateral: int,
+    n: int,
+    share: float,
+) -> float:
+    """The same for a share of the way from impulses at rest to others."""
     total = 0.0
     for i in range(first_unilateral, n):
-        w = p.b[i]
-        for j in range(n):
-            w += p.D[i, j] * between(p, resting, j, share, at_x)
-        total += between(p, resting, i, share, at_x) * (
-            row_targets.initial[i] + w - row_targets.gap[i]
-        )
+        x = rest.x[i] + share * (at.x[i] - rest.x[i])
+        w = rest.w[i] + share * (at.w[i] - rest.w[i])
+        total += x * (row_targets.initial[i] + w - row_targets.gap[i])
     return 0.5 * total
 
 
 @helper
-def between(p: ComplementarityProblem, resting: Array, i: int, share: float, at_x: bool) -> float:
-    """Impulse of row i on the way from rest to x."""
-    x = p.x[i]
-    return x if at_x else resting[i] + share * (x - resting[i])
-
-
-@helper
 def bounce_share(
-    p: ComplementarityProblem,
-    row_targets: RowTargets,
-    resting: Array,
-    first_unilateral: int,
-    n: int,
+    rest: Impulses, at: Impulses, row_targets: RowTargets, first_unilateral: int, n: int
 ) -> float:
     """How much of the restitution, up to all, is possible without a gain of energy.
 
@@ -73,9 +71,9 @@ def bounce_share(
     Levinson 1985). Between the solutions without and with restitution, which are both possible,
     the work is a quadratic function.
     """
-    none = work_of(p, row_targets, resting, first_unilateral, n, 0.0, False)
-    half = work_of(p, row_targets, resting, first_unilateral, n, 0.5, False)
-    whole = work_of(p, row_targets, resting, first_unilateral, n, 1.0, False)
+    none = work_between(rest, at, row_targets, first_unilateral, n, 0.0)
+    half = work_between(rest, at, row_targets, first_unilateral, n, 0.5)
+    whole = work_between(rest, at, row_targets, first_unilateral, n, 1.0)
     most = max(none, 0.0)
     if whole <= most:
         return 1.0

@@ -40,6 +40,7 @@ from bulletbridge.numerics.complementarity_rows import (
     clip,
     complementarity_problem,
     cone_scale,
+    dense_velocities,
     other_row,
     residual_at,
     scaled,
@@ -47,7 +48,7 @@ from bulletbridge.numerics.complementarity_rows import (
     velocities,
 )
 from bulletbridge.numerics.lu import back_real, lu_real
-from bulletbridge.numerics.parts import factorise_parts, plan_parts, solve_parts
+from bulletbridge.numerics.parts import factorise_parts, form_matrix, plan_parts, solve_parts
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.smoothed_path import path_ending_in
 
@@ -324,6 +325,7 @@ def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, a
         if step_by_parts(p, n, regularisation, again):
             return True
         p.parts.state[FACTORED], again = 0, ANEW
+        form_matrix(p, n)
     sliding, m = classify(p, n, rim_of(again)), 0
     same = again == SAME_STEP or (again == SAME_D and sliding == 0)
     for i in range(n):
@@ -650,5 +652,5 @@ class GivenRows(NamedTuple):
 def natural_residual(D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array) -> float:
     """Residual of impulses x, whose velocities go to w."""
     p = GivenRows(D, b, bounds)
-    velocities(p, x, w, len(b))
+    dense_velocities(p, x, w, len(b))
     return residual_at(p, x, w, len(b))

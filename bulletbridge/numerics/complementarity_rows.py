@@ -37,7 +37,7 @@ LINES = 13 + DERIVATIVES
 
 MOST_OF_A_UNIT = 6
 """Rows of a contact: its normal, friction, spinning and rolling resistance."""
-USED, FACTORED = 0, 1
+USED, FACTORED, FORMED = range(3)
 
 
 class Parts(NamedTuple):
@@ -45,24 +45,22 @@ class Parts(NamedTuple):
 
     C: Array  # (rows, nv) rows in whitened coordinates; D is C Cᵀ, and what rows give way by
     first: Ints  # (parts + 1,) first coordinate of each part
-    state: Ints  # (2,) whether parts are eliminated, and S holds factors of rows by their kinds
+    state: Ints  # (3,) whether parts are eliminated, S holds factors of rows by their kinds, and
+    # D has more than the blocks of single units
     touched: Ints  # (rows, 2) parts that the rows of a unit are on, or -1
+    blocks: Array  # (rows, 2, widest part) what of C is there
+    own: Array  # (rows,) of the diagonal of D, what is no softness
     order: Ints  # (parts,) in which they are eliminated
     at: Ints  # (parts,) when each is
-    touch: Ints  # (parts, parts) 1 where rows are on both
-    joined: Ints  # (parts, parts) likewise, or where they come to be by what is eliminated
+    joined: Ints  # (parts, parts) 1 where rows are on both, or they come to be by eliminations
+    degree: Ints  # (parts,) coordinates of those that each is joined to
+    later: Ints  # (parts, parts) for each turn, the parts that are joined to it then,
+    laters: Ints  # (parts,) and how many
     S: Array  # (nv, nv) factors
-    on: Ints  # (nv, parts) 1 where a row of them has numbers
-    part_of: Ints  # (nv,)
-    columns: Ints  # (nv, parts) parts that a row of L and then of U is on,
-    ends: Ints  # (nv, 3) and where in this list each begins and ends
-    free: Ints  # (nv,) 1 for rows that are no pivots yet
-    rows: Ints  # (nv,) those of a column
-    moved: Ints  # (parts,) whether the columns of each are
     U: Array  # (widest part, nv) columns side by side
     line: Array  # (nv,)
     unit: Array  # (rows of a unit, rows of a unit)
-    turns: Ints  # (nv,) whom rows changed with
+    turns: Ints  # (nv,) whom rows changed with, within a part
     soft: Array  # (rows,)
     x: Array  # (rows,)
     rates: Array  # (rows,)
@@ -96,12 +94,68 @@ class ComplementarityProblem(NamedTuple):
 
 
 @helper
+def width(parts: Parts, a: int) -> int:
+    """Coordinates of a part; none of no part."""
+    return int(parts.first[a + 1] - parts.first[a]) if a >= 0 else 0
+
+
+@helper
+def push(parts: Parts, i: int, x: float) -> None:
+    """Add what the impulse x of row i does to the coordinates to y."""
+    for side in range(2):
+        a = parts.touched[i, side]
+        if a >= 0:
+            first = parts.first[a]
+            for k in range(width(parts, a)):
+                parts.y[first + k] += x * parts.blocks[i, side, k]
+
+
+@helper
+def moved_by(parts: Parts, i: int) -> float:
+    """What row i moves by at the coordinates y."""
+    total = 0.0
+    for side in range(2):
+        a = parts.touched[i, side]
+        if a >= 0:
+            first = parts.first[a]
+            for k in range(width(parts, a)):
+                total += parts.blocks[i, side, k] * parts.y[first + k]
+    return total
+
+
+@outlined
+def put_pushed(parts: Parts, n: int, x: Array) -> None:
+    """Write what the impulses x of n rows do to the coordinates into y."""
+    for k in range(parts.first[len(parts.first) - 1]):
+        parts.y[k] = 0.0
+    for r in range(n):
+        push(parts, r, x[r])
+
+
+@helper
+def begin_sweep(p: ComplementarityProblem, n: int) -> None:
+    """Have at hand what ``velocity`` goes by."""
+    if p.parts.state[USED] == 1:
+        put_pushed(p.parts, n, p.x)
+
+
+@helper
 def velocity(p: ComplementarityProblem, i: int, n: int) -> float:
-    """Velocity of row i at x."""
+    """Velocity of row i at x, since ``begin_sweep``."""
     total = p.b[i]
+    if p.parts.state[USED] == 1:
+        return total + (p.D[i, i] - p.parts.own[i]) * p.x[i] + moved_by(p.parts, i)
     for j in range(n):
         total += p.D[i, j] * p.x[j]
     return total
+
+
+@helper
+def put_impulse(p: ComplementarityProblem, i: int, x: float) -> None:
+    """Let x be the impulse of row i; ``velocity`` goes by it from now on."""
+    if p.parts.state[USED] == 1:
+        push(p.parts, i, x - p.x[i])
+    p.x[i] = x
 
 
 @helper
@@ -167,8 +221,11 @@ def complementarity_problem(
 
 
 def parts_of(C: Array, first: Ints) -> Parts:
-    """Rows C (rows, nv), coordinates in parts that begin at ``first`` (parts + 1,), and room."""
-    (rows, nv), count = C.shape, len(first) - 1
+    """Rows C (rows, nv), coordinates in parts that begin at ``first`` (parts + 1,), and room.
+
+    C has no columns where ``blocks`` are given in its place.
+    """
+    rows, nv, count = len(C), int(first[-1]), len(first) - 1
     widest = int(np.diff(first).max(initial=0))
 
     def numbers(*shape: int) -> Ints:
@@ -177,20 +234,17 @@ def parts_of(C: Array, first: Ints) -> Parts:
     return Parts(
         C,
         first,
-        state=numbers(2),
+        state=numbers(3),
         touched=numbers(rows, 2),
+        blocks=np.zeros((rows, 2, widest)),
+        own=np.zeros(rows),
         order=numbers(count),
         at=numbers(count),
-        touch=numbers(count, count),
         joined=numbers(count, count),
+        degree=numbers(count),
+        later=numbers(count, count),
+        laters=numbers(count),
         S=np.zeros((nv, nv)),
-        on=numbers(nv, count),
-        part_of=np.repeat(np.arange(count), np.diff(first)),
-        columns=numbers(nv, count),
-        ends=numbers(nv, 3),
-        free=numbers(nv),
-        rows=numbers(nv),
-        moved=numbers(count),
         U=np.zeros((widest, nv)),
         line=np.zeros(nv),
         unit=np.zeros((MOST_OF_A_UNIT, MOST_OF_A_UNIT)),
@@ -234,6 +288,7 @@ def sweep(p: ComplementarityProblem, n: int, along: bool) -> None:
     ``along`` lets a normal carry its friction with it.
     """
     i = 0
+    begin_sweep(p, n)
     while i < n:
         bound = p.bounds[i]
         if bound.owner >= 0:
@@ -256,9 +311,9 @@ def put_along(p: ComplementarityProblem, i: int, n: int) -> None:
         d += p.D[i, cone + k] * p.x[cone + k] / p.x[i]
     if d > LEAST_ALONG * p.D[i, i]:
         share = max(1.0 - p.w[i] / (d * p.x[i]), 0.0)
-    p.x[i] *= share
+    put_impulse(p, i, share * p.x[i])
     for k in range(p.bounds[cone].count):
-        p.x[cone + k] *= share
+        put_impulse(p, cone + k, share * p.x[cone + k])
 
 
 @helper
@@ -266,7 +321,7 @@ def put_within(p: ComplementarityProblem, i: int, n: int) -> None:
     """Nearest impulse of a bounded row to that which stops it."""
     p.w[i] = velocity(p, i, n)
     if p.D[i, i] > 0.0:
-        p.x[i] = clip(p.bounds[i], p.x[i] - p.w[i] / p.D[i, i])
+        put_impulse(p, i, clip(p.bounds[i], p.x[i] - p.w[i] / p.D[i, i]))
 
 
 @helper
@@ -280,9 +335,9 @@ def put_on_cone(p: ComplementarityProblem, i: int, n: int) -> None:
         radius = max(0.0, p.x[bound.owner])
         first, second, length = scaled(p, i, d, p.x, p.w)
         share = radius / length if length > radius else 1.0
-    p.x[i] = bound.mu * share * first
+    put_impulse(p, i, bound.mu * share * first)
     if bound.count == 2:
-        p.x[i + 1] = p.bounds[i + 1].mu * share * second
+        put_impulse(p, i + 1, p.bounds[i + 1].mu * share * second)
 
 
 @outlined
@@ -320,8 +375,19 @@ def residual_at(p: Any, x: Array, w: Array, n: int) -> float:
 
 
 @outlined
-def velocities(p: Any, x: Array, w: Array, n: int) -> None:
+def velocities(p: ComplementarityProblem, x: Array, w: Array, n: int) -> None:
     """w = D x + b."""
+    if p.parts.state[USED] == 0:
+        dense_velocities(p, x, w, n)
+        return
+    put_pushed(p.parts, n, x)
+    for i in range(n):
+        w[i] = p.b[i] + (p.D[i, i] - p.parts.own[i]) * x[i] + moved_by(p.parts, i)
+
+
+@helper
+def dense_velocities(p: Any, x: Array, w: Array, n: int) -> None:
+    """The same by D."""
     for i in range(n):
         total = p.b[i]
         for j in range(n):
@@ -337,6 +403,7 @@ def relaxed_sweep(p: ComplementarityProblem, n: int) -> None:
     if there is such a solution; there both laws agree (Acary and Cadoux 2013, 2.3).
     """
     i = 0
+    begin_sweep(p, n)
     while i < n:
         bound, cone = p.bounds[i], i + 1
         if cone < n and bound.owner < 0 and p.bounds[cone].owner == i:
@@ -368,7 +435,7 @@ def share_cone(p: ComplementarityProblem, i: int, n: int) -> None:
     elif length > normal:
         normal = 0.5 * (normal + length)
         share = normal / length
-    p.x[i] = normal
-    p.x[cone] = p.bounds[cone].mu * share * first
+    put_impulse(p, i, normal)
+    put_impulse(p, cone, p.bounds[cone].mu * share * first)
     if p.bounds[cone].count == 2:
-        p.x[cone + 1] = p.bounds[cone + 1].mu * share * second
+        put_impulse(p, cone + 1, p.bounds[cone + 1].mu * share * second)

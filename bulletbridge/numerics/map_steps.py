@@ -12,7 +12,7 @@ from bulletbridge.numerics.complementarity_rows import (
     other_row,
 )
 from bulletbridge.numerics.lu import back_real, lu_real
-from bulletbridge.numerics.parts import factorise_parts, solve_parts
+from bulletbridge.numerics.parts import factorise_parts, form_matrix, solve_parts
 
 SOLVED = 1e-4
 """Share of the map that elimination of what rows move may leave: it is solved for again."""
@@ -56,6 +56,7 @@ def put_newton_step(p: ComplementarityProblem, n: int, again: bool) -> None:
             return
         for i in range(n):
             p.line[i] = p.best[i]
+        form_matrix(p, n)
         put_dense_rows(p, n)
         lu_real(p.A, p.pivots[:n])
     back_real(p.A, p.pivots[:n], p.line)

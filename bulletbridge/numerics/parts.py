@@ -9,7 +9,7 @@ w' = (C Cᵀ + S) x' with S diagonal,
 
 and the matrix of the last line has blocks where two parts of the coordinates touch (Sherman,
 Morrison and Woodbury). Parts are eliminated in the order of least degree (Tinney and Walker 1967),
-by pivots of the part itself unless those are small.
+by pivots of the part itself.
 
 S is as small as the softness of rows that hold, by which these factors lose digits, and where
 friction all but locks what slides they lose all of them in a few directions: solutions are those
@@ -21,6 +21,7 @@ import math
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.complementarity_rows import (
     FACTORED,
+    FORMED,
     MOST_OF_A_UNIT,
     OTHER,
     OTHER_W,
@@ -30,13 +31,14 @@ from bulletbridge.numerics.complementarity_rows import (
     USED,
     ComplementarityProblem,
     Parts,
+    moved_by,
     other_row,
+    push,
+    put_pushed,
+    width,
 )
-from bulletbridge.numerics.many_sides import add_lines
 from bulletbridge.numerics.records import Array
 
-PREFERRED = 0.01
-"""Share of the largest number of a column from which on a row of the part itself is taken."""
 MOST_DIRECTIONS = 20
 """Of a solution, before the rows are factored themselves."""
 ROUND_OFF = 1e-13
@@ -56,55 +58,99 @@ def plan_parts(p: ComplementarityProblem, n: int) -> None:
 
     Not where a row is on more than two parts, or friction apart from its normal.
     """
-    parts = p.parts
-    count, joined, at = len(parts.first) - 1, parts.joined, parts.at
+    parts, i = p.parts, 0
     parts.state[USED] = parts.state[FACTORED] = 0
-    dense = FEWER * n * n * n / 3.0
-    if count < 1 or PRICE_OF_ROWS * n > dense:
+    parts.state[FORMED] = 1
+    if len(parts.first) < 2 or not may_pay(n):
         return
-    for a in range(count):
-        at[a] = count
-        for b in range(count):
-            joined[a, b] = int(a == b)
-    cost, i = 0.0, 0
     while i < n:
         end = end_of_unit(p, i, n)
         if end < 0 or not put_touched(p, i, end):
             return
-        a, b = parts.touched[i, 0], parts.touched[i, 1]
-        if b >= 0:
-            joined[a, b] = joined[b, a] = 1
-        wide = width(parts, a) + width(parts, b)
-        cost += float((end - i) * wide * wide)
         i = end
-    for a in range(count):
-        for b in range(count):
-            parts.touch[a, b] = joined[a, b]
-    for turn in range(count):
-        best, least = -1, 0
-        for a in range(count):
-            if at[a] == count:
-                around = 0
-                for b in range(count):
-                    if b != a and at[b] == count and joined[a, b] == 1:
-                        around += width(parts, b)
-                if best < 0 or around < least:
-                    best, least = a, around
-        parts.order[turn], at[best] = best, turn
-        size = float(width(parts, best))
-        cost += size * (size + least) * (size + least)
-        for a in range(count):
-            if at[a] == count and joined[best, a] == 1:
-                for b in range(count):
-                    if at[b] == count and joined[best, b] == 1:
-                        joined[a, b] = 1
-    parts.state[USED] = int(PRICE * cost + PRICE_OF_ROWS * n < dense)
+    order_parts(p, n)
 
 
 @helper
-def width(parts: Parts, a: int) -> int:
-    """Coordinates of a part; none of no part."""
-    return int(parts.first[a + 1] - parts.first[a]) if a >= 0 else 0
+def may_pay(n: int) -> bool:
+    """Whether there are enough rows for parts to be eliminated."""
+    return PRICE_OF_ROWS * n <= FEWER * n * n * n / 3.0
+
+
+@outlined
+def order_parts(p: ComplementarityProblem, n: int) -> None:
+    """Decide whether and in which order parts are eliminated that units of rows are known to be on.
+
+    If they are, what D has beside the products of rows is their softness.
+    """
+    parts = p.parts
+    count, joined, at, degree = len(parts.first) - 1, parts.joined, parts.at, parts.degree
+    dense, cost, i = FEWER * n * n * n / 3.0, 0.0, 0
+    for a in range(count):
+        at[a], degree[a] = count, 0
+        for b in range(count):
+            joined[a, b] = 0
+    while i < n:
+        end = end_of_unit(p, i, n)
+        a, b = parts.touched[i, 0], parts.touched[i, 1]
+        if b >= 0:
+            join(parts, a, b)
+        wide = width(parts, a) + width(parts, b)
+        cost += float((end - i) * wide * wide)
+        i = end
+    for turn in range(count):
+        best = -1
+        for a in range(count):
+            if at[a] == count and (best < 0 or degree[a] < degree[best]):
+                best = a
+        parts.order[turn], at[best] = best, turn
+        size, later = float(width(parts, best)), 0
+        cost += size * (size + degree[best]) * (size + degree[best])
+        for b in range(count):
+            if at[b] == count and joined[best, b] == 1:
+                parts.later[turn, later] = b
+                later += 1
+                degree[b] -= width(parts, best)
+        parts.laters[turn] = later
+        for k in range(later):
+            for m in range(k):
+                join(parts, parts.later[turn, k], parts.later[turn, m])
+    parts.state[USED] = int(PRICE * cost + PRICE_OF_ROWS * n < dense)
+    for r in range(n):
+        products = 0.0
+        for side in range(2):
+            for k in range(width(parts, parts.touched[r, side])):
+                products += parts.blocks[r, side, k] ** 2
+        more = p.D[r, r] - products
+        parts.own[r] = products if more > ROUND_OFF * p.D[r, r] else p.D[r, r]
+
+
+@helper
+def join(parts: Parts, a: int, b: int) -> None:
+    """Have numbers where two parts touch, or come to by what is eliminated."""
+    if parts.joined[a, b] == 0:
+        parts.joined[a, b] = parts.joined[b, a] = 1
+        parts.degree[a] += width(parts, b)
+        parts.degree[b] += width(parts, a)
+
+
+@outlined
+def form_matrix(p: ComplementarityProblem, n: int) -> None:
+    """Write what D lacks beside the blocks of single units."""
+    parts, i = p.parts, 0
+    if parts.state[FORMED] == 1:
+        return
+    parts.state[FORMED] = 1
+    while i < n:
+        end = end_of_unit(p, i, n)
+        for r in range(i, end):
+            for k in range(parts.first[len(parts.first) - 1]):
+                parts.y[k] = 0.0
+            push(parts, r, 1.0)
+            for m in range(n):
+                if m < i or m >= end:
+                    p.D[r, m] = moved_by(parts, m)
+        i = end
 
 
 @helper
@@ -131,27 +177,11 @@ def put_touched(p: ComplementarityProblem, i: int, end: int) -> bool:
             first, second = (a, -1) if first < 0 else (first, a)
     for r in range(i, end):
         parts.touched[r, 0], parts.touched[r, 1] = first, second
-    return True
-
-
-@outlined
-def put_softness(p: ComplementarityProblem, n: int) -> None:
-    """What each row gives way by itself: what D has on its diagonal beside C Cᵀ.
-
-    Less than round-off of these is none.
-    """
-    parts = p.parts
-    for r in range(n):
-        own = 0.0
         for side in range(2):
             a = parts.touched[r, side]
-            if a >= 0:
-                for k in range(parts.first[a], parts.first[a + 1]):
-                    own += parts.C[r, k] * parts.C[r, k]
-        more = p.diagonal[r] - own
-        parts.soft[r] = p.D[r, r] - p.diagonal[r]
-        if more > ROUND_OFF * p.diagonal[r]:
-            parts.soft[r] += more
+            for k in range(width(parts, a)):
+                parts.blocks[r, side, k] = parts.C[r, parts.first[a] + k]
+    return True
 
 
 @helper
@@ -186,28 +216,34 @@ def asked_by(p: ComplementarityProblem, r: int, rates: Array) -> float:
 @outlined
 def factorise_parts(p: ComplementarityProblem, n: int) -> None:
     """Factor the matrix of the coordinates for the derivatives in slopes."""
-    parts, S, count = p.parts, p.parts.S, len(p.parts.first) - 1
-    put_softness(p, n)
-    for i in range(len(S)):  # what was filled
-        for b in range(count):
-            if parts.on[i, b] == 1:
-                for j in range(parts.first[b], parts.first[b + 1]):
-                    S[i, j] = 0.0
-    for a in range(count):
-        for i in range(parts.first[a], parts.first[a + 1]):
-            parts.free[i], S[i, i] = 1, 1.0
-            for b in range(count):
-                parts.on[i, b] = parts.touch[a, b]
-    i = 0
+    parts, count, i = p.parts, len(p.parts.first) - 1, 0
+    for r in range(n):
+        parts.soft[r] = p.D[r, r] - parts.own[r]
+    for turn in range(count):
+        begin_part(parts, turn)
     while i < n:
         end = end_of_unit(p, i, n)
         add_unit(p, i, end)
         i = end
     for turn in range(count):
         eliminate(parts, turn)
-    for i in range(len(S)):
-        list_columns(parts, i)
     parts.state[FACTORED] = 1
+
+
+@helper
+def begin_part(parts: Parts, turn: int) -> None:
+    """One on the diagonal of a part, and nothing beside it in its rows and columns."""
+    S, a = parts.S, int(parts.order[turn])
+    first, end = parts.first[a], parts.first[a + 1]
+    for i in range(first, end):
+        for j in range(first, end):
+            S[i, j] = 0.0
+        S[i, i] = 1.0
+    for k in range(parts.laters[turn]):
+        b = parts.later[turn, k]
+        for j in range(parts.first[b], parts.first[b + 1]):
+            for i in range(first, end):
+                S[i, j] = S[j, i] = 0.0
 
 
 @outlined
@@ -234,132 +270,108 @@ def add_unit(p: ComplementarityProblem, i: int, end: int) -> None:
                 s = K[r, c]
                 if s != 0.0:
                     for k in range(wide):
-                        parts.line[k] += s * parts.C[i + c, first + k]
+                        parts.line[k] += s * parts.blocks[i + c, side, k]
             for other in range(2):
                 b = parts.touched[i, other]
                 if b < 0:
                     continue
-                for m in range(parts.first[b], parts.first[b + 1]):
-                    s = parts.C[i + r, m]
+                for m in range(width(parts, b)):
+                    s, row = parts.blocks[i + r, other, m], parts.first[b] + m
                     for k in range(wide):
-                        parts.S[m, first + k] += s * parts.line[k]
+                        parts.S[row, first + k] += s * parts.line[k]
 
 
 @outlined
 def eliminate(parts: Parts, turn: int) -> None:
-    """Factor the columns of the part whose turn it is, and take its rows from what is left."""
-    S, on, part, count = parts.S, parts.on, int(parts.order[turn]), len(parts.first) - 1
-    left, U, line, wide = 0, parts.U, parts.line, 0
-    first, end = parts.first[part], parts.first[part + 1]
-    for i in range(len(S)):
-        if parts.free[i] == 1 and (on[i, part] == 1 or first <= i < end):
-            parts.rows[left] = i
-            left += 1
-    for k in range(first, end):
-        take_pivot(parts, part, k, left)
-        parts.free[k] = 0
-        for c in range(left):
-            i = parts.rows[c]
-            if parts.free[i] == 1 and S[i, k] != 0.0:
-                S[i, k] /= S[k, k]
-                for j in range(k + 1, end):
-                    S[i, j] -= S[i, k] * S[k, j]
-    for b in range(count):
-        parts.moved[b] = 0
-        for k in range(first, end):
-            if on[k, b] == 1 and parts.at[b] > turn:
-                parts.moved[b] = 1
-        if parts.moved[b] == 1:
-            start = parts.first[b]
+    """Factor the rows and columns of the part whose turn it is, and take them from what is left."""
+    S, U, line, part = parts.S, parts.U, parts.line, int(parts.order[turn])
+    first, end, wide = parts.first[part], parts.first[part + 1], 0
+    for c in range(parts.laters[turn]):  # side by side they vectorise
+        b = parts.later[turn, c]
+        start = parts.first[b]
+        for j in range(width(parts, b)):
             for k in range(first, end):
-                on[k, b] = 1
-                for j in range(width(parts, b)):
-                    U[k - first, wide + j] = S[k, start + j]
-            wide += width(parts, b)
+                U[k - first, wide + j] = S[k, start + j]
+        wide += width(parts, b)
     for k in range(first, end):
-        for m in range(first, k):
-            x = S[k, m]
-            if x != 0.0:
+        take_pivot(parts, k, first, end, wide)
+        for i in range(k + 1, end):
+            if S[i, k] != 0.0:
+                S[i, k] /= S[k, k]
+                s = S[i, k]
+                for j in range(k + 1, end):
+                    S[i, j] -= s * S[k, j]
                 for j in range(wide):
-                    U[k - first, j] -= x * U[m - first, j]
-    put_back(parts, U, first, end)
-    for c in range(left):
-        i = parts.rows[c]
-        if parts.free[i] == 0 or on[i, part] == 0:
-            continue
-        for j in range(wide):
-            line[j] = 0.0
-        add_lines(line, 1.0, S[i, first:end], 0, end - first, U[:, :wide])
-        at = 0
-        for b in range(count):
-            if parts.moved[b] == 1:
-                on[i, b] = 1
-                for j in range(parts.first[b], parts.first[b + 1]):
-                    S[i, j] -= line[at]
-                    at += 1
+                    U[i - first, j] -= s * U[k - first, j]
+    put_back(parts, turn, first, end)
+    for c in range(parts.laters[turn]):
+        b = parts.later[turn, c]
+        for i in range(parts.first[b], parts.first[b + 1]):
+            for k in range(first, end):
+                total = S[i, k]
+                for j in range(first, k):
+                    total -= S[i, j] * S[j, k]
+                S[i, k] = total / S[k, k]
+            put_products(S[i], first, end, U, wide, line)
+            take_from(parts, turn, S[i], line)
 
 
 @helper
-def put_back(parts: Parts, U: Array, first: int, end: int) -> None:
-    """Write the columns of U that lie side by side to where they belong."""
-    for k in range(first, end):
-        at = 0
-        for b in range(len(parts.first) - 1):
-            if parts.moved[b] == 1:
-                for j in range(parts.first[b], parts.first[b + 1]):
-                    parts.S[k, j] = U[k - first, at]
-                    at += 1
-
-
-@helper
-def take_pivot(parts: Parts, part: int, k: int, left: int) -> None:
-    """Exchange row k for the one with the largest number in column k.
-
-    For one of the part itself, which fills nothing, as long as that is not far smaller.
-    """
-    S, own, most, best, largest = parts.S, k, -1.0, k, -1.0
-    for c in range(left):
-        i = parts.rows[c]
-        if parts.free[i] == 0:
-            continue
-        size = abs(S[i, k])
-        if size > largest:
-            best, largest = i, size
-        if parts.first[part] <= i < parts.first[part + 1] and size > most:
-            own, most = i, size
-    if most >= PREFERRED * largest:
-        best = own
+def take_pivot(parts: Parts, k: int, first: int, end: int, wide: int) -> None:
+    """Exchange row k for the one of its part with the largest number in column k."""
+    S, U, best = parts.S, parts.U, k
+    for i in range(k + 1, end):
+        if abs(S[i, k]) > abs(S[best, k]):
+            best = i
     parts.turns[k] = best
     if best != k:
-        for b in range(len(parts.first) - 1):
-            if parts.on[k, b] == 1 or parts.on[best, b] == 1:
-                parts.on[k, b], parts.on[best, b] = parts.on[best, b], parts.on[k, b]
-                for j in range(parts.first[b], parts.first[b + 1]):
-                    S[k, j], S[best, j] = S[best, j], S[k, j]
+        for j in range(first, end):
+            S[k, j], S[best, j] = S[best, j], S[k, j]
+        for j in range(wide):
+            U[k - first, j], U[best - first, j] = U[best - first, j], U[k - first, j]
 
 
 @helper
-def beside(parts: Parts, k: int, later: int, y: Array) -> float:
-    """What row k of L, or for ``later`` of U, gives with the numbers y of other parts."""
-    total = 0.0
-    for c in range(parts.ends[k, later], parts.ends[k, later + 1]):
-        b = parts.columns[k, c]
-        for j in range(parts.first[b], parts.first[b + 1]):
-            total += parts.S[k, j] * y[j]
-    return total
+def put_back(parts: Parts, turn: int, first: int, end: int) -> None:
+    """Write the columns of U that lie side by side to where they belong."""
+    at = 0
+    for c in range(parts.laters[turn]):
+        b = parts.later[turn, c]
+        start = parts.first[b]
+        for k in range(first, end):
+            for j in range(width(parts, b)):
+                parts.S[k, start + j] = parts.U[k - first, at + j]
+        at += width(parts, b)
 
 
 @helper
-def list_columns(parts: Parts, k: int) -> None:
-    """List the parts that a row of the factors has numbers in, those of L and then those of U."""
-    turn, number = parts.at[parts.part_of[k]], 0
-    for later in range(2):
-        parts.ends[k, later] = number
-        for b in range(len(parts.first) - 1):
-            if parts.on[k, b] == 1 and (parts.at[b] > turn if later else parts.at[b] < turn):
-                parts.columns[k, number] = b
-                number += 1
-    parts.ends[k, 2] = number
+def put_products(x: Array, first: int, end: int, U: Array, wide: int, line: Array) -> None:
+    """Write Σ x[first + k] U[k] into line, three at a time."""
+    for j in range(wide):
+        line[j] = 0.0
+    k = 0
+    while k + 3 <= end - first:
+        a, b, c = x[first + k], x[first + k + 1], x[first + k + 2]
+        for j in range(wide):
+            line[j] += a * U[k, j] + b * U[k + 1, j] + c * U[k + 2, j]
+        k += 3
+    while k < end - first:
+        a = x[first + k]
+        for j in range(wide):
+            line[j] += a * U[k, j]
+        k += 1
+
+
+@helper
+def take_from(parts: Parts, turn: int, x: Array, line: Array) -> None:
+    """Take the numbers in line, which lie side by side, from those of x where they belong."""
+    at = 0
+    for c in range(parts.laters[turn]):
+        b = parts.later[turn, c]
+        start = parts.first[b]
+        for j in range(width(parts, b)):
+            x[start + j] -= line[at + j]
+        at += width(parts, b)
 
 
 @outlined
@@ -368,49 +380,36 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
     S, count = parts.S, len(parts.first) - 1
     for turn in range(count):
         part = parts.order[turn]
-        for k in range(parts.first[part], parts.first[part + 1]):
+        first, end = parts.first[part], parts.first[part + 1]
+        for k in range(first, end):
             best = parts.turns[k]
             y[k], y[best] = y[best], y[k]
-    for turn in range(count):
-        part = parts.order[turn]
-        for k in range(parts.first[part], parts.first[part + 1]):
-            total = y[k] - beside(parts, k, 0, y)
-            for j in range(parts.first[part], k):
-                total -= S[k, j] * y[j]
-            y[k] = total
+            for j in range(first, k):
+                y[k] -= S[k, j] * y[j]
+        for c in range(parts.laters[turn]):
+            b = parts.later[turn, c]
+            for i in range(parts.first[b], parts.first[b + 1]):
+                for k in range(first, end):
+                    y[i] -= S[i, k] * y[k]
     for turn in range(count - 1, -1, -1):
         part = parts.order[turn]
-        for k in range(parts.first[part + 1] - 1, parts.first[part] - 1, -1):
-            total = y[k] - beside(parts, k, 1, y)
-            for j in range(k + 1, parts.first[part + 1]):
-                total -= S[k, j] * y[j]
-            y[k] = total / S[k, k]
-
-
-@helper
-def put_pushed(parts: Parts, n: int, x: Array) -> None:
-    """Write what the impulses x of n rows do to the coordinates into y."""
-    for k in range(len(parts.y)):
-        parts.y[k] = 0.0
-    for r in range(n):
-        for side in range(2):
-            a = parts.touched[r, side]
-            if a >= 0:
-                for k in range(parts.first[a], parts.first[a + 1]):
-                    parts.y[k] += x[r] * parts.C[r, k]
+        first, end = parts.first[part], parts.first[part + 1]
+        for k in range(first, end):
+            for c in range(parts.laters[turn]):
+                b = parts.later[turn, c]
+                for j in range(parts.first[b], parts.first[b + 1]):
+                    y[k] -= S[k, j] * y[j]
+        for k in range(end - 1, first - 1, -1):
+            for j in range(k + 1, end):
+                y[k] -= S[k, j] * y[j]
+            y[k] /= S[k, k]
 
 
 @helper
 def put_rates(parts: Parts, n: int) -> None:
     """Write what n rows move by at the coordinates y into rates."""
     for r in range(n):
-        total = 0.0
-        for side in range(2):
-            a = parts.touched[r, side]
-            if a >= 0:
-                for k in range(parts.first[a], parts.first[a + 1]):
-                    total += parts.C[r, k] * parts.y[k]
-        parts.rates[r] = total
+        parts.rates[r] = moved_by(parts, r)
 
 
 @outlined

@@ -1,0 +1,232 @@
+"""Mixed complementarity problems of bodies that nothing joins but contacts, island by island.
+
+Rows couple only where they move the same body. What does not touch is solved for apart from
+others: its solution, and the way to it, do not depend on them. No matrix of all rows is formed: a
+small island has one of its own, a large one is solved by the bodies (``parts``).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.jit import bundling, helper, outlined
+from bulletbridge.numerics.complementarity import ANYWHERE, Outcome, solve_complementarity
+from bulletbridge.numerics.complementarity_rows import (
+    FACTORED,
+    FORMED,
+    ROW_BOUNDS,
+    USED,
+    ComplementarityProblem,
+    Parts,
+    Room,
+    RowBounds,
+    complementarity_problem,
+    parts_of,
+)
+from bulletbridge.numerics.parts import end_of_unit, form_matrix, may_pay, order_parts
+from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.solution_selection import (
+    LINES_OF_SELECTION,
+    UNTRIED,
+    Selection,
+    select_solution,
+)
+
+
+class Islands(NamedTuple):
+    """Rows on bodies, and room to solve for one island of them."""
+
+    bodies: Ints  # (rows, 2) that each row moves, 0 for the world
+    blocks: Array  # (rows, 2, widest) on their coordinates, whitened
+    widths: Ints  # (bodies,) numbers of these
+    chol: Array  # (bodies, widest, widest) Cholesky factors of their inertias
+    root: Ints  # (bodies,) a body of the same island
+    place: Ints  # (bodies,) in their islands, -1 in none
+    island: Ints  # (bodies,) number of that of a root, -1 for none
+    begins: Ints  # (bodies + 1,) of islands in ``rows``
+    rows: Ints  # (rows,) island by island
+    D: Array  # (rows, rows) of an island
+    A: Array  # (rows, rows) scratch
+    lines: Array  # (LINES_OF_ISLAND, rows)
+    bounds: Records[RowBounds]
+    parts: Parts
+
+
+B, X, W, VECTORS = range(4)
+"""Lines of an island: right sides, impulses, velocities, and then the problem's own."""
+LINES_OF_ISLAND = VECTORS + LINES_OF_SELECTION
+
+
+def islands_of(rows: int, widths: Ints) -> Islands:
+    """Room for ``rows`` rows on bodies of so many coordinates, the world with none."""
+    count, widest = len(widths), int(widths.max(initial=0))
+
+    def numbers(*shape: int) -> Ints:
+        return np.zeros(shape, np.int64)
+
+    return Islands(
+        numbers(rows, 2),
+        np.zeros((rows, 2, widest)),
+        widths,
+        np.zeros((count, widest, widest)),
+        numbers(count),
+        numbers(count),
+        numbers(count),
+        numbers(count + 1),
+        numbers(rows),
+        np.zeros((rows, rows)),
+        np.zeros((rows, rows)),
+        np.zeros((LINES_OF_ISLAND, rows)),
+        np.zeros(rows, ROW_BOUNDS),
+        parts_of(np.zeros((rows, 0)), np.append(0, np.cumsum(widths[1:]))),
+    )
+
+
+@helper
+def root_of(s: Islands, body: int) -> int:
+    """The body that stands for those of an island so far; ways there are halved."""
+    while s.root[body] != body:
+        s.root[body] = s.root[s.root[body]]
+        body = s.root[body]
+    return body
+
+
+@outlined
+def find_islands(s: Islands, n: int) -> int:
+    """List n rows island by island, in their order, islands by their first row; how many."""
+    count = 0
+    for body in range(len(s.root)):
+        s.root[body], s.island[body], s.place[body] = body, -1, -1
+    for i in range(n):
+        if s.bodies[i, 0] > 0 and s.bodies[i, 1] > 0:
+            a, b = root_of(s, s.bodies[i, 0]), root_of(s, s.bodies[i, 1])
+            s.root[max(a, b)] = min(a, b)
+    s.begins[0] = 0
+    for i in range(n):
+        root = root_of(s, max(s.bodies[i, 0], s.bodies[i, 1]))
+        if s.island[root] < 0:
+            s.island[root], count = count, count + 1
+            s.begins[count] = 0
+        s.begins[s.island[root] + 1] += 1
+    for k in range(count):
+        s.begins[k + 1] += s.begins[k]
+    for i in range(n - 1, -1, -1):  # each island from its end, which becomes its beginning
+        k = s.island[root_of(s, max(s.bodies[i, 0], s.bodies[i, 1]))]
+        s.begins[k + 1] -= 1
+        s.rows[s.begins[k + 1]] = i
+    for k in range(count):
+        s.begins[k] = s.begins[k + 1]
+    s.begins[count] = n
+    return count
+
+
+@bundling
+def parts_in(parts: Parts, count: int) -> Parts:
+    """The first ``count`` parts."""
+    return Parts(
+        parts.C, parts.first[: count + 1], parts.state, parts.touched, parts.blocks, parts.own,
+        parts.order, parts.at, parts.joined, parts.degree, parts.later, parts.laters, parts.S,
+        parts.U, parts.line, parts.unit, parts.turns, parts.soft, parts.x, parts.rates, parts.y,
+    )  # fmt: skip
+
+
+@outlined
+def gather_bodies(s: Islands, first: int, last: int) -> int:
+    """Number the bodies of an island, with rows up to ``last`` of the list; how many."""
+    count, parts = 0, s.parts
+    parts.first[0] = 0
+    for m in range(first, last):
+        i, at = s.rows[m], m - first
+        parts.touched[at, 0] = parts.touched[at, 1] = -1
+        side = 0
+        for end in range(2):
+            body = s.bodies[i, end]
+            if body == 0:
+                continue
+            if s.place[body] < 0:
+                s.place[body] = count
+                parts.first[count + 1] = parts.first[count] + s.widths[body]
+                count += 1
+            parts.touched[at, side] = s.place[body]
+            for k in range(s.widths[body]):
+                parts.blocks[at, side, k] = s.blocks[i, end, k]
+            side += 1
+    return count
+
+
+@outlined
+def gather_rows(p: Any, s: Islands, own: ComplementarityProblem, first: int, last: int) -> None:
+    """Copy what is known of the rows of an island."""
+    n = last - first
+    for at in range(n):
+        i = s.rows[first + at]
+        own.b[at], own.x[at], own.weights[at], own.centre[at] = p.b[i], p.x[i], p.weights[i], 0.0
+        bound, given = own.bounds[at], p.bounds[i]
+        bound.lower, bound.upper, bound.mu = given.lower, given.upper, given.mu
+        bound.first, bound.count = given.first, given.count
+        bound.owner = at - (i - given.owner) if given.owner >= 0 else -1
+    at = 0
+    while at < n:
+        end, i = end_of_unit(own, at, n), s.rows[first + at]
+        for r in range(end - at):
+            for c in range(end - at):
+                own.D[at + r, at + c] = p.D[i + r, i + c]
+        at = end
+
+
+@outlined
+def solve_island(
+    p: Any, s: Islands, start: Array, first: int, last: int, tolerance: float, search: bool
+) -> Outcome:
+    """Solve for the rows of an island, in place; arguments are those of ``solve_by_islands``."""
+    n, count = last - first, gather_bodies(s, first, last)
+    vectors = s.lines[VECTORS:]
+    room = Room(s.A, vectors, parts_in(s.parts, count))
+    own = complementarity_problem(s.D, s.lines[B], s.bounds, s.lines[X], s.lines[W], room)
+    gather_rows(p, s, own, first, last)
+    state = own.parts.state
+    state[USED] = state[FACTORED] = state[FORMED] = 0
+    if may_pay(n):
+        order_parts(own, n)
+    if state[USED] == 0:
+        form_matrix(own, n)
+    if search:
+        more = s.lines[LINES_OF_ISLAND - 3 :]
+        rest = Selection(more[0], more[1], more[2])
+        for at in range(n):
+            rest.start[at], rest.warm[at] = start[s.rows[first + at]], own.x[at]
+        outcome = select_solution(own, rest, n, tolerance, UNTRIED)
+    else:
+        outcome = solve_complementarity(own, n, tolerance, ANYWHERE)
+    for at in range(n):
+        i = s.rows[first + at]
+        p.x[i], p.w[i] = own.x[at], own.w[at]
+    return outcome
+
+
+@outlined
+def solve_by_islands(
+    p: Any, s: Islands, start: Array, n: int, tolerance: float, search: bool
+) -> Outcome:
+    """Solve for x, in place, from where it stands; w are the velocities there.
+
+    Args:
+        p: A problem of which D has the blocks of single contacts.
+        s: Its rows.
+        start: (rows,) velocities at the start of the step.
+        n: Rows.
+        tolerance: Residual that is enough.
+        search: Whether what rested is to stay so, if it can.
+
+    Returns:
+        The largest residual, infinite where one is, and what all took.
+    """
+    residual, sweeps, newtons = 0.0, 0, 0
+    for k in range(find_islands(s, n)):
+        o = solve_island(p, s, start, s.begins[k], s.begins[k + 1], tolerance, search)
+        if not o.residual < math.inf:
+            return Outcome(math.inf, sweeps, newtons)
+        residual = max(residual, o.residual)
+        sweeps, newtons = sweeps + o.sweeps, newtons + o.newton
+    return Outcome(residual, sweeps, newtons)
