@@ -14,7 +14,7 @@ from bulletbridge.numerics.complementarity_rows import (
     parts_of,
     room_for,
 )
-from bulletbridge.numerics.interior_path import approach
+from bulletbridge.numerics.interior_path import Course, approach
 from bulletbridge.numerics.parts import plan_parts
 
 NEAR = 1e-5
@@ -27,7 +27,7 @@ def approach_alone(D, b, bounds, x, w, room, energy: float, near: float):
     for i in range(len(b)):
         p.diagonal[i], p.right[i] = D[i, i], b[i]
     plan_parts(p, len(b))
-    return approach(p, len(b), energy, near)
+    return approach(p, len(b), energy, Course(0.0, near, 0.99, 25, False))
 
 
 def led_to(D, b, bounds, x, parts=NO_PARTS):

@@ -390,7 +390,7 @@ def put_blocks(p: LinkProblem, first: int, last: int) -> None:
 
 
 @outlined
-def solve_contacts(a: Arrays, h: ContactProblem, n: int, tolerance: float, apart: bool) -> Solved:
+def solve_contacts(h: ContactProblem, n: int, tolerance: float, apart: bool) -> Solved:
     """Solve from x, in place; the residual is infinite where D has to be formed."""
     if len(h.p.f.rows) > 0:
         return solve_by_links(h.p, h.selection, n, tolerance)
@@ -419,14 +419,14 @@ def add_contact_impulses(
     if bounces > 0 and len(p.f.rows) > 0:
         return undone
     weigh(p, 0, n)
-    solved = solve_contacts(a, h, n, tolerance, False)
+    solved = solve_contacts(h, n, tolerance, False)
     if solved.residual == math.inf:
         return solved
     residual, sweeps, newton, share = solved.residual, solved.sweeps, solved.newton, 0.0
     for i in range(n):
         h.resting[i] = p.x[i]
     if bounces > 0:
-        solved = bounce(a, h, n, tolerance)
+        solved = bounce(h, n, tolerance)
         if solved.residual == math.inf:
             return solved
         share = solved.work
@@ -444,7 +444,7 @@ def add_contact_impulses(
         for i in range(n):
             p.x[i] = h.resting[i]
             p.b[i] += outermost(share * t.restitution[i], t.stabilisation[i])
-        solved = solve_contacts(a, h, n, tolerance, True)
+        solved = solve_contacts(h, n, tolerance, True)
         if solved.residual == math.inf:
             return solved
         sweeps, newton = sweeps + solved.sweeps, newton + solved.newton
@@ -465,7 +465,7 @@ def add_contact_impulses(
 
 
 @outlined
-def bounce(a: Arrays, h: ContactProblem, n: int, tolerance: float) -> Solved:
+def bounce(h: ContactProblem, n: int, tolerance: float) -> Solved:
     """Let contacts bounce as far as that gives no energy: from ``resting`` on, in place.
 
     Returns:
@@ -476,7 +476,7 @@ def bounce(a: Arrays, h: ContactProblem, n: int, tolerance: float) -> Solved:
     for i in range(n):
         rest[i] = p.w[i]
         p.b[i] += t.restitution[i]
-    solved, share, found = solve_contacts(a, h, n, tolerance, False), 0.0, 0
+    solved, share, found = solve_contacts(h, n, tolerance, False), 0.0, 0
     for i in range(n):
         p.b[i] -= t.restitution[i]
         p.w[i] -= t.restitution[i]

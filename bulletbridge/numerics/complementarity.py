@@ -48,28 +48,38 @@ from bulletbridge.numerics.complementarity_rows import (
     velocities,
 )
 from bulletbridge.numerics.lu import back_real, lu_real
-from bulletbridge.numerics.parts import factorise_parts, form_matrix, plan_parts, solve_parts
+from bulletbridge.numerics.parts import (
+    factorise_parts,
+    form_matrix,
+    norm,
+    plan_parts,
+    solve_parts,
+)
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.smoothed_path import path_ending_in
+from bulletbridge.numerics.smoothed_path import ENOUGH, path_ending_in
 
 SWEEPS = 8
 """Sweeps of Gauss-Seidel before each attempt with Newton."""
-NEWTON_STEPS, FEW_STEPS, SETTLING_STEPS = 12, 6, 6
-"""The most at once; of those of piles, for which a path is followed next; and of those that look
-for the least norm: where friction is used up though nothing slides, they go back and forth."""
+NEWTON_STEPS, SETTLING_STEPS = 12, 6
+"""The most at once, and of those that look for the least norm: where friction is used up though
+nothing slides, they go back and forth."""
 SOFTEST, HARDEST, MOST_STAGES, MOST_STALLS = 1e-2, 1e-8, 20, 3
 """Proximal sequence: first and last share of the diagonal, problems, and how many of these one
 after the other that do not halve the residual end it."""
-NEARBY, SOFTER, ANYWHERE = range(3)
-"""Where a solution is looked for: next to the start alone; by softer problems from there, too; and,
-before these, along a path of smooth problems that begins at no impulses."""
+SETTLED, NEARBY, SOFTER, ANYWHERE = range(4)
+"""Where a solution is looked for: next to the start alone, that of least norm; any next to it; by
+softer problems from there, too; and, before these, along a path of smooth problems that begins at
+no impulses."""
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
-SOLVED = 1e-11
-"""Share of right sides that elimination of what rows move may leave."""
+SOLVED, INEXACT = 1e-11, 1e-3
+"""Share of right sides that elimination of what rows move is to leave, and what it may leave where
+that is all that can be had: Newton's next step goes on from there."""
 FINAL_STEPS = 12
 """Newton steps from where a path of smooth problems has come near."""
+SOFT_AT_END, STAGES_AT_END = 1e-4, 6
+"""The same of problems of parts: softness, as a share of the diagonal, and the most problems."""
 LOST = 1e6
 """Residual, in largest velocities that are asked for, from which Newton's method does not come
 back: rows that nearly depend on others were taken to hold, against each other."""
@@ -277,7 +287,8 @@ def step_by_parts(p: ComplementarityProblem, n: int, regularisation: float, agai
         for i in range(n):
             put_slopes(p, i, regularisation)
         factorise_parts(p, n)
-    return solve_parts(p, n, p.line, p.step, SOLVED)
+    size = norm(p.line, n)
+    return solve_parts(p, n, p.line, p.step, SOLVED) or norm(p.line, n) <= INEXACT * size
 
 
 @helper
@@ -477,51 +488,72 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
 newton, release, settle = settling(velocities, newton_direction)
 
 
-@helper
+@outlined
 def end_path(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
-    """Newton's method from where a path has come near a solution; residual and steps."""
-    return newton(p, n, tolerance, 0, FINAL_STEPS, SOFTLY)
+    """Newton's method from where a path has come near a solution; residual and steps.
+
+    Where parts are eliminated, by problems that are softened about the solution of the one before:
+    of many contacts that share loads some neither press nor part.
+    """
+    if p.parts.state[USED] == 0:
+        return newton(p, n, tolerance, 0, FINAL_STEPS, SOFTLY)
+    residual, steps, rho = release(p, n), 0, SOFT_AT_END
+    for _ in range(STAGES_AT_END):
+        add_proximal_term(p, n, rho, True)
+        _, count = newton(p, n, 0.1 * tolerance, 1, FINAL_STEPS, ANEW)
+        new, steps = release(p, n), steps + count
+        if new <= tolerance or not new < residual:
+            return new, steps
+        if not new < 0.5 * residual:
+            rho *= 0.01
+        residual = new
+    return residual, steps
 
 
 follow_smoothed_path = path_ending_in(end_path)
 
 
 @outlined
-def attempt(
-    p: ComplementarityProblem, n: int, tolerance: float, along: bool, short: bool
-) -> tuple[float, int]:
+def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     for _ in range(SWEEPS):
         sweep(p, n, along)
-    most = FEW_STEPS if short else NEWTON_STEPS
-    return newton(p, n, tolerance, 0, most, ANEW)
+    return newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
 
 
 @outlined
 def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Outcome:
     """Solve from x by sweeps and Newton; where that fails, with more effort if that is asked for.
 
-    x ends where the residual was least.
+    x, whose velocities are known, ends where the residual was least. Where parts are eliminated,
+    Newton's method from there goes round in circles: paths are followed at once, and softer
+    problems where these lead nowhere.
     """
-    short = effort == ANYWHERE and p.parts.state[USED] == 1
-    residual, newtons = attempt(p, n, tolerance, False, short)
+    many = effort == ANYWHERE and p.parts.state[USED] == 1
+    residual, newtons = residual_at(p, p.x, p.w, n), 0
+    if not many:
+        residual, newtons = attempt(p, n, tolerance, False)
     if residual > tolerance and effort == ANYWHERE:
         for i in range(n):
             p.found[i] = p.x[i]
         followed, steps = follow_smoothed_path(p, n, tolerance)
         newtons += steps
-        if followed > tolerance:
+        if followed > (ENOUGH * tolerance if many else tolerance):
             followed, steps = newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
             newtons += steps
         if followed > residual:
             for i in range(n):
                 p.x[i] = p.found[i]
         residual = min(followed, residual)
-    if residual <= tolerance:
+    if residual <= (ENOUGH * tolerance if many else tolerance):
         return Outcome(residual, SWEEPS, newtons)
+    if many:
+        velocities(p, p.x, p.w, n)
+        softened = approach_by_softer_problems(p, n, tolerance, residual)
+        return Outcome(softened.residual, softened.sweeps, newtons + softened.newton)
     for i in range(n):
         p.found[i] = p.x[i]
-    nearby, steps = attempt(p, n, tolerance, True, False)
+    nearby, steps = attempt(p, n, tolerance, True)
     newtons += steps
     if nearby > residual:
         for i in range(n):
@@ -549,7 +581,7 @@ def approach_by_softer_problems(
         p.spare[i] = p.x[i]
     for stage in range(MOST_STAGES):
         add_proximal_term(p, n, rho, True)
-        _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1, False)
+        _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1)
         new = release(p, n)
         sweeps, newtons = sweeps + SWEEPS, newtons + steps
         if new < residual:
@@ -594,8 +626,8 @@ def solve_complementarity(
         return Outcome(residual, 0, newtons)
     for i in range(n):
         p.x[i] = p.spare[i]
-    if before <= tolerance:
-        velocities(p, p.x, p.w, n)
+    velocities(p, p.x, p.w, n)
+    if before <= tolerance or effort == SETTLED:
         return Outcome(before, 0, newtons)
     found = find(p, n, tolerance, effort)
     return share(p, n, tolerance, found, newtons)

@@ -34,13 +34,33 @@ from bulletbridge.numerics.map_steps import (
 )
 from bulletbridge.numerics.records import Array
 
-MOST_STEPS = 25
-"""After which, or where steps get shorter than TOO_SHORT, it is given up."""
 TOO_SHORT = 0.03
-INSIDE = 0.99
-"""Share of the way to where a row or cone has no room left."""
+"""Share of a step below which it is given up."""
+SHORT, NEARLY = 0.1, 1e-5
+"""Share of a step below which what products there are is made equal first; and share of ``energy``
+that is near enough the end where the path goes no further."""
+RIM = 0.98
+"""Largest impulse of a cone, as a share of its radius, with which the path begins."""
 LEAST_CENTRED, MOST_CENTRED = 1e-6, 0.9
 """Share of t that the next step aims for."""
+
+
+class Course(NamedTuple):
+    """How the path is followed.
+
+    Attributes:
+        begin: Share of ``energy`` at which it begins near x; zero for the same beginning always.
+        enough: Share whose square is small enough a product.
+        inside: Share of the way to where a row or cone has no room left.
+        most: Steps after which it is given up.
+        centres: Whether short steps are taken for want of equal products.
+    """
+
+    begin: float
+    enough: float
+    inside: float
+    most: int
+    centres: bool
 
 
 class Inside(NamedTuple):
@@ -138,6 +158,52 @@ def begin_inside(p: ComplementarityProblem, a: Inside, n: int, energy: float) ->
         else:
             p.x[i] = clip(bound, 0.0)
     velocities(p, p.x, p.w, n)
+
+
+@outlined
+def begin_near(p: ComplementarityProblem, a: Inside, n: int, energy: float, share: float) -> None:
+    """Impulses and velocities near x from which the path begins at this share of ``energy``.
+
+    Rows and cones are where the path of each by itself leads through what x and w say together.
+    """
+    for i in range(n):
+        p.step[i] = p.x[i]
+    velocities(p, p.x, p.w, n)
+    for i in range(n):
+        p.best[i] = p.w[i]
+    begin_inside(p, a, n, energy)
+    size = share * energy
+    for i in range(n):
+        bound, d = p.bounds[i], p.D[i, i]
+        if bound.owner >= 0 or not is_open(p, i) or bound.upper < math.inf:
+            continue
+        wanted = p.step[i] - bound.lower - p.best[i] / d
+        root = math.sqrt(wanted * wanted + 4.0 * size * size / d)
+        p.x[i], a.u[i] = bound.lower + 0.5 * (root + wanted), 0.5 * (root - wanted) * d
+    for i in range(n):
+        if begin_cone(p, i):
+            put_near(p, a, i, size * size)
+    velocities(p, p.x, p.w, n)
+
+
+@helper
+def put_near(p: ComplementarityProblem, a: Inside, i: int, t: float) -> None:
+    """The same for the cone that begins at row i, with a product near t.
+
+    With r z = -g v, r g + z·v = t leaves g of v; z is that of x as far as nothing slides.
+    """
+    z, v, r = impulse_of(p, i, p.step), velocity_of(p, i, p.best, a.g), p.x[p.bounds[i].owner]
+    speed, e = math.hypot(v.first, v.second), t / r
+    g = 0.5 * (e + math.sqrt(e * e + 4.0 * speed * speed))
+    slides = speed / g
+    first = (1.0 - slides) * z.first - slides * r * v.first / g
+    second = (1.0 - slides) * z.second - slides * r * v.second / g
+    length = math.hypot(first, second)
+    share = RIM * r / length if length > RIM * r else 1.0
+    a.g[i] = g
+    for k in range(p.bounds[i].count):
+        p.x[i + k] = p.bounds[i + k].mu * share * (first if k == 0 else second)
+        a.u[i + k] = p.best[i + k]
 
 
 @outlined
@@ -329,41 +395,56 @@ def step_inside(p: ComplementarityProblem, a: Inside, n: int, t: float, again: b
 
 
 @outlined
-def approach(p: ComplementarityProblem, n: int, energy: float, enough: float) -> tuple[float, int]:
-    """Impulses x near the end of the path, from the same beginning whatever x is.
+def approach(p: ComplementarityProblem, n: int, energy: float, course: Course) -> tuple[float, int]:
+    """Impulses x near the end of the path.
 
     Args:
         p: The problem; its lines but weights, centre, diagonal, right and found are scratch.
         n: Rows.
         energy: Root of the largest b²/D.
-        enough: Share of it whose square is small enough a product.
+        course: How to get there.
 
     Returns:
         The share that was reached, infinite if none, and steps taken.
     """
     a = Inside(p.known, p.free, p.kinds, p.spare)
-    begin_inside(p, a, n, energy)
+    if course.begin > 0.0:
+        begin_near(p, a, n, energy, course.begin)
+    else:
+        begin_inside(p, a, n, energy)
     for i in range(n):
         p.step[i] = a.du[i] = a.dg[i] = 0.0
     t, share = mean_product(p, a, n, 0.0), math.inf
-    for count in range(MOST_STEPS):
+    for count in range(course.most):
         if not t > 0.0:
             return share, count
         share = math.sqrt(t) / energy
-        if share <= enough:
+        if share <= course.enough:
             return share, count
         step_inside(p, a, n, 0.0, False)
         ahead = min(room_ahead(p, a, n), 1.0)
         left = max(mean_product(p, a, n, ahead), 0.0) / t
         centred = min(max(left * left * left, LEAST_CENTRED), MOST_CENTRED)
         step_inside(p, a, n, centred * t, True)
-        ahead = min(INSIDE * room_ahead(p, a, n), 1.0)
+        ahead = min(course.inside * room_ahead(p, a, n), 1.0)
+        if course.centres and not ahead >= SHORT:
+            step_inside(p, a, n, t, False)
+            ahead = min(course.inside * room_ahead(p, a, n), 1.0)
         if not ahead >= TOO_SHORT:
-            return math.inf, count + 1
+            return share_if_near(share, course), count + 1
         for i in range(n):
             p.x[i] += ahead * p.step[i]
             p.w[i] += ahead * p.best[i]
             a.u[i] += ahead * a.du[i]
             a.g[i] += ahead * a.dg[i]
         t = mean_product(p, a, n, 0.0)
-    return math.inf, MOST_STEPS
+    return share_if_near(share, course), course.most
+
+
+@helper
+def share_if_near(share: float, course: Course) -> float:
+    """The share that was reached where no step went on, or infinity where that is far from the end.
+
+    It is where friction all but locks what slides.
+    """
+    return share if course.centres and share <= NEARLY else math.inf

@@ -45,7 +45,7 @@ ROUND_OFF = 1e-13
 """Share of a row of D that is none of its own softness."""
 ROUNDING = 2e-16
 """Of a product of a row of D and impulses, relative to the largest of both."""
-PRICE, PRICE_OF_ROWS = 18.0, 2100.0
+PRICE, PRICE_OF_ROWS = 4.0, 700.0
 """What a product among parts, and a row, cost in products of factors of all rows, which lie side by
 side (measured; where 200 rows move 20 bodies both ways cost the same within a factor of two)."""
 FEWER = 0.5
@@ -289,8 +289,8 @@ def eliminate(parts: Parts, turn: int) -> None:
     for c in range(parts.laters[turn]):  # side by side they vectorise
         b = parts.later[turn, c]
         start = parts.first[b]
-        for j in range(width(parts, b)):
-            for k in range(first, end):
+        for k in range(first, end):
+            for j in range(width(parts, b)):
                 U[k - first, wide + j] = S[k, start + j]
         wide += width(parts, b)
     for k in range(first, end):
@@ -346,15 +346,19 @@ def put_back(parts: Parts, turn: int, first: int, end: int) -> None:
 
 @helper
 def put_products(x: Array, first: int, end: int, U: Array, wide: int, line: Array) -> None:
-    """Write Σ x[first + k] U[k] into line, three at a time."""
-    for j in range(wide):
-        line[j] = 0.0
+    """Write Σ x[first + k] U[k] into line; of bodies, six at a time, which pass over it once."""
     k = 0
-    while k + 3 <= end - first:
-        a, b, c = x[first + k], x[first + k + 1], x[first + k + 2]
+    if end - first == 6:
+        k = 6
+        a, b, c = x[first], x[first + 1], x[first + 2]
+        d, e, f = x[first + 3], x[first + 4], x[first + 5]
         for j in range(wide):
-            line[j] += a * U[k, j] + b * U[k + 1, j] + c * U[k + 2, j]
-        k += 3
+            line[j] = (
+                a * U[0, j] + b * U[1, j] + c * U[2, j] + d * U[3, j] + e * U[4, j] + f * U[5, j]
+            )
+    else:
+        for j in range(wide):
+            line[j] = 0.0
     while k < end - first:
         a = x[first + k]
         for j in range(wide):
@@ -496,10 +500,14 @@ def solve_parts(p: ComplementarityProblem, n: int, r: Array, step: Array, enough
             along += given[m] * r[m]
         for m in range(n):
             step[m] -= along * x[m]
-            r[m] = right[m]
-        leave_misfit(p, n, r, step)
+            r[m] -= along * given[m]
         count += 1
         left, limit = norm(r, n), enough * size + ROUNDING * largest * norm(step, n)
+        if left <= limit or count == most:  # as far as round-off goes
+            for m in range(n):
+                r[m] = right[m]
+            leave_misfit(p, n, r, step)
+            left = norm(r, n)
     return left <= limit
 
 

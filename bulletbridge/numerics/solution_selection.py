@@ -14,12 +14,14 @@ from bulletbridge.numerics.complementarity import (
     LIGHTEST,
     NEARBY,
     RIM,
+    SETTLED,
     SOFTER,
     Outcome,
     solve_complementarity,
 )
 from bulletbridge.numerics.complementarity_rows import (
     LINES,
+    USED,
     ComplementarityProblem,
     Room,
     RowBounds,
@@ -108,12 +110,15 @@ def select_solution(
     The first attempt starts from x, others where the convex relaxation leads from no impulses, then
     from those of the last step. Until one solves, the best counts; then those that solve as well,
     if less begins to slide and the load is no greater. One that is not finite is none. Without any,
-    impulses are no numbers, and the step fails. ``first`` is how the first attempt went, if x and w
-    are what it led to; else its residual is infinite.
+    impulses are no numbers, and the step fails. Where parts are eliminated there are two attempts,
+    the second of them short: what many bodies do is seldom at rest.
+
+    ``first`` is how the first attempt went, if x and w are what it led to; else its residual is
+    infinite.
     """
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
-    jammed = JAMMED * tolerance
-    for attempt in range(5):
+    jammed, many = JAMMED * tolerance, p.parts.state[USED] == 1
+    for attempt in range(2 if many else 5):
         if attempt > 0:
             count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
             for i in range(n):
@@ -127,6 +132,8 @@ def select_solution(
         outcome = first
         if attempt > 0 or first.residual == math.inf:
             effort = ANYWHERE if attempt == 0 else NEARBY if residual <= jammed else SOFTER
+            if many and attempt > 0:
+                effort = SETTLED
             outcome = solve_complementarity(p, n, tolerance, effort)
         sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
         if outcome.residual == math.inf:

@@ -1,0 +1,200 @@
+"""Piles of bodies that only contacts join: solved island by island, by the laws of contact."""
+
+import numpy as np
+import pybullet
+import pytest
+from test_mixed import ENOUGH, violation
+from test_parts import pile
+
+import bulletbridge as bb
+from bulletbridge.compilation.jit import kernel
+from bulletbridge.numerics.complementarity import LIGHTEST
+from bulletbridge.numerics.complementarity_rows import (
+    LINES,
+    complementarity_problem,
+    room_for,
+)
+from bulletbridge.numerics.contact_islands import islands_of, solve_by_islands
+
+DT, G, FRICTION = 1 / 240, 9.81, 0.5
+
+
+@kernel
+def solve_all(D, b, bounds, x, w, room, s, start, tolerance: float):
+    """``solve_by_islands`` from x, in place; the residual."""
+    n = len(b)
+    p = complementarity_problem(D, b, bounds, x, w, room)
+    for i in range(n):
+        p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
+    return solve_by_islands(p, s, start, n, tolerance, True).residual
+
+
+def solve(C, b, bounds):
+    """Impulses, velocities and residual of rows C on bodies of six coordinates."""
+    n, bodies = len(C), C.shape[1] // 6
+    s = islands_of(n, np.append(0, np.full(bodies, 6)))
+    D = np.zeros((n, n))
+    for i in range(n):
+        on = C[i].reshape(bodies, 6)
+        for end, body in enumerate(np.flatnonzero(on.any(axis=1))):
+            s.bodies[i, end], s.blocks[i, end] = body + 1, on[body]
+    for i in range(0, n, 3):
+        unit = slice(i, i + 3)
+        own = s.blocks[unit].reshape(3, 12)  # the same bits whatever else there is
+        D[unit, unit] = own @ own.T
+    x, w = np.zeros(n), np.zeros(n)
+    room = room_for(n, LINES)
+    residual = solve_all(D, b.copy(), bounds, x, w, room, s, np.ones(n), ENOUGH)
+    return x, w, residual
+
+
+def test_islands_are_solved_as_each_is_alone():
+    """Two small piles and one of sixty bodies, rows of all among each other: the same bits."""
+    rng = np.random.default_rng(11)
+    sizes = [(3, 5), (60, 170), (6, 12)]
+    piles = [pile(rng, *size)[:2] for size in sizes]
+    asked = [C @ rng.normal(size=C.shape[1]) for C, _ in piles]
+    alone = [solve(C, b, bounds) for (C, bounds), b in zip(piles, asked, strict=True)]
+    first_row = np.cumsum([0, *(len(b) for b in asked)])
+    first_rate = np.cumsum([0, *(C.shape[1] for C, _ in piles)])
+    C, b = np.zeros((first_row[-1], first_rate[-1])), np.concatenate(asked)
+    for k, (own, _) in enumerate(piles):
+        C[first_row[k] : first_row[k + 1], first_rate[k] : first_rate[k + 1]] = own
+    units = [np.arange(first_row[k] // 3, first_row[k + 1] // 3) for k in range(3)]
+    order = np.empty(len(b) // 3, np.int64)  # each island keeps its order
+    order[rng.permutation(len(order))] = np.concatenate(units)
+    for own in units:
+        order[np.isin(order, own)] = own
+    rows = (3 * order[:, None] + np.arange(3)).ravel()
+    bounds = pile(rng, 2, len(order))[1]
+    x, w, residual = solve(C[rows], b[rows], bounds)
+    assert residual <= 1e3 * ENOUGH
+    assert violation(C[rows] @ C[rows].T, b[rows], bounds, x) < 1e-8
+    back = np.argsort(rows)
+    for k, (own_x, own_w, _) in enumerate(alone):
+        mine = slice(first_row[k], first_row[k + 1])
+        assert np.array_equal(x[back][mine], own_x) and np.array_equal(w[back][mine], own_w)
+
+
+def shape_of(client, half):
+    """A capsule of some radius and length, a ball of a radius, or a box of half lengths."""
+    sizes = [
+        {"shapeType": pybullet.GEOM_SPHERE, "radius": half[0]},
+        {"shapeType": pybullet.GEOM_CAPSULE, "radius": half[0], "height": half[-1]},
+        {"shapeType": pybullet.GEOM_BOX, "halfExtents": half},
+    ]
+    return pybullet.createCollisionShape(**sizes[len(half) - 1], physicsClientId=client)
+
+
+class Dropped:
+    """Bodies of 0.2 kg above a floor with walls, which are as rough and bounce as they do."""
+
+    def __init__(self, shape, places, turns, restitution=0.0):
+        client = pybullet.connect(pybullet.DIRECT)
+        self.client, self.world, self.bodies = client, {"physicsClientId": client}, []
+        pybullet.setGravity(0, 0, -G, **self.world)
+        floor = [([0, 0, -0.05], [1, 1, 0.05])]
+        floor += [([0.3 * sign, 0, 0.3], [0.05, 0.3, 0.3]) for sign in (-1, 1)]
+        floor += [([0, 0.3 * sign, 0.3], [0.3, 0.05, 0.3]) for sign in (-1, 1)]
+        made = [(0.0, shape_of(client, half), place, (0, 0, 0, 1)) for place, half in floor]
+        for place, turn in zip(places, turns, strict=True):
+            turn = np.array(turn) / np.linalg.norm(turn)
+            made.append((0.2, shape_of(client, shape), list(place), turn.tolist()))
+        for mass, collision, place, turn in made:
+            body = pybullet.createMultiBody(mass, collision, -1, place, turn, **self.world)
+            rubs = {"lateralFriction": FRICTION if mass else 1.0}
+            rubs["restitution"] = restitution if mass else 1.0
+            pybullet.changeDynamics(body, -1, **rubs, **self.world)
+            self.bodies += [body] if mass else []
+        names = {f"n{k}": body for k, body in enumerate(self.bodies)}
+        self.system = bb.attach(names, client=client, contacts=True, solver="sparse")
+
+    def motion(self):
+        """Place, velocity and angular velocity (n, 3, 3) of the bodies, as Bullet has them."""
+        rows = []
+        for body in self.bodies:
+            place, _ = pybullet.getBasePositionAndOrientation(body, **self.world)
+            rows.append([place, *pybullet.getBaseVelocity(body, **self.world)])
+        return np.array(rows)
+
+    def free(self, motion):
+        """The same after a step in which nothing touches; places as they were."""
+        rows = motion.copy()
+        rows[:, 1, 2] -= G * DT
+        for k, body in enumerate(self.bodies):
+            turn = pybullet.getBasePositionAndOrientation(body, **self.world)[1]
+            R = np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3))
+            inertia = R * pybullet.getDynamicsInfo(body, -1, **self.world)[2] @ R.T
+            spin = motion[k, 2]
+            rows[k, 2] -= DT * np.linalg.solve(inertia, np.cross(spin, inertia @ spin))
+        return rows
+
+
+def speed_of(contact, motion, ahead):
+    """Velocity of b against a where they touch, of bodies that are ``ahead`` when they do."""
+    speed = np.zeros(3)
+    ends = (contact.a, contact.point - contact.predicted_gap * contact.normal, -1.0)
+    for name, point, sign in (ends, (contact.b, contact.point, 1.0)):
+        if name != "world":
+            k = int(name.split("/")[0][1:])
+            speed += sign * (motion[k, 1] + np.cross(motion[k, 2], point - ahead[k]))
+    return speed
+
+
+def test_a_pile_keeps_the_laws_of_contact():
+    """Newton's, Signorini's and Coulomb's at every contact of each step, to 1e-8 m/s.
+
+    Velocities are Bullet's numbers of the state that it is shown; rows are not looked at.
+    """
+    rng = np.random.default_rng(5)
+    places = [
+        (0.16 * (k % 3 - 1), 0.16 * (k // 3 % 3 - 1), 0.08 + 0.13 * (k // 9)) for k in range(18)
+    ]
+    dropped = Dropped([0.03, 0.1], places, rng.normal(size=(18, 4)))
+    pressed = slid = 0
+    for _ in range(90):
+        before = dropped.motion()
+        free = dropped.free(before)
+        ahead = before[:, 0] + DT * free[:, 1]
+        dropped.system.step()
+        after, gained = dropped.motion(), np.zeros((18, 3))
+        for contact in dropped.system.contacts():
+            for name, sign in ((contact.a, -1.0), (contact.b, 1.0)):
+                if name != "world":
+                    gained[int(name.split("/")[0][1:])] += sign * DT * contact.force
+            was = contact.predicted_gap - DT * speed_of(contact, free, ahead) @ contact.normal
+            speed, push = speed_of(contact, after, ahead), contact.normal_force
+            along = speed @ contact.normal
+            slip, approach = speed - along * contact.normal, along + max(was, 0.0) / DT
+            assert push >= -1e-9 and approach >= -1e-8 and min(push, 1.0) * approach <= 1e-8
+            most = push * (FRICTION if contact.a == "world" else FRICTION**2)
+            assert np.linalg.norm(contact.friction) <= most + 1e-7
+            if np.linalg.norm(slip) > 1e-6:
+                slid += push > 0.1
+                direction = slip / np.linalg.norm(slip)
+                assert np.abs(contact.friction + most * direction).max() < 1e-4 * (1.0 + most)
+            pressed += push > 0.1
+        assert np.abs(0.2 * (after[:, 1] - free[:, 1]) - gained).max() < 1e-12
+    handed = dropped.system.status.handed_over
+    pybullet.disconnect(dropped.client)
+    assert handed == 0 and pressed > 300 and slid > 100
+
+
+@pytest.mark.parametrize("restitution", [0.5, 1.0])
+def test_balls_bounce_each_by_itself(restitution):
+    """They leave with that share of the speed they came with, whatever those beside them do."""
+    rng = np.random.default_rng(2)
+    places = [
+        (0.1 * (k % 5 - 2), 0.1 * (k // 5 - 2), z) for k, z in enumerate(rng.uniform(0.1, 0.3, 20))
+    ]
+    dropped, bounced = Dropped([0.03], places, [(0, 0, 0, 1)] * 20, restitution), set()
+    for _ in range(80):
+        before = dropped.motion()[:, 1, 2]
+        dropped.system.step()
+        after = dropped.motion()[:, 1, 2]
+        for k in np.flatnonzero((after > 0.0) & (before < 0.0)):
+            bounced.add(int(k))
+            assert abs(after[k] + restitution * before[k]) < 1e-10
+    handed = dropped.system.status.handed_over
+    pybullet.disconnect(dropped.client)
+    assert handed == 0 and len(bounced) == 20
