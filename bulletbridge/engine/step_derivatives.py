@@ -27,6 +27,7 @@ from bulletbridge.engine.dense import (
     factor_at,
     filter_velocity,
     forces_less_bias,
+    set_implicit_horizon,
     update_positions,
 )
 from bulletbridge.engine.derivatives import (
@@ -224,6 +225,23 @@ def put_displaced(a: Arrays, s: StepArrays, u: Array, v: Array) -> None:
     turn_lines(a.bodies, maps[CARRIED], by_q)
     turn_lines(a.bodies, maps[TURNED], s.way)
     add_matrix(by_q, 1.0, s.way)
+
+
+@helper
+def lead(a: Arrays, d: DerivativeArrays, s: StepArrays, part: float, v0: Array) -> None:
+    """What an acceleration over part [s] of a step makes of the start, and the way over all of it.
+
+    Takes v̇ and X; leaves rates and changes of them, and of the way.
+    """
+    nv, dt = len(a.axes), a.control.dt
+    by_v, u, v = s.changes[nv:], s.vectors[U, :nv], s.vectors[V, :nv]
+    put_matrix(s.pushes[0], 1.0, d.X)
+    put_units(by_v, nv)
+    add_matrix(by_v, part, d.X)
+    put_matrix(s.way, dt, by_v)
+    for k in range(nv):
+        v[k] = v0[k] + part * d.vdot[k]
+        u[k] = dt * v[k]
 
 
 @helper
@@ -589,14 +607,8 @@ def differentiate_step(
     else:
         differentiate_acceleration(a, first, d, start, q0, v0, tau[0])
     if c.integrator != RK4:
-        part = dt if c.integrator == EULER else 0.5 * dt
-        put_matrix(s.pushes[0], 1.0, d.X)
-        put_units(by_v, nv)
-        add_matrix(by_v, part, d.X)
-        put_matrix(s.way, dt, by_v)
+        lead(a, d, s, dt if c.integrator == EULER else 0.5 * dt, v0)
         for k in range(nv):
-            v[k] = v0[k] + part * d.vdot[k]
-            u[k] = dt * v[k]
             v[k] += correction[k] / dt
             s.vectors[GUESS, k] = d.vdot[k]
     prepare_correction(a, first, d, s, start)
@@ -616,6 +628,26 @@ def differentiate_step(
         differentiate_second_half(a, last, d, s, filter_rank, end, q1, tau[len(tau) - 1])
     else:
         filter_step(a, last, d, s, filter_rank, end)
+    return DONE
+
+
+@kernel
+def differentiate_prediction(
+    arrays: SystemArrays,
+    d: DerivativeArrays,
+    s: StepArrays,
+    targets: Array,
+    tau: Array,
+    t: float,
+) -> int:
+    """Derivatives of where forces lead from t [s] in a step of Euler's, before loops are closed."""
+    a, nv, dt = arrays_of(arrays), len(arrays.axes), arrays.control[0].dt
+    nq = len(arrays.state) - nv - 1
+    set_implicit_horizon(a, dt)
+    q, v, start = arrays.state[:nq], arrays.state[nq : nq + nv], Instant(t, targets[0])
+    differentiate_admissible(a, dense_factors(arrays, 0), d, s, start, q, v, tau[0])
+    lead(a, d, s, dt, v)
+    put_displaced(a, s, s.vectors[U, :nv], s.vectors[V, :nv])
     return DONE
 
 
@@ -665,6 +697,7 @@ class StepDifferentiator:
         )
         self.arrays = equations.arrays, equations.found, found
         self._stored: StoredCall | None = None  # compiled when it is first needed
+        self._predict: StoredCall | None = None
         self._changes, self._pushes, self._vectors = found.changes, found.pushes, found.vectors
 
     def step(self, push: Array | None = None) -> StepDerivatives:
@@ -720,6 +753,22 @@ class StepDifferentiator:
         nv, dt = self._pushes.shape[1], float(self.solver.control[0]["dt"])
         values = self._vectors[V, :nv] - self._equations.vectors[CORRECTION, :nv] / dt
         return values, np.eye(nv, 3 * nv, nv) + dt * self._pushes[0]
+
+    def prediction(self) -> tuple[Array, Array]:
+        """Where forces lead in a step of Euler's from the state of the solver, before closing.
+
+        Returns:
+            Rates (nv,), and changes (2 nv, 3 nv) of positions and rates.
+        """
+        solver, nv = self.solver, self._pushes.shape[1]
+        self.begin(by_euler=True)
+        targets = solver.targets(1) if solver.encoded.motions else solver.still
+        rest = targets, solver.forces(1), solver.t
+        if self._predict is None:
+            with announce_compilation(differentiate_prediction):
+                self._predict = StoredCall(differentiate_prediction, self.arrays, rest)
+        self._predict.call(rest)
+        return self._vectors[V, :nv].copy(), self._changes.copy()
 
     def steps(self, tau: Array) -> tuple[Array, Array]:
         """Steps one after another from the state of the solver, under forces tau (n, nv).

@@ -36,7 +36,12 @@ from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
 from bulletbridge.system.assembly import SHAKES, Assembly
-from bulletbridge.system.bounded_derivatives import bounded_step_derivatives, require_joint_rows
+from bulletbridge.system.bounded_derivatives import (
+    Made,
+    bounded_step_derivatives,
+    require_no_force_limits,
+    require_whole,
+)
 from bulletbridge.system.carrying import require_rigid, same
 from bulletbridge.system.connecting import (
     Connection,
@@ -552,9 +557,10 @@ class System:
             other._active.remember_decision()
             self._variation.share_with(other._variation)
         if self._inequalities.finds_contacts:
-            world = self._shown.require_surroundings()
+            own = self._shown.fork  # a copy's own copies are in its thread
+            world = self._shown.require_surroundings() if own is None else None
             for other in copies:
-                other._shown.fork = world.fork()
+                other._shown.fork = own if world is None else world.fork()
         return copies
 
     def start_from(
@@ -808,7 +814,7 @@ class System:
         try:
             self._copies = self.fork(1, self._copies)
         finally:
-            if self.finds_contacts:  # Bullet may have been shown other states
+            if self.finds_contacts and self.world is not None:  # it may have been shown others
                 self.write()
         (copy,) = self._copies
         copy._integration.tighten()
@@ -841,13 +847,16 @@ class System:
         their equations are differentiated where they converge, so that whatever the change, what it
         leads to moves along the loops to round-off.
 
-        Motors, friction and limits of joints act by their active set at the end of the step:
-        what is at its force pushes by it, what is not holds its rate. ``active`` tells it; where
-        it is about to become another one, steps have a kink that the derivative does not know.
+        Motors, friction, limits and contacts act by their active set at the end of the step:
+        what is at its force pushes by it, what is not holds its rate, what slides rubs against its
+        slip. ``active`` tells it; where it is about to become another one, steps have a kink, and
+        no derivative. Contacts at rest are at one, by places: theirs is that from the side where
+        the bodies are apart.
 
         Raises:
-            UnsupportedError: Contacts or force limits act, or motors along axes of loops; a
-                constraint or force is not known, as of ``derivatives``; or it is another
+            UnsupportedError: Force limits act, motors along axes of loops, or contacts that
+                bounce or are taken out of each other; the active set is about to become another
+                one; a constraint or force is not known, as of ``derivatives``; or it is another
                 integrator, steps in Python, or this step is cut in parts or corrected anew, as
                 beside singular positions.
         """
@@ -859,11 +868,13 @@ class System:
                 " projector, or central differences of step()"
             )
         if self.has_inequalities:
-            require_joint_rows(self.finds_contacts, self.constraints)
+            require_no_force_limits(self.constraints)
             copy = self.differentiable()
             copy.step(write=False)
             active, last = tuple(sorted(active_set(copy).elements())), copy._inequalities.last
-            return bounded_step_derivatives(solver, copy._active.solver, last, active)
+            around = copy._shown.surroundings() if copy.finds_contacts else None
+            step = require_whole(last, self.dt)
+            return bounded_step_derivatives(Made(solver, copy._active.solver, step, around), active)
         return step_differentiator_of(solver).step()
 
     def spring_forces(self) -> dict[str, SpringForce]:

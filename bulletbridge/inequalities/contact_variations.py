@@ -1,0 +1,146 @@
+"""What contacts change by with the configuration that they are found at.
+
+Shapes have no derivatives of their own: points, normals and gaps are found at configurations beside
+the one at hand, and differences are taken of them alone, of nothing that is solved for.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.jit import kernel
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.inequalities.contact_rows import relative_row, tangents
+from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.records import Axis, Beam, Body, ContactPoint, Pose, Station
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import ZERO, put, vec
+
+REACH = 2e-5
+"""What configurations are displaced by [rad, or lengths of the mechanism]."""
+ORDER_4 = (-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0)
+"""Times that, and weights: a central difference of order four."""
+ROWS_OF_ONE = 6
+"""Rows of a contact: its normal and tangents, and turns about these."""
+
+
+class Tree(NamedTuple):
+    """Bodies and axes of a mechanism, and where they are."""
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    poses: Records[Pose]
+    axes: Records[Axis]
+
+
+@kernel
+def put_all_rows(
+    tree: Tree,
+    q: Array,
+    contact_points: Records[ContactPoint],
+    directions: Array,
+    C: Array,
+) -> int:
+    """Rows of contacts (n,) at a configuration: normal, two tangents, turns about the three.
+
+    Args:
+        tree: Of whom; poses and axes are written.
+        q: (nq,)
+        contact_points: (n,) that were found there.
+        directions: (n, 3) that each first tangent is the tangential part of; becomes that.
+        C: (6 n, nv) receives the rows.
+    """
+    kinematics(tree.bodies, tree.beams, tree.stations, q, tree.poses, tree.axes)
+    for i in range(len(contact_points)):
+        contact = contact_points[i]
+        normal = vec(contact.normal)
+        t1, t2 = tangents(normal, vec(directions[i]))
+        put(directions[i], t1)
+        for m in range(6):
+            way = normal
+            if m % 3 > 0:
+                way = t1 if m % 3 == 1 else t2
+            wrench = (ZERO, way) if m < 3 else (way, ZERO)
+            relative_row(tree.bodies, tree.poses, tree.axes, contact, wrench, C, 6 * i + m)
+    return len(contact_points)
+
+
+class ContactVariations:
+    """Contacts of a configuration, and what they change by with it.
+
+    Args:
+        solver: Of what is in contact.
+        find: Contacts at a configuration (nq,).
+        q: (nq,) where they were found.
+        points: (n,) those of them that matter, of dtype ``CONTACT_POINT``.
+        lengths: (nv,) in which displacements are measured.
+
+    Attributes:
+        C: (n, 6, nv) rows: along the normal, two tangents, turns about these three.
+        C_by_q: (nv, n, 6, nv) what they change by with each displacement; tangents as they are
+            carried along, or turn with the direction that friction depends on.
+        gap_by_q: (nv, n)
+
+    Raises:
+        UnsupportedError: Others are found beside that configuration.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        find: Callable[[Array], np.ndarray],
+        q: Array,
+        points: np.ndarray,
+        lengths: Array,
+    ) -> None:
+        self._solver, self._find, self._points = solver, find, points
+        self._tree = Tree(
+            solver.bodies, solver.beams, solver.stations, solver.poses.copy(), solver.axes.copy()
+        )
+        n, nv = len(points), len(lengths)
+        first = np.array(points["direction"])
+        with announce_compilation(put_all_rows):
+            self.C = self._rows(q, points, first)
+        turns = np.any(points["direction"] != 0.0, axis=1)
+        self.C_by_q, self.gap_by_q = np.zeros((nv, n, ROWS_OF_ONE, nv)), np.zeros((nv, n))
+        u, near = np.zeros(nv), np.zeros(len(q))
+        for k, reach in enumerate(REACH * lengths):
+            u[k] = reach
+            for times, weight in ORDER_4:
+                displace(solver.bodies, q, u, times, near)
+                there = self._again(near)
+                along = np.where(turns[:, None], there["direction"], first)
+                self.C_by_q[k] += weight / reach * self._rows(near, there, along)
+                self.gap_by_q[k] += weight / reach * there["gap"]
+            u[k] = 0.0
+
+    def _again(self, q: Array) -> np.ndarray:
+        """The same contacts (n,) at another configuration."""
+        found = defaultdict[tuple[int, int], list[int]](list)
+        there = self._find(q)
+        for k, key in enumerate(
+            zip(there["pair"].tolist(), there["feature"].tolist(), strict=True)
+        ):
+            found[key].append(k)
+        picked = list[int]()
+        for point in self._points:
+            those = found[int(point["pair"]), int(point["feature"])]
+            if not those:
+                raise UnsupportedError(
+                    "contacts are others beside where they were found; use central differences of"
+                    " step()"
+                )
+            away = np.sum((there["position"][those] - point["position"]) ** 2, axis=1)
+            picked.append(those[int(np.argmin(away))])
+        return there[picked]
+
+    def _rows(self, q: Array, points: np.ndarray, first: Array) -> Array:
+        """Rows (n, 6, nv) at a configuration; writes first tangents (n, 3), along what they are."""
+        C = np.zeros((ROWS_OF_ONE * len(points), len(self._solver.v)))
+        put_all_rows(self._tree, q, points, first, C)
+        return C.reshape(len(points), ROWS_OF_ONE, -1)

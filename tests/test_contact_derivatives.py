@@ -1,0 +1,133 @@
+"""Derivatives of steps with contacts by their active set: closed forms, and differences of steps.
+
+Differences of steps that are short enough to change no active set are good to 1e-8 of the largest
+number (round-off of 1e-15 over 1e-6, and over a step of some ms).
+"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.spatial.transform import Rotation
+from support.solid_worlds import BLOCK, DT, G
+
+import bulletbridge as bb
+from bulletbridge.engine.step_derivatives import StepDerivatives
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.displacement import configuration_difference
+from bulletbridge.mechanism.kinematics import displace
+
+SHORT, CLOSE = 1e-6, 1e-7
+
+
+def require_short_differences(system: bb.System, sides: int = 1) -> StepDerivatives:
+    """A and B are what short steps beside the state find, on one side of kinks at least.
+
+    Args:
+        system: At a state.
+        sides: 2: on both sides.
+    """
+    found, m, nv = system.step_derivatives(), system.mechanism, len(system.v)
+    near, start = system.differentiable(), np.concatenate([system.q, system.v, [system.t]])
+    tau = np.array(system.tau)
+
+    def end(k: int, x: float) -> np.ndarray:
+        z, state = np.zeros(3 * nv), start.copy()
+        z[k] = x
+        displace(m.bodies, np.array(system.q), z[:nv].copy(), 1.0, state[: m.nq])
+        state[m.nq : -1] += z[nv : 2 * nv]
+        near.take_back(state)
+        near.tau[:] = tau + z[2 * nv :]
+        near.step(write=False)
+        away = configuration_difference(m, np.array(near.q), found.q)
+        return np.concatenate([away, near.v - found.v])
+
+    terms = system.terms()
+    assert not len(terms.J), "displacements would leave the loops"
+    exact = np.hstack([found.A, found.B])
+    for k in range(3 * nv):
+        h = SHORT if k < 2 * nv else 1e-3
+        here = end(k, 0.0)
+        seen = [(4.0 * end(k, x) - end(k, 2.0 * x) - 3.0 * here) / (2.0 * x) for x in (h, -h)]
+        off = sorted(np.abs(one - exact[:, k]).max() for one in seen)
+        assert off[sides - 1] <= CLOSE * max(1.0, np.abs(exact).max()), (k, off)
+    return found
+
+
+def test_a_block_that_slides_down_a_slope(solids):
+    """v⁺ = v + dt (g (sin - mu cos) + f (1, mu) . (down, normal) / m), whatever the height.
+
+    What is above the slope, by how much it may, comes down to it: nothing is left of that.
+    """
+    angle, mu = 0.6, 0.3
+    down, normal = solids.ground(angle, plane=True)
+    turn = Rotation.from_rotvec([0, angle, 0]).as_quat()
+    system = solids.system(solids.solid(f'<box size="{BLOCK}"/>', 0.15 * normal, turn, friction=mu))
+    for _ in range(30):
+        system.step()
+    found = system.step_derivatives()
+    assert set(found.active) == {"world on b sliding"}
+    A, B = found.A, found.B
+    assert_allclose(
+        system.v[3:] @ down, 30 * DT * G * (np.sin(angle) - mu * np.cos(angle)), rtol=1e-9
+    )
+    linear, rates = slice(3, 6), slice(9, 12)
+    # by rates along the slope, and into it, which friction feels
+    assert_allclose(A[rates, rates] @ down, down, atol=1e-10)
+    assert_allclose(A[rates, rates] @ normal, mu * down, atol=1e-10)
+    assert_allclose(B[rates, linear] @ down, DT / 2.0 * down, atol=1e-12)
+    assert_allclose(B[rates, linear] @ normal, DT / 2.0 * mu * down, atol=1e-12)
+    assert_allclose(A[linear, linear] @ normal, mu * down, atol=1e-9)  # it ends on the slope
+    assert_allclose(A[linear, linear] @ down, down, atol=1e-9)
+    # across, friction turns with the slip: by g mu cos dt / v of it
+    across = np.cross(normal, down)
+    slip = float(found.v[3:] @ down)
+    kept = 1.0 / (1.0 + DT * G * mu * np.cos(angle) / slip)
+    assert_allclose(A[rates, rates] @ across, kept * across, atol=1e-9)
+
+
+def test_a_block_that_sticks_goes_nowhere(solids):
+    _, normal = solids.ground(0.2, plane=True)
+    turn = Rotation.from_rotvec([0, 0.2, 0]).as_quat()
+    system = solids.system(solids.solid(f'<box size="{BLOCK}"/>', 0.15 * normal, turn))
+    system.step()
+    found = system.step_derivatives()
+    assert np.abs(found.B).max() <= 1e-12
+    assert np.abs(found.A[6:, 6:]).max() <= 1e-11  # whatever it would have moved by
+
+
+@pytest.mark.parametrize("mu", [0.3, 3.0])
+def test_a_ball_that_lands(solids, mu):
+    _, normal = solids.ground(0.1, plane=True)
+    shape = '<sphere radius="0.1"/>'
+    rub = {"friction": mu, "rollingFriction": 0.01, "spinningFriction": 0.02}
+    system = solids.system(solids.solid(shape, 0.1005 * normal, moments=[0.008] * 3, **rub))
+    system.set_state(v=[1.0, 2.0, 3.0, 2.0, 0.5, -0.5])
+    found = require_short_differences(system, 2)
+    assert found.active == (f"world on b {'sliding' if mu < 1.0 else 'sticking'}",)
+
+
+def test_bodies_on_one_another_on_a_slope(solids):
+    """A ball slides and rolls down a block that stands, on more points than it takes."""
+    _, normal = solids.ground(0.3, plane=True)
+    turn = Rotation.from_rotvec([0, 0.3, 0]).as_quat()
+    block = solids.solid(f'<box size="{BLOCK}"/>', 0.15 * normal, turn, friction=0.2)
+    ball = solids.solid('<sphere radius="0.1"/>', 0.4 * normal, moments=[0.008] * 3, friction=0.3)
+    system = solids.system([block, ball])
+    for _ in range(40):
+        system.step()
+    found, nv = system.step_derivatives(), 12
+    assert found.active[0] == "b2/b on b1/b sliding" or found.active[0] == "b2/b on b1/b sticking"
+    assert np.abs(found.A[nv : nv + 6, nv:]).max() <= 1e-9  # the block stands
+
+
+def test_what_is_about_to_change_is_refused(solids):
+    """A ball without weight that just touches; one that is deep in the ground."""
+    solids.ground(plane=True)
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1), moments=[0.008] * 3)
+    system = solids.system(ball)
+    system.set_state(v=[0, 0, 0, 0, 0, G * DT])
+    with pytest.raises(UnsupportedError, match="contact of 'b' with 'world' is about to act"):
+        system.step_derivatives()
+    system.set_state(q=[0, 0, 0.099, 0, 0, 0, 1.0])
+    with pytest.raises(UnsupportedError, match="taken out of each other"):
+        system.step_derivatives()
