@@ -70,54 +70,85 @@ def put_all_rows(
     return len(contact_points)
 
 
+class RowsAt:
+    """Rows of contacts of one solver's bodies at any configuration.
+
+    Args:
+        solver: Whose.
+        lengths: (nv,) in which displacements are measured.
+    """
+
+    def __init__(self, solver: Solver, lengths: Array) -> None:
+        self._lengths, poses, axes = lengths, solver.poses.copy(), solver.axes.copy()
+        self._tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
+
+    def __call__(self, q: Array, points: np.ndarray, first: Array) -> Array:
+        """Rows (n, 6, nv) of contacts (n,) at a configuration.
+
+        Args:
+            q: (nq,)
+            points: (n,) as they were found there, or would be.
+            first: (n, 3) along which first tangents are; becomes these.
+        """
+        C = np.zeros((ROWS_OF_ONE * len(points), len(self._lengths)))
+        with announce_compilation(put_all_rows):
+            put_all_rows(self._tree, q, points, first, C)
+        return C.reshape(len(points), ROWS_OF_ONE, -1)
+
+    def slopes(self, q: Array, see: Callable[[Array], Array]) -> Array:
+        """(nv, ...) what something changes by with each displacement of q (nq,)."""
+        u, near, found = np.zeros(len(self._lengths)), np.zeros(len(q)), list[Array]()
+        for k, reach in enumerate(REACH * self._lengths):
+            u[k] = reach
+            total: Array | None = None
+            for times, weight in ORDER_4:
+                displace(self._tree.bodies, q, u, times, near)
+                part = weight / reach * see(near)
+                total = part if total is None else total + part
+            assert total is not None
+            found.append(total)
+            u[k] = 0.0
+        return np.array(found)
+
+
 class ContactVariations:
     """Contacts of a configuration, and what they change by with it.
 
     Args:
-        solver: Of what is in contact.
+        rows: Of what is in contact.
         find: Contacts at a configuration (nq,).
         q: (nq,) where they were found.
         points: (n,) those of them that matter, of dtype ``CONTACT_POINT``.
-        lengths: (nv,) in which displacements are measured.
 
     Attributes:
         C: (n, 6, nv) rows: along the normal, two tangents, turns about these three.
         C_by_q: (nv, n, 6, nv) what they change by with each displacement; tangents as they are
             carried along, or turn with the direction that friction depends on.
         gap_by_q: (nv, n)
+        position_by_q: (nv, n, 3)
 
     Raises:
         UnsupportedError: Others are found beside that configuration.
     """
 
     def __init__(
-        self,
-        solver: Solver,
-        find: Callable[[Array], np.ndarray],
-        q: Array,
-        points: np.ndarray,
-        lengths: Array,
+        self, rows: RowsAt, find: Callable[[Array], np.ndarray], q: Array, points: np.ndarray
     ) -> None:
-        self._solver, self._find, self._points = solver, find, points
-        self._tree = Tree(
-            solver.bodies, solver.beams, solver.stations, solver.poses.copy(), solver.axes.copy()
-        )
-        n, nv = len(points), len(lengths)
+        self._find, self._points = find, points
         first = np.array(points["direction"])
-        with announce_compilation(put_all_rows):
-            self.C = self._rows(q, points, first)
+        self.C = rows(q, points, first)
         turns = np.any(points["direction"] != 0.0, axis=1)
-        self.C_by_q, self.gap_by_q = np.zeros((nv, n, ROWS_OF_ONE, nv)), np.zeros((nv, n))
-        u, near = np.zeros(nv), np.zeros(len(q))
-        for k, reach in enumerate(REACH * lengths):
-            u[k] = reach
-            for times, weight in ORDER_4:
-                displace(solver.bodies, q, u, times, near)
-                there = self._again(near)
-                along = np.where(turns[:, None], there["direction"], first)
-                self.C_by_q[k] += weight / reach * self._rows(near, there, along)
-                self.gap_by_q[k] += weight / reach * there["gap"]
-            u[k] = 0.0
+
+        def see(near: Array) -> Array:
+            there = self._again(near)
+            along = np.where(turns[:, None], there["direction"], first)
+            size = len(points)
+            C = rows(near, there, along).reshape(size, -1)
+            return np.hstack([there["gap"][:, None], there["position"], C])
+
+        found = rows.slopes(q, see)
+        self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
+        self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
 
     def _again(self, q: Array) -> np.ndarray:
         """The same contacts (n,) at another configuration."""
@@ -138,9 +169,3 @@ class ContactVariations:
             away = np.sum((there["position"][those] - point["position"]) ** 2, axis=1)
             picked.append(those[int(np.argmin(away))])
         return there[picked]
-
-    def _rows(self, q: Array, points: np.ndarray, first: Array) -> Array:
-        """Rows (n, 6, nv) at a configuration; writes first tangents (n, 3), along what they are."""
-        C = np.zeros((ROWS_OF_ONE * len(points), len(self._solver.v)))
-        put_all_rows(self._tree, q, points, first, C)
-        return C.reshape(len(points), ROWS_OF_ONE, -1)

@@ -22,15 +22,16 @@ from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING
-from bulletbridge.inequalities.contact_variations import ContactVariations
+from bulletbridge.inequalities.contact_variations import ContactVariations, RowsAt
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
 from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.contact_report import force_of_inequalities
+from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
 from bulletbridge.system.derivatives import filtering, step_differentiator_of
+from bulletbridge.system.held_closing import Led, Sticking, held_closing
 from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
 from bulletbridge.system.tangents import lengths_of
 
@@ -206,31 +207,51 @@ def bounded_step_derivatives(made: Made, active: tuple[str, ...]) -> StepDerivat
     if step.report[APART]:
         raise UnsupportedError(f"bodies are taken out of each other{OTHERWISE}")
     differentiator, nv = step_differentiator_of(solver), len(solver.v)
+    push = force_of_inequalities(step)
     place_by_all = rates_by_all = np.zeros((nv, 3 * nv))
     if len(step.contact_points):
-        ahead = differentiator.prediction()[1]
+        ahead = differentiator.prediction(np.zeros(nv))[1]
         place_by_all, rates_by_all = ahead[:nv], ahead[nv:]
-    found = differentiator.step(force_of_inequalities(step))
-    size = max(1.0, float(np.abs(found.v).max(initial=0.0)))
-    apart = max(
-        float(np.abs(a - b).max(initial=0.0))
-        for a, b in zip(found[2:4], (after.q, after.v), strict=True)
-    )
-    if apart > ALIKE * size:
-        raise UnsupportedError(
-            f"the step is none of Euler's under the forces of its inequalities{OTHERWISE}"
-        )
-    leads = Leads(*differentiator.rates_before_closing(), rates_by_all, place_by_all)
+    rates, led = differentiator.prediction(push)
+    size = max(1.0, float(np.abs(rates).max(initial=0.0)))
+    leads = Leads(rates, led[nv:], rates_by_all, place_by_all)
     acting = Active()
     _add_joint_rows(acting, made)
-    turned = _add_contacts(acting, made, leads)  # of forces of contacts
-    changes, pushes = np.hstack([found.A, found.B]), turned
+    touching = _contacts_that_touch(made, leads)
+    pushes = np.zeros((nv, 3 * nv))
+    if touching is not None:
+        pushes = _add_contacts(acting, made, leads, touching)
     if acting.idle and not acting.asked:
         raise UnsupportedError(acting.idle[0].about)
     if acting.asked:
-        pushes = pushes + _change_of_forces(acting, leads, turned, solver, size)
-    changes += found.B @ pushes
-    return StepDerivatives(changes[:, : 2 * nv], changes[:, 2 * nv :], found.q, found.v, active)
+        pushes = pushes + _change_of_forces(acting, leads, pushes, solver, size)
+    sticking = None if touching is None else _that_stick(made, touching, place_by_all)
+    if sticking is not None and solver.encoded.nc:
+        led = led + led[:, 2 * nv :] @ pushes
+        place = np.zeros(len(solver.q))
+        displace(solver.bodies, solver.q, rates, step.dt, place)
+        where = Led(place, rates, led[:nv], led[nv:])
+        changes = np.vstack(held_closing(differentiator, where, after, sticking))
+    else:
+        changes = _closed(made, push, size)
+        changes += changes[:, 2 * nv :] @ pushes
+    A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
+    return StepDerivatives(A, B, after.q.copy(), after.v.copy(), active)
+
+
+def _closed(made: Made, push: Array, size: float) -> Array:
+    """Changes (2 nv, 3 nv) at the end of a step of Euler's under forces push (nv,) besides.
+
+    Raises:
+        UnsupportedError: The step that was made is another one, by a share of rates of this size.
+    """
+    found, after = step_differentiator_of(made.solver).step(push), made.after
+    apart = [np.abs(found.q - after.q), np.abs(found.v - after.v)]
+    if max(float(x.max(initial=0.0)) for x in apart) > ALIKE * size:
+        raise UnsupportedError(
+            f"the step is none of Euler's under the forces of its inequalities{OTHERWISE}"
+        )
+    return np.hstack([found.A, found.B])
 
 
 def _change_of_forces(
@@ -366,7 +387,79 @@ def _require_joint(axis: int) -> None:
         )
 
 
-def _add_contacts(acting: Active, made: Made, leads: Leads) -> Array:
+class Touching(NamedTuple):
+    """Contacts that push, or might.
+
+    Attributes:
+        numbers: Of them among those of the step.
+        varied: What they change by.
+        rows: Rows of contacts anywhere.
+    """
+
+    numbers: list[int]
+    varied: ContactVariations
+    rows: RowsAt
+
+
+def _names(solver: Solver) -> dict[int, str]:
+    """Names of bodies: of a link of each."""
+    return {0: WORLD} | {x.body: x.name for x in reversed(solver.mechanism.links.values())}
+
+
+def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
+    """Those of the contacts of a step that push, or might; None for none.
+
+    Raises:
+        UnsupportedError: One bounces.
+    """
+    solver, _, step, surroundings = made
+    x, dt, moving, numbers = step.impulses[X], step.dt, made.moving, list[int]()
+    if not len(step.contact_points) or surroundings is None:
+        return None
+    for k, (point, own) in enumerate(zip(step.contact_points, step.contact_rows, strict=False)):
+        n = int(own["normal"])
+        if x[n] > 0.0:
+            numbers.append(k)
+            bounces = point["restitution"] > 0.0 and point["gap"] <= 0.0
+            if bounces and step.rows[n] @ solver.v < -SLOWEST_BOUNCE:
+                raise UnsupportedError(f"the {_name(point, _names(solver))} bounces{OTHERWISE}")
+            continue
+        left = point["gap"] + dt * float(step.rows[n] @ (leads.rates - moving))
+        if left <= CLEAR * dt and step.report[BY_LINKS] + step.D[0, n, n] > 0.0:
+            numbers.append(k)
+    if not numbers:
+        return None
+    place, rows = np.zeros(len(solver.q)), RowsAt(solver, lengths_of(solver))
+    displace(solver.bodies, solver.q, moving, dt, place)
+    varied = ContactVariations(
+        rows,
+        lambda q: surroundings.contact_points(q, moving, dt),
+        place,
+        step.contact_points[numbers],
+    )
+    return Touching(numbers, varied, rows)
+
+
+def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking | None:
+    """Those of them that stay where they are while loops are closed; None for none.
+
+    Args:
+        made: The step.
+        touching: Its contacts.
+        place_by_all: (nv, m) changes of the configuration that they were found at.
+    """
+    step = made.step
+    states = [contact.state for contact in contacts_of(step, made.solver.mechanism)]
+    rub = np.minimum(step.contact_points["friction"], step.contact_points["friction_across"])
+    picked = [k for k, n in enumerate(touching.numbers) if states[n] == "sticking" and rub[n] > 0.0]
+    if not picked:
+        return None
+    by_all = np.einsum("knj,km->njm", touching.varied.position_by_q[:, picked], place_by_all)
+    numbers = [touching.numbers[k] for k in picked]
+    return Sticking(step.contact_points[numbers], by_all, touching.rows)
+
+
+def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) -> Array:
     """Add the rows of contacts that push.
 
     A contact at rest counts as one that bodies come to: from the side where they are apart.
@@ -377,47 +470,19 @@ def _add_contacts(acting: Active, made: Made, leads: Leads) -> Array:
     Raises:
         UnsupportedError: It says which of them is not known, or about to change.
     """
-    solver, _, step, surroundings = made
-    turned, dt = np.zeros_like(leads.changes), step.dt
-    if not len(step.contact_points) or surroundings is None:
-        return turned
-    names = {0: WORLD} | {x.body: x.name for x in reversed(solver.mechanism.links.values())}
-    x, touching = step.impulses[X], list[int]()
-    for k, (point, own) in enumerate(zip(step.contact_points, step.contact_rows, strict=False)):
-        n, name = int(own["normal"]), _name(point, names)
-        if x[n] > 0.0:
-            touching.append(k)
-            bounces = point["restitution"] > 0.0 and point["gap"] <= 0.0
-            if bounces and step.rows[n] @ solver.v < -SLOWEST_BOUNCE:
-                raise UnsupportedError(f"the {name} bounces{OTHERWISE}")
-            continue
-        left = point["gap"] + dt * float(step.rows[n] @ (leads.rates - made.moving))
-        if left <= CLEAR * dt and step.report[BY_LINKS] + step.D[0, n, n] > 0.0:
-            touching.append(k)
-    if not touching:
-        return turned
-    points, moving = step.contact_points[touching], made.moving
-    place = np.zeros(len(solver.q))
-    displace(solver.bodies, solver.q, moving, dt, place)
-    varied = ContactVariations(
-        solver,
-        lambda q: surroundings.contact_points(q, moving, dt),
-        place,
-        points,
-        lengths_of(solver),
-    )
-    forces = np.zeros((len(points), 6))
-    for k, (point, own) in enumerate(zip(points, step.contact_rows[touching], strict=True)):
-        at = _rows_of(own)
+    solver, _, step, _ = made
+    names, x, dt, varied = _names(solver), step.impulses[X], step.dt, touching.varied
+    forces = np.zeros((len(touching.numbers), 6))
+    for k, number in enumerate(touching.numbers):
+        point, at = step.contact_points[number], _rows_of(step.contact_rows[number])
+        name = _name(point, names)
         forces[k, list(at)] = x[list(at.values())] / dt
         if np.abs(varied.C[k, list(at)] - step.rows[list(at.values())]).max() > ALIKE:
-            raise UnsupportedError(
-                f"the {_name(point, names)} is one of bodies that loops hold{OTHERWISE}"
-            )
+            raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
         one = OneContact(
             point, varied.C[k], varied.C_by_q[:, k], varied.gap_by_q[:, k], forces[k], at
         )
-        _add_contact(acting, one, step, (leads, moving), _name(point, names))
+        _add_contact(acting, one, step, (leads, made.moving), name)
     by_place = np.einsum("knrj,nr->jk", varied.C_by_q, forces)
     return np.asarray(by_place @ leads.place_by_all, np.float64)
 
