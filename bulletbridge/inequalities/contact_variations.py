@@ -12,11 +12,20 @@ import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.contact_rows import relative_row, tangents
 from bulletbridge.mechanism.kinematics import displace, kinematics
-from bulletbridge.mechanism.records import Axis, Beam, Body, ContactPoint, Pose, Station
+from bulletbridge.mechanism.records import (
+    CONTACT_POINT,
+    Axis,
+    Beam,
+    Body,
+    ContactPoint,
+    Pose,
+    Station,
+)
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import ZERO, put, vec
 
@@ -80,7 +89,12 @@ class RowsAt:
 
     def __init__(self, solver: Solver, lengths: Array) -> None:
         self._lengths, poses, axes = lengths, solver.poses.copy(), solver.axes.copy()
-        self._tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
+        self._bodies = solver.bodies
+        tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
+        none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, len(lengths)))
+        examples = solver.q.copy(), none, np.zeros((0, 3)), C
+        with announce_compilation(put_all_rows):
+            self._call = StoredCall(put_all_rows, (tree,), examples).call
 
     def __call__(self, q: Array, points: np.ndarray, first: Array) -> Array:
         """Rows (n, 6, nv) of contacts (n,) at a configuration.
@@ -91,8 +105,7 @@ class RowsAt:
             first: (n, 3) along which first tangents are; becomes these.
         """
         C = np.zeros((ROWS_OF_ONE * len(points), len(self._lengths)))
-        with announce_compilation(put_all_rows):
-            put_all_rows(self._tree, q, points, first, C)
+        self._call((np.ascontiguousarray(q), np.ascontiguousarray(points), first, C))
         return C.reshape(len(points), ROWS_OF_ONE, -1)
 
     def slopes(self, q: Array, see: Callable[[Array], Array]) -> Array:
@@ -102,7 +115,7 @@ class RowsAt:
             u[k] = reach
             total: Array | None = None
             for times, weight in ORDER_4:
-                displace(self._tree.bodies, q, u, times, near)
+                displace(self._bodies, q, u, times, near)
                 part = weight / reach * see(near)
                 total = part if total is None else total + part
             assert total is not None

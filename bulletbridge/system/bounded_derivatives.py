@@ -39,6 +39,8 @@ WEAKEST = 1e-10
 """Share of the strongest that a row which holds must have for itself, or it follows from others."""
 CONTRADICTS = 1e-7
 """Share of what is asked of rows that follow from others, by which they may ask for another."""
+DEAD = 1e-14
+"""Share of what moves most below which nothing moves along a row."""
 CLEAR = 1e-6
 """Rate [m/s or rad/s] by which contacts must be clear of acting otherwise, and share of friction by
 which they must be clear of sliding."""
@@ -531,13 +533,20 @@ def _add_contact(
         normal = -max(left, 0.0) / dt
         drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], moving)
         side = (drawn - one.gap_by_q / dt) @ leads.place_by_all + one.C[0] @ leads.rates_by_all
+    by_force = leads.changes[:, 2 * len(moving) :]
     load, about = float(one.forces[0]), ABOUT_CONTACT.format(name)
     if load == 0.0:
         acting.idle.append(Asked(one.C[0], bent[0], side, 0.0, normal, 0.0, 0.0, about))
         return
     owner = acting.hold(Asked(one.C[0], bent[0], side, load, normal, load, CLEAR, about))
     for cone in ([1, 2], [3], [4, 5]):
-        rows = [r for r in cone if r in one.at and step.bound_records[one.at[r]]["mu"] > 0.0]
+        rows = [
+            r
+            for r in cone
+            if r in one.at
+            and step.bound_records[one.at[r]]["mu"] > 0.0
+            and one.C[r] @ by_force @ one.C[r] > DEAD * (one.C[r] @ one.C[r]) * np.trace(by_force)
+        ]
         if not rows:
             continue
         mu = step.bound_records["mu"][[one.at[r] for r in rows]]

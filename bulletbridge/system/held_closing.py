@@ -175,15 +175,20 @@ def _forces(
     found = differentiator.closing(q, w, np.zeros(len(v)), v)
     rows, momenta = np.vstack([found.J, held.S]), found.M @ w
     units = 1.0 / np.sqrt(np.einsum("ij,ij->i", rows, np.linalg.solve(found.M, rows.T).T))
-    forces = units * np.linalg.lstsq(rows.T * units, momenta, rcond=WEAKEST)[0]
+    forces = units * least_squares(rows.T * units, momenta)
     size = float(np.abs(w).max(initial=0.0))
-    off = np.linalg.solve(found.M, momenta - rows.T @ forces)
+    off: Array = np.asarray(np.linalg.solve(found.M, momenta - rows.T @ forces), np.float64)
     if max(np.abs(off).max(initial=0.0), np.abs(held.S @ w).max()) > OFF + 1e-3 * size**2:
         raise UnsupportedError(
             "contacts that stick give way while loops are closed; use central differences of step()"
         )
     of_points = forces[len(found.J) :]
     return differentiator.closing(q, w, held.S.T @ of_points, v), of_points
+
+
+def least_squares(A: Array, b: Array) -> Array:
+    """The shortest x with A x = b, as well as can be."""
+    return np.asarray(np.linalg.pinv(A, rcond=WEAKEST) @ b, np.float64)
 
 
 def _answer(M: Array, rows: tuple[Array, Array], forces: Array, sides: Array) -> Array:
@@ -193,5 +198,5 @@ def _answer(M: Array, rows: tuple[Array, Array], forces: Array, sides: Array) ->
     G = A @ by_rows
     units = 1.0 / np.sqrt(np.abs(np.einsum("ij,ji->i", B, by_rows)))
     G = units[:, None] * G * units
-    y = np.linalg.lstsq(G, units[:, None] * (sides - A @ free), rcond=WEAKEST)[0]
+    y = least_squares(G, units[:, None] * (sides - A @ free))
     return np.asarray(free + by_rows @ (units[:, None] * y), np.float64)

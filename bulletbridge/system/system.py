@@ -1,6 +1,7 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
 import copy
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -109,6 +110,7 @@ from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
 from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
 from bulletbridge.system.shown_world import ShownWorld
+from bulletbridge.system.smoothed_derivatives import smoothed_step_derivatives
 from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
 
@@ -840,7 +842,7 @@ class System:
         self._inequalities.require_none()
         return derivatives_at(self._active.solver, self._active.constraints, parameters)
 
-    def step_derivatives(self) -> StepDerivatives:
+    def step_derivatives(self, smoothing: float = 0.0) -> StepDerivatives:
         """The next step as a linear map of small changes, in tangent coordinates; it is not made.
 
         Of ``verlet``, ``semi_implicit_euler`` and ``rk4``, with correction and velocity filter:
@@ -853,7 +855,14 @@ class System:
         no derivative. Contacts at rest are at one, by places: theirs is that from the side where
         the bodies are apart.
 
+        Args:
+            smoothing: Energy s [J]. More than zero: A, B, q and v are those of another step, that
+                of smooth contacts, which push by s over their gap at a distance. A body on the
+                ground is at rest at s over its weight above it, contacts that stick creep, and
+                no active set changes.
+
         Raises:
+            ModelError: The smoothing is negative, or contacts do not act.
             UnsupportedError: Force limits act, motors along axes of loops, or contacts that
                 bounce or are taken out of each other; the active set is about to become another
                 one; a constraint or force is not known, as of ``derivatives``; or it is another
@@ -867,6 +876,8 @@ class System:
                 "steps in Python have no derivatives here; use a compiled integrator with the"
                 " projector, or central differences of step()"
             )
+        if smoothing != 0.0:
+            return self._smoothed(smoothing)
         if self.has_inequalities:
             require_no_force_limits(self.constraints)
             copy = self.differentiable()
@@ -876,6 +887,22 @@ class System:
             step = require_whole(last, self.dt)
             return bounded_step_derivatives(Made(solver, copy._active.solver, step, around), active)
         return step_differentiator_of(solver).step()
+
+    def _smoothed(self, smoothing: float) -> StepDerivatives:
+        """``step_derivatives`` with smooth contacts."""
+        if not 0.0 < smoothing < math.inf or not self.finds_contacts:
+            raise ModelError(
+                f"smoothing is {smoothing}; give a positive energy, of a system whose contacts act"
+            )
+        require_no_force_limits(self.constraints)
+        if self.motors.any_on:
+            raise UnsupportedError(
+                "motors and friction of joints act, of which no smooth step is known; switch them"
+                " off, and give forces"
+            )
+        copy = self if self._shown.fork is not None else self.differentiable()
+        assert copy._shown.fork is not None
+        return smoothed_step_derivatives(self._active.solver, copy._shown.fork, smoothing)
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""
