@@ -89,7 +89,7 @@ class RowsAt:
 
     def __init__(self, solver: Solver, lengths: Array) -> None:
         self._lengths, poses, axes = lengths, solver.poses.copy(), solver.axes.copy()
-        self._bodies = solver.bodies
+        self._bodies, self._below = solver.bodies, axes["below"].copy()
         tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
         none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, len(lengths)))
         examples = solver.q.copy(), none, np.zeros((0, 3)), C
@@ -108,20 +108,27 @@ class RowsAt:
         self._call((np.ascontiguousarray(q), np.ascontiguousarray(points), first, C))
         return C.reshape(len(points), ROWS_OF_ONE, -1)
 
-    def slopes(self, q: Array, see: Callable[[Array], Array]) -> Array:
-        """(nv, ...) what something changes by with each displacement of q (nq,)."""
-        u, near, found = np.zeros(len(self._lengths)), np.zeros(len(q)), list[Array]()
-        for k, reach in enumerate(REACH * self._lengths):
-            u[k] = reach
-            total: Array | None = None
+    def slopes(self, q: Array, see: Callable[[Array], Array], points: np.ndarray) -> Array:
+        """(nv, ...) what something at contacts (n,) changes by with displacements of q (nq,)."""
+        u, near = np.zeros(len(self._lengths)), np.zeros(len(q))
+        found: Array = np.zeros((len(u), *see(q).shape))
+        for k in self._moving(points):
+            u[k] = reach = REACH * self._lengths[k]
             for times, weight in ORDER_4:
                 displace(self._bodies, q, u, times, near)
-                part = weight / reach * see(near)
-                total = part if total is None else total + part
-            assert total is not None
-            found.append(total)
+                found[k] += weight / reach * see(near)
             u[k] = 0.0
-        return np.array(found)
+        return found
+
+    def _moving(self, points: np.ndarray) -> list[int]:
+        """Rates that move bodies in contact."""
+        found = set[int]()
+        for body in {*points["body_a"].tolist(), *points["body_b"].tolist()} - {0}:
+            k = int(self._bodies[body]["axis"])
+            while k >= 0:
+                found.add(k)
+                k = int(self._below[k])
+        return sorted(found)
 
 
 class ContactVariations:
@@ -148,6 +155,7 @@ class ContactVariations:
         self, rows: RowsAt, find: Callable[[Array], np.ndarray], q: Array, points: np.ndarray
     ) -> None:
         self._find, self._points = find, points
+        self._keys = list(zip(points["pair"].tolist(), points["feature"].tolist(), strict=True))
         first = np.array(points["direction"])
         self.C = rows(q, points, first)
         turns = np.any(points["direction"] != 0.0, axis=1)
@@ -159,7 +167,7 @@ class ContactVariations:
             C = rows(near, there, along).reshape(size, -1)
             return np.hstack([there["gap"][:, None], there["position"], C])
 
-        found = rows.slopes(q, see)
+        found = rows.slopes(q, see, points)
         self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
         self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
 
@@ -172,13 +180,16 @@ class ContactVariations:
         ):
             found[key].append(k)
         picked = list[int]()
-        for point in self._points:
-            those = found[int(point["pair"]), int(point["feature"])]
+        for n, key in enumerate(self._keys):
+            those = found[key]
             if not those:
                 raise UnsupportedError(
                     "contacts are others beside where they were found; use central differences of"
                     " step()"
                 )
-            away = np.sum((there["position"][those] - point["position"]) ** 2, axis=1)
-            picked.append(those[int(np.argmin(away))])
+            nearest = 0
+            if len(those) > 1:
+                away = there["position"][those] - self._points["position"][n]
+                nearest = int(np.argmin(np.sum(away**2, axis=1)))
+            picked.append(those[nearest])
         return there[picked]
