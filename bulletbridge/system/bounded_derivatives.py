@@ -46,8 +46,6 @@ CLEAR = 1e-6
 which they must be clear of sliding."""
 COULOMB = 1e-8
 """Share of a load by which friction that slides may be off Coulomb's law."""
-TOUCHES = 1e-9
-"""Penetration [m] up to which bodies begin a step as if they just touched."""
 ABOUT = (
     "a motor, friction or limit of '{}' is about to act otherwise than in this step; use central"
     " differences of step()"
@@ -529,7 +527,7 @@ def _add_contact(
     bent = np.einsum("krj,j->rk", one.C_by_q, leads.rates) @ leads.place_by_all
     rates, (normal, side) = one.C @ leads.rates, (0.0, none)
     left = one.point["gap"] - dt * float(one.C[0] @ moving)
-    if left >= -TOUCHES:
+    if left >= -SHALLOW:  # at rest they are in each other by rounding
         normal = -max(left, 0.0) / dt
         drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], moving)
         side = (drawn - one.gap_by_q / dt) @ leads.place_by_all + one.C[0] @ leads.rates_by_all
