@@ -160,3 +160,27 @@ def test_what_is_about_to_change_is_refused(solids):
     system.set_state(q=[0, 0, 0.099, 0, 0, 0, 1.0])
     with pytest.raises(UnsupportedError, match="taken out of each other"):
         system.step_derivatives()
+
+
+def test_the_gradient_of_a_trajectory_that_lands_and_slides(solids):
+    """Against central differences of its cost, 1e-8 of which rounds; none of its steps is one."""
+    solids.ground(plane=True)
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1002), moments=[0.008] * 3, friction=0.2)
+    system = solids.system(ball)
+    system.set_state(v=[0.5, 1.0, 0.3, 2.0, 0.5, 0.0])
+    tau = 0.3 * np.random.default_rng(0).normal(size=(10, 6))
+
+    def final(q, v, t):
+        return np.concatenate([q[:3], v])
+
+    found = bb.rollout_gradient(system, tau, final=final)
+    assert not len(found.differences)
+
+    def cost(at: tuple[int, int], x: float) -> float:
+        other = tau.copy()
+        other[at] += x
+        return bb.rollout_gradient(system, other, final=final).cost
+
+    for at in ((0, 3), (3, 4), (5, 5), (8, 1)):
+        seen = (cost(at, 1e-2) - cost(at, -1e-2)) / 2e-2
+        assert abs(found.by_tau[at] - seen) <= 1e-6 * np.abs(found.by_tau).max(), at
