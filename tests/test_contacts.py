@@ -103,3 +103,18 @@ def test_what_has_no_way_apart_is_not_searched_for(solids):
     assert system.v[5] == pytest.approx(-G * system.t, abs=ROUND_OFF)
     # settling, twice as many Newton steps after sweeps, and settling
     assert most <= 2 * (SETTLING_STEPS + NEWTON_STEPS)
+
+
+def test_forces_that_change_act_in_their_own_steps_of_a_rollout(solids):
+    """Many steps in one call are those made one by one, to the bit, whatever the integrator was."""
+    solids.ground(plane=True)
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1002), moments=[0.008] * 3)
+    system = solids.system(ball)
+    tau = np.random.default_rng(0).normal(size=(10, 6))
+    row, one = system.fork(2)
+    table = np.zeros((10, 16))
+    row.roll(tau, (10, 1), table)
+    for forces, state in zip(tau, table, strict=True):
+        one.tau[:] = forces
+        one.step(write=False)
+        assert np.array_equal(state[:13], np.concatenate([one.q, one.v]))

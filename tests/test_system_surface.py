@@ -51,7 +51,7 @@ METHODS = {
     "spring_forces": "(self)",
     "start_from": "(self, start, parameters)",
     "step": "(self, write=True)",
-    "step_derivatives": "(self)",
+    "step_derivatives": "(self, smoothing=0.0)",
     "take_back": "(self, state)",
     "take_stiff_springs_implicitly": "(self)",
     "terms": "(self)",

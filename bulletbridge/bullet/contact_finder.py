@@ -456,6 +456,7 @@ class ContactFork:
     def __init__(self, finder: ContactFinder, detector: Detector, names: list[str]) -> None:
         self._finder, self._detector, self._names = finder, detector, names
         self._known = detector.collide.copy()
+        self._far: tuple[float, Detector] | None = None
 
     def surfaces(self) -> dict[str, float]:
         """How links rub and bounce, as of ``BulletBodies``."""
@@ -473,6 +474,15 @@ class ContactFork:
     def detector(self) -> Detector:
         """Finds contacts, but for those that Bullet is asked about."""
         return self._detector
+
+    def reaching(self, gap: float) -> Detector:
+        """Finds contacts of what is nearer than a gap [m] too."""
+        if self._far is None or self._far[0] != gap:
+            self._far = gap, self._detector.reaching(gap)
+        far = self._far[1]
+        far.links[:], far.bodies[:] = self._detector.links, self._detector.bodies
+        far.collide[:] = self._detector.collide
+        return far
 
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points (n,) at a state, as ``ContactFinder.find``.

@@ -8,7 +8,7 @@ import numpy as np
 from bulletbridge.control.adjoint import Adjoint, Price, Prices
 from bulletbridge.control.costs import FinalCost, Priced, RunningCost
 from bulletbridge.control.trajectories import Trajectories
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.numerics.records import Array, Ints, array_of
 from bulletbridge.system.parameters import require_known
@@ -55,6 +55,7 @@ def rollout_gradient(
     final: FinalCost | None = None,
     *,
     parameters: Sequence[str] = (),
+    smoothing: float = 0.0,
 ) -> RolloutGradient:
     """The gradient of what a trajectory costs by its start, its forces and parameters.
 
@@ -62,9 +63,9 @@ def rollout_gradient(
     ``final(q, v, t)``. Both give a number, or residuals whose squares are summed, of which central
     differences are taken; or ``CostTerms``, with derivatives of their own.
 
-    Derivatives of steps are those of ``step_derivatives``. Steps that have none, as with motors,
-    limits or contacts, are differentiated as ``linearise`` does, by central differences from the
-    state alone; ``differences`` and ``reasons`` say which ones they were, and why.
+    Derivatives of steps are those of ``step_derivatives``. Steps that have none, as where an active
+    set is about to change, are differentiated as ``linearise`` does, by central differences from
+    the state alone; ``differences`` and ``reasons`` say which ones they were, and why.
 
     Args:
         system: Its state is the start; nothing of it changes.
@@ -73,11 +74,14 @@ def rollout_gradient(
         final: Of the end.
         parameters: Names of ``system.parameters`` by which derivatives are wanted. What opens the
             loops moves the start as ``set_parameters`` does. Each takes four runs more, in pieces.
+        smoothing: Of contacts [J], see ``System.step_derivatives``: the trajectory, its cost and
+            the gradient are those of smooth contacts. Zero for ideal ones.
 
     Raises:
         ModelError: Forces do not fit, a cost is no number, a parameter does not exist, or the start
             is singular.
-        UnsupportedError: Derivatives by parameters are wanted of steps that have none by equations.
+        UnsupportedError: Derivatives by parameters are wanted of steps that have none by equations,
+            or of smooth contacts; or these are not known there.
         StepError: A step could not be finished.
     """
     forces = array_of("tau", tau)
@@ -88,9 +92,11 @@ def rollout_gradient(
         raise ModelError("tau has numbers that are not finite; set all of them")
     for name in parameters:
         require_known("parameter", name, system.parameters)
+    if smoothing and parameters:
+        raise UnsupportedError("derivatives by parameters of smooth contacts are not known")
     values = {name: system.parameters[name] for name in parameters}
     try:
-        runs = Trajectories(system)
+        runs = Trajectories(system, smoothing)
         price = _prices(runs, running, final)
         found = Adjoint(runs, forces, price, values).sweep()
     finally:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.engine.step_adjoint import StepAdjoint
+from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array, Ints, Mask
@@ -52,6 +53,7 @@ class Trajectories:
 
     Args:
         system: Whose state is the start.
+        smoothing: Of contacts, as of ``System.step_derivatives`` [J]; zero for ideal ones.
 
     Attributes:
         near: The copy that derivatives are asked of.
@@ -60,7 +62,8 @@ class Trajectories:
         length: That of the mechanism [m].
     """
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, smoothing: float = 0.0) -> None:
+        self._smoothing, self._known = smoothing, dict[bytes, StepDerivatives]()
         system.acceleration()  # closes what is open by round-off, as the first step does
         self.near, self._system = system.differentiable(), system
         self._own: System | None = None
@@ -139,6 +142,8 @@ class Trajectories:
         Raises:
             StepError: A step could not be finished.
         """
+        if self._smoothing:
+            return self._smooth_states(tau)
         steps, size = len(tau), len(self.own.q) + self.nv + 4
         table = np.zeros((steps + 1, size))
         table[0, :-3] = np.concatenate([self.own.q, self.own.v, [self.own.t]])
@@ -148,6 +153,26 @@ class Trajectories:
         else:
             self.own.roll(tau, (steps, 1), table[1:])
         return np.ascontiguousarray(table[:, :-3])
+
+    def _smooth_states(self, tau: Array) -> Array:
+        """``states`` of smooth contacts; their derivatives are kept."""
+        state = np.concatenate([self.own.q, self.own.v, [self.own.t]])
+        states = [state]
+        for forces in tau:
+            found = self._smooth_step(self.point(state, forces))
+            state = np.concatenate([found.q, found.v, [state[-1] + self.dt]])
+            states.append(state)
+        return np.array(states)
+
+    def _smooth_step(self, at: Point) -> StepDerivatives:
+        """The step of smooth contacts from a state."""
+        key = at.q.tobytes() + at.v.tobytes() + at.tau.tobytes()
+        if key not in self._known:
+            if len(self._known) * 6 * self.nv**2 > WHOLE:
+                self._known.clear()
+            self.put_near(at)
+            self._known[key] = self.near.step_derivatives(self._smoothing)
+        return self._known[key]
 
     def point(self, state: Array, tau: Array) -> Point:
         """A state (nq + nv + 1,) with the forces that act there."""
@@ -178,10 +203,13 @@ class Trajectories:
 
         Raises:
             StepError: A step from there, or from beside it, could not be finished.
+            UnsupportedError: Smooth contacts are not known there.
         """
         try:
             return self._by_equations(at, steps)
         except UnsupportedError as error:
+            if self._smoothing:  # differences would be those of other steps
+                raise
             return self._by_differences(at, steps, rates, WHEN.sub("", str(error)))
 
     def of_each(self, states: Array, tau: Array) -> list[PartDerivatives]:
@@ -269,6 +297,13 @@ class Trajectories:
     def _by_equations(self, at: Point, steps: int) -> PartDerivatives:
         near, nv = self.near, self.nv
         changes = np.eye(2 * nv, 3 * nv)
+        if self._smoothing:
+            for _ in range(steps):
+                found = self._smooth_step(at)
+                changes = found.A @ changes
+                changes[:, 2 * nv :] += found.B
+                at = Point(found.q, found.v, at.t + self.dt, at.tau)
+            return PartDerivatives(changes, "")
         self.put_near(at)
         for n in range(steps):
             found = near.step_derivatives()

@@ -27,6 +27,7 @@ from bulletbridge.engine.dense import (
     factor_at,
     filter_velocity,
     forces_less_bias,
+    set_implicit_horizon,
     update_positions,
 )
 from bulletbridge.engine.derivatives import (
@@ -87,7 +88,7 @@ from bulletbridge.mechanism.force_derivatives import (
 )
 from bulletbridge.mechanism.force_elements import add_compliance
 from bulletbridge.mechanism.kinematics import displace, put_twists
-from bulletbridge.mechanism.records import Effort
+from bulletbridge.mechanism.records import FREE, SPHERICAL, Effort
 from bulletbridge.numerics.lu import back_lines, lu_real
 from bulletbridge.numerics.many_sides import SplitArrays, add_product, respond, unwhiten_columns
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -227,6 +228,23 @@ def put_displaced(a: Arrays, s: StepArrays, u: Array, v: Array) -> None:
 
 
 @helper
+def lead(a: Arrays, d: DerivativeArrays, s: StepArrays, part: float, v0: Array) -> None:
+    """What an acceleration over part [s] of a step makes of the start, and the way over all of it.
+
+    Takes v̇ and X; leaves rates and changes of them, and of the way.
+    """
+    nv, dt = len(a.axes), a.control.dt
+    by_v, u, v = s.changes[nv:], s.vectors[U, :nv], s.vectors[V, :nv]
+    put_matrix(s.pushes[0], 1.0, d.X)
+    put_units(by_v, nv)
+    add_matrix(by_v, part, d.X)
+    put_matrix(s.way, dt, by_v)
+    for k in range(nv):
+        v[k] = v0[k] + part * d.vdot[k]
+        u[k] = dt * v[k]
+
+
+@helper
 def put_end_terms(a: Arrays, f: Factors, s: StepArrays, end: Instant) -> None:
     """M, as the factors have it, and J at the poses."""
     M = s.M
@@ -341,12 +359,18 @@ def differentiate_admissible(
 
 @helper
 def differentiate_projection(
-    a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, now: Instant, rank: int, w: Array
+    a: Arrays,
+    f: Factors,
+    d: DerivativeArrays,
+    s: StepArrays,
+    now: Instant,
+    rank: int,
+    w: Array,
+    push: Array,
 ) -> None:
-    """Derivatives of M w - Jᵀ λ = 0, for changes w of rates, by positions into F."""
+    """Derivatives of M w - Jᵀ λ = push, for changes w of rates, by positions into F."""
     needed, none = a.vectors[FORCE, : len(w)], s.vectors[ZEROS]
-    for k in range(len(needed)):
-        needed[k] = 0.0
+    copy_into(needed, push)
     put_metric_derivatives(a, d, s, now, w)
     solution_multipliers(a, f, rank, needed, w, d.lam)
     differentiate_equations(a, d, now.targets, none, none[: len(w)], w)
@@ -369,7 +393,7 @@ def prepare_correction(
             s.slopes[i, k] = f.R[i, k] if k <= i else 0.0
     if of_rates > 0:
         put_rate_sides(a, d, s, start, c, s.bent_rows)
-    differentiate_projection(a, f, d, s, start, rank, c)
+    differentiate_projection(a, f, d, s, start, rank, c, s.vectors[ZEROS, :nv])
     for i in range(nv):
         for j in range(nv):
             s.bent[i, j] = d.F[i, j]
@@ -444,7 +468,7 @@ def filter_step(
     filter_velocity(a, f, filtered)
     for k in range(nv):
         d.vdot[k] = filtered[k] - v[k]
-    differentiate_projection(a, f, d, s, end, rank, d.vdot)
+    differentiate_projection(a, f, d, s, end, rank, d.vdot, s.vectors[ZEROS, :nv])
     put_zeros(d.X)
     add_product(1.0, s.M, 0, by_v, d.X)
     add_product(-1.0, d.F, 0, by_q, d.X)
@@ -589,14 +613,8 @@ def differentiate_step(
     else:
         differentiate_acceleration(a, first, d, start, q0, v0, tau[0])
     if c.integrator != RK4:
-        part = dt if c.integrator == EULER else 0.5 * dt
-        put_matrix(s.pushes[0], 1.0, d.X)
-        put_units(by_v, nv)
-        add_matrix(by_v, part, d.X)
-        put_matrix(s.way, dt, by_v)
+        lead(a, d, s, dt if c.integrator == EULER else 0.5 * dt, v0)
         for k in range(nv):
-            v[k] = v0[k] + part * d.vdot[k]
-            u[k] = dt * v[k]
             v[k] += correction[k] / dt
             s.vectors[GUESS, k] = d.vdot[k]
     prepare_correction(a, first, d, s, start)
@@ -617,6 +635,75 @@ def differentiate_step(
     else:
         filter_step(a, last, d, s, filter_rank, end)
     return DONE
+
+
+@kernel
+def differentiate_prediction(
+    arrays: SystemArrays,
+    d: DerivativeArrays,
+    s: StepArrays,
+    targets: Array,
+    tau: Array,
+    t: float,
+) -> int:
+    """Derivatives of where forces lead from t [s] in a step of Euler's, before loops are closed."""
+    a, nv, dt = arrays_of(arrays), len(arrays.axes), arrays.control[0].dt
+    nq = len(arrays.state) - nv - 1
+    set_implicit_horizon(a, dt)
+    q, v, start = arrays.state[:nq], arrays.state[nq : nq + nv], Instant(t, targets[0])
+    differentiate_admissible(a, dense_factors(arrays, 0), d, s, start, q, v, tau[0])
+    lead(a, d, s, dt, v)
+    put_displaced(a, s, s.vectors[U, :nv], s.vectors[V, :nv])
+    return DONE
+
+
+MOVED, PUSH, RATES, ASKED = range(4)
+"""Lines of what ``differentiate_closing`` is given: changes of rates, forces, rates."""
+
+
+@kernel
+def differentiate_closing(
+    arrays: SystemArrays, d: DerivativeArrays, s: StepArrays, targets: Array, given: Array
+) -> int:
+    """Derivatives of M w - Jᵀ λ = push and of J v by positions at the state; the rank.
+
+    Leaves them in F and ``rate``, M and J as they are there, and maps of a displacement by w.
+
+    targets (1, targets): prescribed motions; given (ASKED, nv): w, push and v.
+    """
+    a, f, nv = arrays_of(arrays), dense_factors(arrays, 0), len(arrays.axes)
+    nq = len(arrays.state) - nv - 1
+    set_implicit_horizon(a, arrays.control[0].dt)
+    q, v, now = arrays.state[:nq], given[RATES], Instant(arrays.state[nq + nv], targets[0])
+    factor_at(a, f, now, q, v)
+    put_metric(a, s)
+    put_end_terms(a, f, s, now)
+    rank = a.control.rank
+    differentiate_projection(a, f, d, s, now, rank, given[MOVED], given[PUSH])
+    put_matrix(s.bent, 1.0, d.F[:, :nv])
+    put_rate_derivatives(a, d, now.targets, v)
+    put_displacement_maps(a.bodies, given[MOVED], given[MOVED], s.maps[OF_CORRECTION])
+    return rank
+
+
+class Closing(NamedTuple):
+    """What closes loops at a configuration.
+
+    Attributes:
+        M: (nv, nv) mass matrix, with dampers and springs that act there.
+        J: (rank, nv) rows that are kept.
+        bent: (nv, nv) of M w - Jᵀ λ by positions.
+        rate: (rank, nv) of J v by positions.
+        carried: (nv, nv) what a displacement by w does to one before it,
+        turned: (nv, nv) and to a change of it.
+    """
+
+    M: Array
+    J: Array
+    bent: Array
+    rate: Array
+    carried: Array
+    turned: Array
 
 
 class StepDifferentiator:
@@ -665,6 +752,8 @@ class StepDifferentiator:
         )
         self.arrays = equations.arrays, equations.found, found
         self._stored: StoredCall | None = None  # compiled when it is first needed
+        self._predict: StoredCall | None = None
+        self._closing: StoredCall | None = None
         self._changes, self._pushes, self._vectors = found.changes, found.pushes, found.vectors
 
     def step(self, push: Array | None = None) -> StepDerivatives:
@@ -715,11 +804,54 @@ class StepDifferentiator:
                 self._stored = StoredCall(differentiate_step, self.arrays, rest)
         return self._stored.call(rest)
 
-    def rates_before_closing(self) -> tuple[Array, Array]:
-        """Rates (nv,) that forces led to in the last step, of Euler's, and changes (nv, 3 nv)."""
-        nv, dt = self._pushes.shape[1], float(self.solver.control[0]["dt"])
-        values = self._vectors[V, :nv] - self._equations.vectors[CORRECTION, :nv] / dt
-        return values, np.eye(nv, 3 * nv, nv) + dt * self._pushes[0]
+    def prediction(self, push: Array) -> tuple[Array, Array]:
+        """Where forces lead in a step of Euler's from the state of the solver, before closing.
+
+        Args:
+            push: (nv,) forces on the rates besides those that the solver knows.
+
+        Returns:
+            Rates (nv,), and changes (2 nv, 3 nv) of positions and rates.
+        """
+        solver, nv = self.solver, self._pushes.shape[1]
+        self.begin(by_euler=True)
+        targets = solver.targets(1) if solver.encoded.motions else solver.still
+        rest = targets, solver.forces(1) + push, solver.t
+        if self._predict is None:
+            with announce_compilation(differentiate_prediction):
+                self._predict = StoredCall(differentiate_prediction, self.arrays, rest)
+        self._predict.call(rest)
+        return self._vectors[V, :nv].copy(), self._changes.copy()
+
+    def closing(self, q: Array, moved: Array, push: Array, rates: Array) -> Closing:
+        """What closes loops of which none is driven.
+
+        Args:
+            q: (nq,) there.
+            moved: (nv,) w, with M w = Jᵀ λ + push,
+            push: (nv,)
+            rates: (nv,) v of which J v is held.
+        """
+        e, solver = self._equations, self.solver
+        self.begin(by_euler=True)
+        e.state[: len(q)] = q
+        rest = solver.still, np.array([moved, push, rates])
+        if self._closing is None:
+            with announce_compilation(differentiate_closing):
+                self._closing = StoredCall(differentiate_closing, self.arrays, rest)
+        rank = self._closing.call(rest)
+        found, step = e.found, self.arrays[2]
+        kept = e.rows["pivot"][0, :rank]
+        nv = len(moved)
+        turns = np.array([np.eye(nv), np.eye(nv)])
+        for body in solver.bodies[1:]:
+            if body["joint"] in (FREE, SPHERICAL):
+                part = slice(int(body["v"]), int(body["v"]) + 3)
+                for matrix, kind in zip(turns, (CARRIED, TURNED), strict=True):
+                    matrix[part, part] = step.maps[OF_CORRECTION, kind, part]
+        return Closing(
+            step.M.copy(), step.J[kept], step.bent.copy(), found.rate[kept], turns[0], turns[1]
+        )
 
     def steps(self, tau: Array) -> tuple[Array, Array]:
         """Steps one after another from the state of the solver, under forces tau (n, nv).

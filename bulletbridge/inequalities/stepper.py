@@ -10,7 +10,14 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import Callback
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.compilation.words import arrays_in
-from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, PREDICTED_Q, START_Q
+from bulletbridge.engine.records import (
+    DENSE_REQUIRED,
+    DONE,
+    FORCES_PER_STEP,
+    LEFT_OPEN,
+    PREDICTED_Q,
+    START_Q,
+)
 from bulletbridge.engine.sparse_plan import UNTOUCHED, SparseStepper
 from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.arrays import (
@@ -294,7 +301,10 @@ class InequalityStepper:
         if solver.encoded.motions:
             targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
         given = Given(targets, *self._now(), self._address)
-        return given if steps == 1 else given._replace(tau=solver.forces(steps))
+        if steps == 1:
+            return given
+        each = FORCES_PER_STEP[int(solver.control[0]["integrator"])]  # lines, of which we take one
+        return given._replace(tau=np.ascontiguousarray(solver.forces(steps)[::each]))
 
     def _calls(self, detector: Detector, links: bool) -> Calls:
         """The compiled call with this detector, made anew when they need more room."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bulletbridge.collision.records import PLACED, UNDECIDED, Room
+from bulletbridge.collision.records import PLACED, SHARE_AT_REST, UNDECIDED, UNKNOWN, Room
 from bulletbridge.collision.shapes import Shapes, room
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
@@ -134,6 +134,15 @@ class Detector:
         other.region[:] = self.region
         return other
 
+    def reaching(self, gap: float) -> "Detector":
+        """Another one that tells whatever is nearer than a gap [m], wherever it is."""
+        shapes = self.shapes.copy()
+        shapes["margin"] = np.maximum(shapes["margin"], gap / SHARE_AT_REST)
+        other = Detector(self._mechanism, self.links.copy(), self._shapes._replace(shapes=shapes))
+        other.bodies[:], other.collide[:] = self.bodies, self.collide
+        other.region[:] = [[-np.inf], [np.inf]]
+        return other
+
     def complete(self, contacts: np.ndarray, pairs: Ints) -> None:
         """Write links and surfaces of contacts (n,) of which place, normal and gap are known.
 
@@ -169,6 +178,16 @@ class Detector:
         n = len(self.links)
         found = self.asked[: self.counts[ASKED]].tolist()
         return [divmod(pair, n) for pair in found]
+
+    @property
+    def knows_shapes(self) -> bool:
+        """Whether it knew all shapes near each other at the last detection, and who moves them.
+
+        Links of two robots that it could not decide on are told, those of one are not.
+        """
+        unknown = set(self.shapes["link"][self.shapes["kind"] == UNKNOWN].tolist())
+        asked = {link for pair in self.undecided() for link in pair}
+        return self.stranger() is None and not unknown & asked
 
     def stranger(self) -> tuple[int, int] | None:
         """Two links in contact of which one may move and is no part of the mechanism."""

@@ -1,11 +1,12 @@
-"""Derivatives of steps with motors, friction and limits of joints, by their active set.
+"""Derivatives of steps with motors, friction, limits and contacts, by their active set.
 
-At the solution of a step's complementarity problem each row of a joint either pushes by a force
-that is given, or holds a rate, which it does by whatever force that takes. The step is Euler's with
-these forces in tau, to round-off, and so is its derivative: with B that of the rates by forces
-before loops are closed, and S those lines and columns of it that belong to rows that hold,
+At the solution of a step's complementarity problem each row either pushes by a force that is given,
+or holds a rate, which it does by whatever force that takes, or slides: its force is that of
+Coulomb's law, against the slip. The step is Euler's with these forces in tau, to round-off, and so
+is its derivative: with W the rows that act, w their rates, B what rates before loops are closed
+change by with forces, and K δf + L δw = r what each of them asks for,
 
-    S δf = δ(what they hold) - δ(rates by what else changes)
+    (K + L W B Wᵀ) δf = r - L δ(w by all else)
 
 gives the changes of their forces (Acary and Brogliato 2008, ch. 10, of the step).
 """
@@ -20,120 +21,324 @@ from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.inequalities.motor_limit_rows import SHALLOW
-from bulletbridge.inequalities.stepper import InequalityStepper, X
+from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING
+from bulletbridge.inequalities.contact_variations import ContactVariations, RowsAt
+from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
+from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
-from bulletbridge.system.contact_report import force_of_inequalities
-from bulletbridge.system.derivatives import step_differentiator_of
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
+from bulletbridge.system.derivatives import filtering, step_differentiator_of
+from bulletbridge.system.held_closing import Led, Sticking, held_closing
 from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
+from bulletbridge.system.tangents import lengths_of
 
 WEAKEST = 1e-10
-"""Share of the strongest that a row which holds must have for itself."""
+"""Share of the strongest that a row which holds must have for itself, or it follows from others."""
+CONTRADICTS = 1e-7
+"""Share of what is asked of rows that follow from others, by which they may ask for another."""
+DEAD = 1e-14
+"""Share of what moves most below which nothing moves along a row."""
+CLEAR = 1e-6
+"""Rate [m/s or rad/s] by which contacts must be clear of acting otherwise, and share of friction by
+which they must be clear of sliding."""
+COULOMB = 1e-8
+"""Share of a load by which friction that slides may be off Coulomb's law."""
 ABOUT = (
     "a motor, friction or limit of '{}' is about to act otherwise than in this step; use central"
     " differences of step()"
 )
+ABOUT_CONTACT = (
+    "the {} is about to act otherwise than in this step; use central differences of step()"
+)
 OTHERWISE = "; use central differences of step()"
 
 
-def require_joint_rows(contacts: bool, constraints: Iterable[Constraint]) -> None:
-    """Refuse inequalities that are not those of joints.
+def require_no_force_limits(constraints: Iterable[Constraint]) -> None:
+    """Refuse force limits.
 
     Args:
-        contacts: Whether contacts act.
         constraints: That act.
 
     Raises:
-        UnsupportedError: It names them.
+        UnsupportedError: It names one.
     """
-    what = "contacts act" if contacts else ""
     for one in constraints:
         if has_force_limit(one):
-            what = f"'{one.name}' has a force limit"
-    if what:
-        raise UnsupportedError(f"{what}, of which no derivatives are known{OTHERWISE}")
+            raise UnsupportedError(
+                f"'{one.name}' has a force limit, of which no derivatives are known{OTHERWISE}"
+            )
 
 
-def bounded_step_derivatives(
-    solver: Solver, after: Solver, step: InequalityStepper | None, active: tuple[str, ...]
-) -> StepDerivatives:
-    """Derivatives of the step from the state of a solver.
+def require_whole(step: InequalityStepper | None, dt: float) -> InequalityStepper:
+    """The last step, if it was made as a whole of dt [s].
 
-    Args:
-        solver: At the start of the step.
+    Raises:
+        UnsupportedError: It was not.
+    """
+    if step is None or step.dt != dt:
+        raise UnsupportedError(f"the step was made in parts{OTHERWISE}")
+    return step
+
+
+class Made(NamedTuple):
+    """A step that was made with inequalities.
+
+    Attributes:
+        solver: At its start.
         after: A copy that has made it.
         step: How.
+        surroundings: What it could touch; None for nothing.
+    """
+
+    solver: Solver
+    after: Solver
+    step: InequalityStepper
+    surroundings: Surroundings | None
+
+    @property
+    def moving(self) -> Array:
+        """Rates (nv,) that led to where contacts were found."""
+        return self.step.impulses[MOVING, : len(self.solver.v)].copy()
+
+
+class Leads(NamedTuple):
+    """Where forces lead, before loops are closed.
+
+    Attributes:
+        rates: (nv,) those of the step, with the forces of its inequalities.
+        changes: (nv, 3 nv) of these, at constant forces of inequalities.
+        rates_by_all: (nv, 3 nv) changes of the rates that lead to where contacts are found,
+        place_by_all: (nv, 3 nv) and of that configuration.
+    """
+
+    rates: Array
+    changes: Array
+    rates_by_all: Array
+    place_by_all: Array
+
+
+class Asked(NamedTuple):
+    """What one row asks for.
+
+    Attributes:
+        row: (nv,)
+        bent: (3 nv,) what the row changes by, times the rates.
+        side: (3 nv,) right side.
+        force: That it exerts.
+        rate: That it holds; not a number if it slides.
+        room: Force by which it is off acting otherwise,
+        least: rate that this is to answer for at least,
+        about: and what is said then.
+    """
+
+    row: Array
+    bent: Array
+    side: Array
+    force: float
+    rate: float
+    room: float
+    least: float
+    about: str
+
+
+class Active:
+    """Rows whose forces are not given: K δf + L δw = sides.
+
+    Attributes:
+        asked: What each asks for.
+        idle: Rows that exert all that they can, or nothing, and yet do not move: there is no kink
+            if others keep them so.
+        K: (m, m) by row and force, as entries,
+        L: and by row and rate.
+    """
+
+    def __init__(self) -> None:
+        self.asked, self.idle = list[Asked](), list[Asked]()
+        self.K, self.L = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
+
+    def hold(self, row: Asked) -> int:
+        """Add a row that holds its rate; its number."""
+        n = len(self.asked)
+        self.asked.append(row)
+        self.L[n, n] = 1.0
+        return n
+
+    def slide(self, rows: list[Asked], owner: int, slip: Array, mu: Array) -> None:
+        """Add the rows of a cone, whose forces are against their slip.
+
+        Args:
+            rows: (1 or 2) of them.
+            owner: Number of the row whose force is the radius of the cone.
+            slip: Their rates.
+            mu: Semi-axes of the cone.
+        """
+        size = float(np.linalg.norm(mu * slip))
+        way, load, first = mu * slip / size, self.asked[owner].force, len(self.asked)
+        turns = load / size * np.outer(mu, mu) * (np.eye(len(mu)) - np.outer(way, way))
+        for k, row in enumerate(rows):
+            self.asked.append(row)
+            self.K[first + k, first + k], self.K[first + k, owner] = 1.0, float(mu[k] * way[k])
+            for j in range(len(rows)):
+                self.L[first + k, first + j] = float(turns[k, j])
+
+    def matrices(self) -> tuple[Array, Array]:
+        """K and L (m, m)."""
+        found = np.zeros((2, len(self.asked), len(self.asked)))
+        for matrix, entries in zip(found, (self.K, self.L), strict=True):
+            for at, value in entries.items():
+                matrix[at] = value
+        return found[0], found[1]
+
+
+def bounded_step_derivatives(made: Made, active: tuple[str, ...]) -> StepDerivatives:
+    """Derivatives of a step with inequalities, by its active set.
+
+    Args:
+        made: That step.
         active: Its active set, in words.
 
     Raises:
-        UnsupportedError: The step was made in parts, or something in it is not known.
+        UnsupportedError: Something in the step is not known, or it is about to become another one.
     """
-    dt = float(solver.control[0]["dt"])
-    if step is None or step.dt != dt:
-        raise UnsupportedError(f"the step was made in parts{OTHERWISE}")
-    held = _rows_that_hold(step, solver, after)
-    differentiator = step_differentiator_of(solver)
-    found = differentiator.step(force_of_inequalities(step))
+    solver, after, step, _ = made
+    if step.report[APART]:
+        raise UnsupportedError(f"bodies are taken out of each other{OTHERWISE}")
+    differentiator, nv = step_differentiator_of(solver), len(solver.v)
+    push = force_of_inequalities(step)
+    place_by_all = rates_by_all = np.zeros((nv, 3 * nv))
+    if len(step.contact_points):
+        ahead = differentiator.prediction(np.zeros(nv))[1]
+        place_by_all, rates_by_all = ahead[:nv], ahead[nv:]
+    rates, led = differentiator.prediction(push)
+    size = max(1.0, float(np.abs(rates).max(initial=0.0)))
+    leads = Leads(rates, led[nv:], rates_by_all, place_by_all)
+    acting = Active()
+    _add_joint_rows(acting, made)
+    touching = _contacts_that_touch(made, leads)
+    pushes = np.zeros((nv, 3 * nv))
+    if touching is not None:
+        pushes = _add_contacts(acting, made, leads, touching)
+    if acting.idle and not acting.asked:
+        raise UnsupportedError(acting.idle[0].about)
+    if acting.asked:
+        pushes = pushes + _change_of_forces(acting, leads, pushes, solver, size)
+    sticking = None if touching is None else _that_stick(made, touching, place_by_all)
+    if sticking is not None and solver.encoded.nc:
+        led = led + led[:, 2 * nv :] @ pushes
+        place = np.zeros(len(solver.q))
+        displace(solver.bodies, solver.q, rates, step.dt, place)
+        where = Led(place, rates, led[:nv], led[nv:])
+        changes = np.vstack(held_closing(differentiator, where, after, sticking))
+    else:
+        changes = _closed(made, push, size)
+        changes += changes[:, 2 * nv :] @ pushes
+    A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
+    return StepDerivatives(A, B, after.q.copy(), after.v.copy(), active)
+
+
+def _closed(made: Made, push: Array, size: float) -> Array:
+    """Changes (2 nv, 3 nv) at the end of a step of Euler's under forces push (nv,) besides.
+
+    Raises:
+        UnsupportedError: The step that was made is another one, by a share of rates of this size.
+    """
+    found, after = step_differentiator_of(made.solver).step(push), made.after
     apart = [np.abs(found.q - after.q), np.abs(found.v - after.v)]
-    size = max(1.0, float(np.abs(found.v).max(initial=0.0)))
     if max(float(x.max(initial=0.0)) for x in apart) > ALIKE * size:
         raise UnsupportedError(
             f"the step is none of Euler's under the forces of its inequalities{OTHERWISE}"
         )
-    changes, nv = np.hstack([found.A, found.B]), len(solver.v)
-    if axes := held.axes:
-        values, rates = (x[axes] for x in differentiator.rates_before_closing())
-        pushes = [2 * nv + k for k in axes]
-        if np.abs(values - held.rates).max() > ALIKE * size:
-            raise UnsupportedError(f"rows of joints do not hold what they ask for{OTHERWISE}")
-        S = rates[:, pushes]
-        answers = np.abs(np.diag(S))
-        strengths = np.linalg.svd(S / np.sqrt(np.outer(answers, answers)), compute_uv=False)
-        if not strengths[-1] > WEAKEST * strengths[0]:
-            raise UnsupportedError(
-                "rows of joints that hold follow from each other, so that their forces are not"
-                f" unique{OTHERWISE}"
-            )
-        for axis, room in zip(axes, np.array(held.room) * answers, strict=True):
-            if room <= BESIDE:
-                raise UnsupportedError(ABOUT.format(rate_names(solver.mechanism)[axis]))
-        wanted = np.zeros_like(rates)
-        wanted[np.arange(len(axes)), axes] = held.by_position
-        changes += changes[:, pushes] @ np.linalg.solve(S, wanted - rates)
-    return StepDerivatives(changes[:, : 2 * nv], changes[:, 2 * nv :], found.q, found.v, active)
+    return np.hstack([found.A, found.B])
 
 
-class Held(NamedTuple):
-    """Rows that hold rates.
+def _change_of_forces(
+    acting: Active, leads: Leads, turned: Array, solver: Solver, size: float
+) -> Array:
+    """What forces (nv, 3 nv) on the rates change by with those of rows that act.
 
-    Attributes:
-        axes: Which rates.
-        by_position: What the rates that they hold change by with their own positions.
-        room: Forces by which they are off their largest one.
-        rates: What they hold.
+    Args:
+        acting: These rows.
+        leads: Where forces lead.
+        turned: (nv, 3 nv) what forces on the rates change by as contacts move.
+        solver: At the start of the step.
+        size: Of rates.
+
+    Raises:
+        UnsupportedError: Rows do not do what they ask for, are about to act otherwise, or follow
+            from others that ask for another.
     """
+    rows, bent, sides = (np.array([a[k] for a in acting.asked]) for k in range(3))
+    wanted = np.array([one.rate for one in acting.asked])
+    nv, (K, L) = len(solver.v), acting.matrices()
+    by_force = leads.changes[:, 2 * nv :]
+    holds = np.isfinite(wanted)
+    if np.abs((rows @ leads.rates - wanted)[holds]).max(initial=0.0) > ALIKE * size:
+        raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
+    S = rows @ by_force @ rows.T
+    answers = np.diag(S)
+    for one, answer in zip(acting.asked, answers, strict=True):
+        if not one.room * answer > one.least:
+            raise UnsupportedError(one.about)
+    free = rows @ (leads.changes + by_force @ turned) + bent
+    # in units in which each row answers to its own force by one
+    units = np.sqrt(answers)
+    lines = np.where(holds, 1.0 / units, units)
+    matrix = lines[:, None] * (K + L @ S) / units
+    right = lines[:, None] * (sides - L @ free)
+    left, strengths, ways = np.linalg.svd(matrix)
+    strong = strengths > WEAKEST * strengths[0]
+    parts = left.T @ right
+    if not strong.all():
+        moved = by_force @ (rows.T / units) @ ways[~strong].T
+        contradiction = np.abs(parts[~strong] @ _admissible(solver)).max(initial=0.0)
+        scale = np.abs(right).max(initial=0.0)
+        most = np.abs(by_force @ (rows.T / units)).max(initial=0.0)
+        if contradiction > CONTRADICTS * scale or np.abs(moved).max() > CONTRADICTS * most:
+            raise UnsupportedError(
+                "rows that act follow from each other, so that their forces are not unique, and"
+                f" what is asked of them contradicts itself beside this state{OTHERWISE}"
+            )
+    found = ways[strong].T @ (parts[strong] / strengths[strong, None])
+    pushes: Array = rows.T @ (found / units[:, None])
+    moved = leads.changes + by_force @ (turned + pushes)
+    for one in acting.idle:
+        left = (one.row @ moved + one.bent - one.side) @ _admissible(solver)
+        if np.abs(left).max() > CONTRADICTS * np.abs(free).max():
+            raise UnsupportedError(one.about)
+    return pushes
 
-    axes: list[int]
-    by_position: list[float]
-    room: list[float]
-    rates: list[float]
 
-    def add(self, axis: int, by_position: float, room: float, rate: float) -> None:
-        """Add a row."""
-        self.axes.append(axis)
-        self.by_position.append(by_position)
-        self.room.append(room)
-        self.rates.append(rate)
+def _admissible(solver: Solver) -> Array:
+    """(3 nv, n) directions in which states that satisfy their constraints move, and forces."""
+    nv = len(solver.v)
+    J = solver.terms(solver.q, solver.v, solver.t).J
+    free = np.eye(nv) if not len(J) else np.eye(nv) - np.linalg.pinv(J, rcond=WEAKEST) @ J
+    found = np.zeros((3 * nv, 3 * nv))
+    found[:nv, :nv] = found[nv : 2 * nv, nv : 2 * nv] = free
+    found[nv : 2 * nv, :nv] = filtering(solver, solver.q, solver.v, solver.t) @ free
+    found[2 * nv :, 2 * nv :] = np.eye(nv)
+    return found
 
 
-def _rows_that_hold(step: InequalityStepper, solver: Solver, after: Solver) -> Held:
-    """What holds, and not just so.
+def _add_joint_rows(acting: Active, made: Made) -> None:
+    """Add the rows of motors, friction and limits of joints that hold, and not just so.
 
     Raises:
         UnsupportedError: It says which row is not known, or about to change.
     """
-    x, dt, held = step.impulses[X], step.dt, Held([], [], [], [])
+    solver, after, step, _ = made
+    x, dt, nv = step.impulses[X], step.dt, len(solver.v)
     names = rate_names(solver.mechanism)
+
+    def hold(axis: int, by_position: float, room: float, rate: float, force: float) -> None:
+        row, side = np.zeros(nv), np.zeros(3 * nv)
+        row[axis], side[axis] = 1.0, by_position
+        bent = np.zeros(3 * nv)
+        acting.hold(Asked(row, bent, side, force, rate, room, BESIDE, ABOUT.format(names[axis])))
+
     for motor in step.motor_rows:
         row, axis, gain = int(motor["row"]), int(motor["axis"]), float(motor["position_gain"])
         if row < 0:
@@ -153,7 +358,7 @@ def _rows_that_hold(step: InequalityStepper, solver: Solver, after: Solver) -> H
         fastest, room = float(motor["fastest"]), float(motor["force"]) - abs(x[row]) / dt
         free, wanted = abs(wanted) < fastest, float(np.clip(wanted, -fastest, fastest))
         if room > (1.0 - SATURATED) * motor["force"]:
-            held.add(axis, -gain / dt if free else 0.0, room, wanted)
+            hold(axis, -gain / dt if free else 0.0, room, wanted, x[row] / dt)
         elif abs(after.v[axis] - wanted) <= BESIDE:
             raise UnsupportedError(ABOUT.format(names[axis]))
     for limit in step.joint_limits:
@@ -172,8 +377,7 @@ def _rows_that_hold(step: InequalityStepper, solver: Solver, after: Solver) -> H
             raise UnsupportedError(f"'{names[axis]}' is {beyond:.3g} beyond its limit{OTHERWISE}")
         inside = beyond <= 0.0
         way = beyond if start >= 0.5 * (limit["lower"] + limit["upper"]) else -beyond
-        held.add(axis, -1.0 / dt if inside else 0.0, np.inf, -way / dt if inside else 0.0)
-    return held
+        hold(axis, -1.0 / dt if inside else 0.0, np.inf, -way / dt if inside else 0.0, x[row] / dt)
 
 
 def _require_joint(axis: int) -> None:
@@ -181,3 +385,201 @@ def _require_joint(axis: int) -> None:
         raise UnsupportedError(
             f"a motor, friction or limit acts along an axis of a loop{OTHERWISE}"
         )
+
+
+class Touching(NamedTuple):
+    """Contacts that push, or might.
+
+    Attributes:
+        numbers: Of them among those of the step.
+        varied: What they change by.
+        rows: Rows of contacts anywhere.
+    """
+
+    numbers: list[int]
+    varied: ContactVariations
+    rows: RowsAt
+
+
+def _names(solver: Solver) -> dict[int, str]:
+    """Names of bodies: of a link of each."""
+    return {0: WORLD} | {x.body: x.name for x in reversed(solver.mechanism.links.values())}
+
+
+def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
+    """Those of the contacts of a step that push, or might; None for none.
+
+    Raises:
+        UnsupportedError: One bounces.
+    """
+    solver, _, step, surroundings = made
+    x, dt, moving, numbers = step.impulses[X], step.dt, made.moving, list[int]()
+    if not len(step.contact_points) or surroundings is None:
+        return None
+    for k, (point, own) in enumerate(zip(step.contact_points, step.contact_rows, strict=False)):
+        n = int(own["normal"])
+        if x[n] > 0.0:
+            numbers.append(k)
+            bounces = point["restitution"] > 0.0 and point["gap"] <= 0.0
+            if bounces and step.rows[n] @ solver.v < -SLOWEST_BOUNCE:
+                raise UnsupportedError(f"the {_name(point, _names(solver))} bounces{OTHERWISE}")
+            continue
+        left = point["gap"] + dt * float(step.rows[n] @ (leads.rates - moving))
+        if left <= CLEAR * dt and step.report[BY_LINKS] + step.D[0, n, n] > 0.0:
+            numbers.append(k)
+    if not numbers:
+        return None
+    place, rows = np.zeros(len(solver.q)), RowsAt(solver, lengths_of(solver))
+    displace(solver.bodies, solver.q, moving, dt, place)
+    varied = ContactVariations(
+        rows,
+        lambda q: surroundings.contact_points(q, moving, dt),
+        place,
+        step.contact_points[numbers],
+    )
+    return Touching(numbers, varied, rows)
+
+
+def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking | None:
+    """Those of them that stay where they are while loops are closed; None for none.
+
+    Args:
+        made: The step.
+        touching: Its contacts.
+        place_by_all: (nv, m) changes of the configuration that they were found at.
+    """
+    step = made.step
+    states = [contact.state for contact in contacts_of(step, made.solver.mechanism)]
+    rub = np.minimum(step.contact_points["friction"], step.contact_points["friction_across"])
+    picked = [k for k, n in enumerate(touching.numbers) if states[n] == "sticking" and rub[n] > 0.0]
+    if not picked:
+        return None
+    by_all = np.einsum("knj,km->njm", touching.varied.position_by_q[:, picked], place_by_all)
+    numbers = [touching.numbers[k] for k in picked]
+    return Sticking(step.contact_points[numbers], by_all, touching.rows)
+
+
+def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) -> Array:
+    """Add the rows of contacts that push.
+
+    A contact at rest counts as one that bodies come to: from the side where they are apart.
+
+    Returns:
+        What their forces on the rates (nv, 3 nv) change by as they move.
+
+    Raises:
+        UnsupportedError: It says which of them is not known, or about to change.
+    """
+    solver, _, step, _ = made
+    names, x, dt, varied = _names(solver), step.impulses[X], step.dt, touching.varied
+    forces = np.zeros((len(touching.numbers), 6))
+    for k, number in enumerate(touching.numbers):
+        point, at = step.contact_points[number], _rows_of(step.contact_rows[number])
+        name = _name(point, names)
+        forces[k, list(at)] = x[list(at.values())] / dt
+        if np.abs(varied.C[k, list(at)] - step.rows[list(at.values())]).max() > ALIKE:
+            raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
+        one = OneContact(
+            point, varied.C[k], varied.C_by_q[:, k], varied.gap_by_q[:, k], forces[k], at
+        )
+        _add_contact(acting, one, step, (leads, made.moving), name)
+    by_place = np.einsum("knrj,nr->jk", varied.C_by_q, forces)
+    return np.asarray(by_place @ leads.place_by_all, np.float64)
+
+
+class OneContact(NamedTuple):
+    """A contact that pushes.
+
+    Attributes:
+        point: Of dtype ``CONTACT_POINT``.
+        C: (6, nv) rows, along the normal, two tangents, turns about these three,
+        C_by_q: (nv, 6, nv) and what they change by,
+        gap_by_q: (nv,) as its gap.
+        forces: (6,) along them.
+        at: Rows of the step, by which of the six they are.
+    """
+
+    point: np.void
+    C: Array
+    C_by_q: Array
+    gap_by_q: Array
+    forces: Array
+    at: dict[int, int]
+
+
+def _add_contact(
+    acting: Active,
+    one: OneContact,
+    step: InequalityStepper,
+    led: tuple[Leads, Array],
+    name: str,
+) -> None:
+    """Add the rows of a contact.
+
+    Args:
+        acting: Receives them.
+        one: That contact.
+        step: Of which.
+        led: Where forces lead, and the rates (nv,) that lead to where it was found.
+        name: What it is, in words.
+    """
+    (leads, moving), dt, none = led, step.dt, np.zeros(led[0].changes.shape[1])
+    bent = np.einsum("krj,j->rk", one.C_by_q, leads.rates) @ leads.place_by_all
+    rates, (normal, side) = one.C @ leads.rates, (0.0, none)
+    left = one.point["gap"] - dt * float(one.C[0] @ moving)
+    if left >= -SHALLOW:  # at rest they are in each other by rounding
+        normal = -max(left, 0.0) / dt
+        drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], moving)
+        side = (drawn - one.gap_by_q / dt) @ leads.place_by_all + one.C[0] @ leads.rates_by_all
+    by_force = leads.changes[:, 2 * len(moving) :]
+    load, about = float(one.forces[0]), ABOUT_CONTACT.format(name)
+    if load == 0.0:
+        acting.idle.append(Asked(one.C[0], bent[0], side, 0.0, normal, 0.0, 0.0, about))
+        return
+    owner = acting.hold(Asked(one.C[0], bent[0], side, load, normal, load, CLEAR, about))
+    for cone in ([1, 2], [3], [4, 5]):
+        rows = [
+            r
+            for r in cone
+            if r in one.at
+            and step.bound_records[one.at[r]]["mu"] > 0.0
+            and one.C[r] @ by_force @ one.C[r] > DEAD * (one.C[r] @ one.C[r]) * np.trace(by_force)
+        ]
+        if not rows:
+            continue
+        mu = step.bound_records["mu"][[one.at[r] for r in rows]]
+        used = float(np.linalg.norm(one.forces[rows] / mu)) / load
+        slip = rates[rows]
+        size = float(np.linalg.norm(mu * slip))
+        slides = size > CLEAR * mu.max()
+        those = [
+            Asked(C, by, none, force, np.nan if slides else 0.0, np.inf, 0.0, about)
+            for C, by, force in zip(one.C[rows], bent[rows], one.forces[rows], strict=True)
+        ]
+        if slides:
+            if np.abs(one.forces[rows] + mu**2 * slip / size * load).max() > COULOMB * load:
+                raise UnsupportedError(f"friction of the {name} is not against its slip{OTHERWISE}")
+            acting.slide(those, owner, slip, mu)
+        elif used < 1.0 - CLEAR:
+            for row in those:
+                acting.hold(row)
+        else:
+            acting.idle += those
+
+
+def _rows_of(own: np.void) -> dict[int, int]:
+    """Rows of a contact in the step, by which they are of normal, tangents and turns."""
+    n, k, spin, roll = (int(own[name]) for name in ("normal", "tangents", "spin", "roll"))
+    found = {0: n}
+    if k >= 0:
+        found |= {1: k, 2: k + 1}
+    if spin >= 0:
+        found[3] = spin
+    if roll >= 0:
+        found |= {4: roll, 5: roll + 1}
+    return found
+
+
+def _name(point: np.void, names: dict[int, str]) -> str:
+    """A contact in words."""
+    return f"contact of '{names[int(point['body_b'])]}' with '{names[int(point['body_a'])]}'"

@@ -284,6 +284,10 @@ class Fork(Varied, Protocol):
         """As of ``World``."""
         ...
 
+    def reaching(self, gap: float) -> Detector:
+        """Finds contacts of what is nearer than a gap [m] too."""
+        ...
+
 
 class World(Varied, Protocol):
     """Where states are shown: the bodies of a Bullet world."""

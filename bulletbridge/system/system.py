@@ -1,6 +1,7 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
 import copy
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,7 +37,12 @@ from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
 from bulletbridge.system.assembly import SHAKES, Assembly
-from bulletbridge.system.bounded_derivatives import bounded_step_derivatives, require_joint_rows
+from bulletbridge.system.bounded_derivatives import (
+    Made,
+    bounded_step_derivatives,
+    require_no_force_limits,
+    require_whole,
+)
 from bulletbridge.system.carrying import require_rigid, same
 from bulletbridge.system.connecting import (
     Connection,
@@ -104,6 +110,7 @@ from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
 from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
 from bulletbridge.system.shown_world import ShownWorld
+from bulletbridge.system.smoothed_derivatives import smoothed_step_derivatives
 from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
 
@@ -552,9 +559,10 @@ class System:
             other._active.remember_decision()
             self._variation.share_with(other._variation)
         if self._inequalities.finds_contacts:
-            world = self._shown.require_surroundings()
+            own = self._shown.fork  # a copy's own copies are in its thread
+            world = self._shown.require_surroundings() if own is None else None
             for other in copies:
-                other._shown.fork = world.fork()
+                other._shown.fork = own if world is None else world.fork()
         return copies
 
     def start_from(
@@ -808,7 +816,7 @@ class System:
         try:
             self._copies = self.fork(1, self._copies)
         finally:
-            if self.finds_contacts:  # Bullet may have been shown other states
+            if self.finds_contacts and self.world is not None:  # it may have been shown others
                 self.write()
         (copy,) = self._copies
         copy._integration.tighten()
@@ -834,20 +842,30 @@ class System:
         self._inequalities.require_none()
         return derivatives_at(self._active.solver, self._active.constraints, parameters)
 
-    def step_derivatives(self) -> StepDerivatives:
+    def step_derivatives(self, smoothing: float = 0.0) -> StepDerivatives:
         """The next step as a linear map of small changes, in tangent coordinates; it is not made.
 
         Of ``verlet``, ``semi_implicit_euler`` and ``rk4``, with correction and velocity filter:
         their equations are differentiated where they converge, so that whatever the change, what it
         leads to moves along the loops to round-off.
 
-        Motors, friction and limits of joints act by their active set at the end of the step:
-        what is at its force pushes by it, what is not holds its rate. ``active`` tells it; where
-        it is about to become another one, steps have a kink that the derivative does not know.
+        Motors, friction, limits and contacts act by their active set at the end of the step:
+        what is at its force pushes by it, what is not holds its rate, what slides rubs against its
+        slip. ``active`` tells it; where it is about to become another one, steps have a kink, and
+        no derivative. Contacts at rest are at one, by places: theirs is that from the side where
+        the bodies are apart.
+
+        Args:
+            smoothing: Energy s [J]. More than zero: A, B, q and v are those of another step, that
+                of smooth contacts, which push by s over their gap at a distance. A body on the
+                ground is at rest at s over its weight above it, contacts that stick creep, and
+                no active set changes.
 
         Raises:
-            UnsupportedError: Contacts or force limits act, or motors along axes of loops; a
-                constraint or force is not known, as of ``derivatives``; or it is another
+            ModelError: The smoothing is negative, or contacts do not act.
+            UnsupportedError: Force limits act, motors along axes of loops, or contacts that
+                bounce or are taken out of each other; the active set is about to become another
+                one; a constraint or force is not known, as of ``derivatives``; or it is another
                 integrator, steps in Python, or this step is cut in parts or corrected anew, as
                 beside singular positions.
         """
@@ -858,13 +876,33 @@ class System:
                 "steps in Python have no derivatives here; use a compiled integrator with the"
                 " projector, or central differences of step()"
             )
+        if smoothing != 0.0:
+            return self._smoothed(smoothing)
         if self.has_inequalities:
-            require_joint_rows(self.finds_contacts, self.constraints)
+            require_no_force_limits(self.constraints)
             copy = self.differentiable()
             copy.step(write=False)
             active, last = tuple(sorted(active_set(copy).elements())), copy._inequalities.last
-            return bounded_step_derivatives(solver, copy._active.solver, last, active)
+            around = copy._shown.surroundings() if copy.finds_contacts else None
+            step = require_whole(last, self.dt)
+            return bounded_step_derivatives(Made(solver, copy._active.solver, step, around), active)
         return step_differentiator_of(solver).step()
+
+    def _smoothed(self, smoothing: float) -> StepDerivatives:
+        """``step_derivatives`` with smooth contacts."""
+        if not 0.0 < smoothing < math.inf or not self.finds_contacts:
+            raise ModelError(
+                f"smoothing is {smoothing}; give a positive energy, of a system whose contacts act"
+            )
+        require_no_force_limits(self.constraints)
+        if self.motors.any_on:
+            raise UnsupportedError(
+                "motors and friction of joints act, of which no smooth step is known; switch them"
+                " off, and give forces"
+            )
+        copy = self if self._shown.fork is not None else self.differentiable()
+        assert copy._shown.fork is not None
+        return smoothed_step_derivatives(self._active.solver, copy._shown.fork, smoothing)
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""

@@ -1,0 +1,195 @@
+"""What contacts change by with the configuration that they are found at.
+
+Shapes have no derivatives of their own: points, normals and gaps are found at configurations beside
+the one at hand, and differences are taken of them alone, of nothing that is solved for.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.inequalities.contact_rows import relative_row, tangents
+from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.records import (
+    CONTACT_POINT,
+    Axis,
+    Beam,
+    Body,
+    ContactPoint,
+    Pose,
+    Station,
+)
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import ZERO, put, vec
+
+REACH = 2e-5
+"""What configurations are displaced by [rad, or lengths of the mechanism]."""
+ORDER_4 = (-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0)
+"""Times that, and weights: a central difference of order four."""
+ROWS_OF_ONE = 6
+"""Rows of a contact: its normal and tangents, and turns about these."""
+
+
+class Tree(NamedTuple):
+    """Bodies and axes of a mechanism, and where they are."""
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    poses: Records[Pose]
+    axes: Records[Axis]
+
+
+@kernel
+def put_all_rows(
+    tree: Tree,
+    q: Array,
+    contact_points: Records[ContactPoint],
+    directions: Array,
+    C: Array,
+) -> int:
+    """Rows of contacts (n,) at a configuration: normal, two tangents, turns about the three.
+
+    Args:
+        tree: Of whom; poses and axes are written.
+        q: (nq,)
+        contact_points: (n,) that were found there.
+        directions: (n, 3) that each first tangent is the tangential part of; becomes that.
+        C: (6 n, nv) receives the rows.
+    """
+    kinematics(tree.bodies, tree.beams, tree.stations, q, tree.poses, tree.axes)
+    for i in range(len(contact_points)):
+        contact = contact_points[i]
+        normal = vec(contact.normal)
+        t1, t2 = tangents(normal, vec(directions[i]))
+        put(directions[i], t1)
+        for m in range(6):
+            way = normal
+            if m % 3 > 0:
+                way = t1 if m % 3 == 1 else t2
+            wrench = (ZERO, way) if m < 3 else (way, ZERO)
+            relative_row(tree.bodies, tree.poses, tree.axes, contact, wrench, C, 6 * i + m)
+    return len(contact_points)
+
+
+class RowsAt:
+    """Rows of contacts of one solver's bodies at any configuration.
+
+    Args:
+        solver: Whose.
+        lengths: (nv,) in which displacements are measured.
+    """
+
+    def __init__(self, solver: Solver, lengths: Array) -> None:
+        self._lengths, poses, axes = lengths, solver.poses.copy(), solver.axes.copy()
+        self._bodies, self._below = solver.bodies, axes["below"].copy()
+        tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
+        none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, len(lengths)))
+        examples = solver.q.copy(), none, np.zeros((0, 3)), C
+        with announce_compilation(put_all_rows):
+            self._call = StoredCall(put_all_rows, (tree,), examples).call
+
+    def __call__(self, q: Array, points: np.ndarray, first: Array) -> Array:
+        """Rows (n, 6, nv) of contacts (n,) at a configuration.
+
+        Args:
+            q: (nq,)
+            points: (n,) as they were found there, or would be.
+            first: (n, 3) along which first tangents are; becomes these.
+        """
+        C = np.zeros((ROWS_OF_ONE * len(points), len(self._lengths)))
+        self._call((np.ascontiguousarray(q), np.ascontiguousarray(points), first, C))
+        return C.reshape(len(points), ROWS_OF_ONE, -1)
+
+    def slopes(self, q: Array, see: Callable[[Array], Array], points: np.ndarray) -> Array:
+        """(nv, ...) what something at contacts (n,) changes by with displacements of q (nq,)."""
+        u, near = np.zeros(len(self._lengths)), np.zeros(len(q))
+        found: Array = np.zeros((len(u), *see(q).shape))
+        for k in self._moving(points):
+            u[k] = reach = REACH * self._lengths[k]
+            for times, weight in ORDER_4:
+                displace(self._bodies, q, u, times, near)
+                found[k] += weight / reach * see(near)
+            u[k] = 0.0
+        return found
+
+    def _moving(self, points: np.ndarray) -> list[int]:
+        """Rates that move bodies in contact."""
+        found = set[int]()
+        for body in {*points["body_a"].tolist(), *points["body_b"].tolist()} - {0}:
+            k = int(self._bodies[body]["axis"])
+            while k >= 0:
+                found.add(k)
+                k = int(self._below[k])
+        return sorted(found)
+
+
+class ContactVariations:
+    """Contacts of a configuration, and what they change by with it.
+
+    Args:
+        rows: Of what is in contact.
+        find: Contacts at a configuration (nq,).
+        q: (nq,) where they were found.
+        points: (n,) those of them that matter, of dtype ``CONTACT_POINT``.
+
+    Attributes:
+        C: (n, 6, nv) rows: along the normal, two tangents, turns about these three.
+        C_by_q: (nv, n, 6, nv) what they change by with each displacement; tangents as they are
+            carried along, or turn with the direction that friction depends on.
+        gap_by_q: (nv, n)
+        position_by_q: (nv, n, 3)
+
+    Raises:
+        UnsupportedError: Others are found beside that configuration.
+    """
+
+    def __init__(
+        self, rows: RowsAt, find: Callable[[Array], np.ndarray], q: Array, points: np.ndarray
+    ) -> None:
+        self._find, self._points = find, points
+        self._keys = list(zip(points["pair"].tolist(), points["feature"].tolist(), strict=True))
+        first = np.array(points["direction"])
+        self.C = rows(q, points, first)
+        turns = np.any(points["direction"] != 0.0, axis=1)
+
+        def see(near: Array) -> Array:
+            there = self._again(near)
+            along = np.where(turns[:, None], there["direction"], first)
+            size = len(points)
+            C = rows(near, there, along).reshape(size, -1)
+            return np.hstack([there["gap"][:, None], there["position"], C])
+
+        found = rows.slopes(q, see, points)
+        self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
+        self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
+
+    def _again(self, q: Array) -> np.ndarray:
+        """The same contacts (n,) at another configuration."""
+        found = defaultdict[tuple[int, int], list[int]](list)
+        there = self._find(q)
+        for k, key in enumerate(
+            zip(there["pair"].tolist(), there["feature"].tolist(), strict=True)
+        ):
+            found[key].append(k)
+        picked = list[int]()
+        for n, key in enumerate(self._keys):
+            those = found[key]
+            if not those:
+                raise UnsupportedError(
+                    "contacts are others beside where they were found; use central differences of"
+                    " step()"
+                )
+            nearest = 0
+            if len(those) > 1:
+                away = there["position"][those] - self._points["position"][n]
+                nearest = int(np.argmin(np.sum(away**2, axis=1)))
+            picked.append(those[nearest])
+        return there[picked]

@@ -1,0 +1,202 @@
+"""Derivatives of how loops are closed while contacts stick: by the equations where that ends.
+
+The configuration q to which a step leads is closed by c, and rates by w, each the least in the
+metric of M that loops ask for, while the points S that stick do not move:
+
+    M c = Jᵀ ν + Sᵀ σ,  g(q + c) = 0,  S c = 0        at q
+    M w = Jᵀ μ + Sᵀ κ,  J (v + c/dt + w) = 0,  S w = 0        at q + c
+
+with terms of the size of c left out in what is of its size itself.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.engine.records import CORRECTION
+from bulletbridge.engine.step_derivatives import Closing, StepDifferentiator
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.inequalities.contact_variations import RowsAt
+from bulletbridge.numerics.records import Array
+
+WEAKEST = 1e-10
+"""Share of the strongest row below which a row follows from others."""
+OFF = 1e-9
+"""Share by which what closes loops may be off its equations."""
+
+
+class Sticking(NamedTuple):
+    """Points that stick, as a step was led to them.
+
+    Attributes:
+        points: (n,) of dtype ``CONTACT_POINT``.
+        by_all: (n, 3, m) what their places change by.
+        rows: Rows of such points.
+    """
+
+    points: np.ndarray
+    by_all: Array
+    rows: RowsAt
+
+
+class Led(NamedTuple):
+    """Where a step leads before loops are closed.
+
+    Attributes:
+        q: (nq,)
+        v: (nv,)
+        q_by_all: (nv, m) what these change by.
+        v_by_all: (nv, m)
+    """
+
+    q: Array
+    v: Array
+    q_by_all: Array
+    v_by_all: Array
+
+
+class HeldRows:
+    """Rows of points that bodies do not move against each other at, fixed in space.
+
+    Args:
+        sticking: These, with places at a configuration.
+        q: (nq,) that configuration.
+
+    Attributes:
+        S: (3 n, nv)
+        of_b: (3 n, nv) what moves the points with body b, along axes of the world.
+    """
+
+    def __init__(self, sticking: Sticking, q: Array) -> None:
+        self._points, self._rows = sticking.points.copy(), sticking.rows
+        self._points["gap"] = 0.0
+        self._first = np.array(self._points["direction"])
+        self.S = self._at(q)
+        n, nv = len(self._points), self.S.shape[1]
+        along, alone = self._points["normal"], self._points.copy()
+        alone["body_a"] = 0
+        of_b = self._rows(q, alone, self._first.copy())[:, :3]
+        frames = np.stack([along, self._first, np.cross(along, self._first)], axis=1)
+        self.of_b = np.einsum("nri,nrj->nij", frames, of_b).reshape(3 * n, nv)
+        self._by_q = self._rows.slopes(q, self._at, self._points)
+        by_p = list[Array]()
+        for axis in range(3):  # linear in places
+            self._points["position"][:, axis] += 1.0
+            by_p.append(self._at(q) - self.S)
+            self._points["position"][:, axis] -= 1.0
+        self._by_p = np.array(by_p)
+
+    def _at(self, q: Array) -> Array:
+        return self._rows(q, self._points, self._first)[:, :3].reshape(3 * len(self._points), -1)
+
+    def times(self, x: Array, q_by_all: Array, p_by_all: Array) -> Array:
+        """What S x changes by (3 n, m)."""
+        of_places = np.repeat(p_by_all, 3, axis=0)  # (3 n, 3, m)
+        by_p = np.einsum("arj,j->ra", self._by_p, x)
+        return (self._by_q @ x).T @ q_by_all + np.einsum("ra,ram->rm", by_p, of_places)
+
+    def transposed(self, f: Array, q_by_all: Array, p_by_all: Array) -> Array:
+        """What Sᵀ f changes by (nv, m)."""
+        of_places = np.repeat(p_by_all, 3, axis=0)
+        by_q = np.einsum("krj,r->jk", self._by_q, f)
+        return by_q @ q_by_all + np.einsum("arj,r,ram->jm", self._by_p, f, of_places)
+
+
+def held_closing(
+    differentiator: StepDifferentiator, led: Led, after: Solver, sticking: Sticking
+) -> tuple[Array, Array]:
+    """Changes (nv, m) of configuration and rates at the end of a step in which points stick.
+
+    Args:
+        differentiator: Of the solver of the step.
+        led: Where that leads before loops are closed.
+        after: Where it has led.
+        sticking: Points that stick.
+
+    Raises:
+        UnsupportedError: Loops were not closed by these equations alone, or are driven.
+    """
+    dt, c = float(after.control[0]["dt"]), after.vectors[CORRECTION, : len(led.v)].copy()
+    kept = after.rows[0]["pivot"][: int(after.control[0]["rank"])]
+    if after.encoded.motions or np.any(after.rows[0]["level"][kept]) or after.control[0]["guarded"]:
+        raise UnsupportedError(
+            "contacts stick while driven or rolling constraints are closed, or loops beside a"
+            " singular position; use central differences of step()"
+        )
+    w = after.v - led.v - c / dt
+    first, at_end = (sticking.points.copy() for _ in range(2))
+    held = HeldRows(sticking._replace(points=first), led.q)
+    at_end["position"] += (held.of_b @ c).reshape(-1, 3)
+    ended = HeldRows(sticking._replace(points=at_end), after.q)
+    here, of_points = _forces(differentiator, (led.q, c, led.v), held)
+    there, of_end = _forces(differentiator, (after.q, w, after.v), ended)
+    if len(here.J) != len(there.J):
+        raise UnsupportedError(
+            "other rows are independent where the step ends; use central differences of step()"
+        )
+    moved = here.carried @ led.q_by_all
+    turned = held.transposed(of_points, led.q_by_all, sticking.by_all)
+    c_by_all = _answer(
+        here.M,
+        (np.vstack([here.J, held.S]), np.vstack([there.J @ here.turned, held.S])),
+        turned - here.bent @ led.q_by_all,
+        np.vstack([-there.J @ moved, -held.times(c, led.q_by_all, sticking.by_all)]),
+    )
+    q_by_all = moved + here.turned @ c_by_all
+    p_by_all = sticking.by_all + np.einsum(
+        "naj,jm->nam", held.of_b.reshape(-1, 3, len(c)), c_by_all
+    )
+    v_by_all = led.v_by_all + c_by_all / dt
+    rows = np.vstack([there.J, ended.S])
+    w_by_all = _answer(
+        there.M,
+        (rows, rows),
+        ended.transposed(of_end, q_by_all, p_by_all) - there.bent @ q_by_all,
+        np.vstack(
+            [
+                -there.rate @ q_by_all - there.J @ v_by_all,
+                -ended.times(w, q_by_all, p_by_all),
+            ]
+        ),
+    )
+    return q_by_all, v_by_all + w_by_all
+
+
+def _forces(
+    differentiator: StepDifferentiator, at: tuple[Array, Array, Array], held: HeldRows
+) -> tuple[Closing, Array]:
+    """What closes loops at q by w, and the forces (3 n,) on the points that stick.
+
+    Raises:
+        UnsupportedError: w is not what the equations ask for.
+    """
+    q, w, v = at
+    found = differentiator.closing(q, w, np.zeros(len(v)), v)
+    rows, momenta = np.vstack([found.J, held.S]), found.M @ w
+    units = 1.0 / np.sqrt(np.einsum("ij,ij->i", rows, np.linalg.solve(found.M, rows.T).T))
+    forces = units * least_squares(rows.T * units, momenta)
+    size = float(np.abs(w).max(initial=0.0))
+    off: Array = np.asarray(np.linalg.solve(found.M, momenta - rows.T @ forces), np.float64)
+    if max(np.abs(off).max(initial=0.0), np.abs(held.S @ w).max()) > OFF + 1e-3 * size**2:
+        raise UnsupportedError(
+            "contacts that stick give way while loops are closed; use central differences of step()"
+        )
+    of_points = forces[len(found.J) :]
+    return differentiator.closing(q, w, held.S.T @ of_points, v), of_points
+
+
+def least_squares(A: Array, b: Array) -> Array:
+    """The shortest x with A x = b, as well as can be."""
+    return np.asarray(np.linalg.pinv(A, rcond=WEAKEST) @ b, np.float64)
+
+
+def _answer(M: Array, rows: tuple[Array, Array], forces: Array, sides: Array) -> Array:
+    """x with M x = forces + Bᵀ y, A x = sides, of rows (B, A), whichever follow from others."""
+    B, A = rows
+    by_rows, free = np.linalg.solve(M, B.T), np.linalg.solve(M, forces)
+    G = A @ by_rows
+    units = 1.0 / np.sqrt(np.abs(np.einsum("ij,ji->i", B, by_rows)))
+    G = units[:, None] * G * units
+    y = least_squares(G, units[:, None] * (sides - A @ free))
+    return np.asarray(free + by_rows @ (units[:, None] * y), np.float64)

@@ -1,0 +1,186 @@
+"""Derivatives of steps with contacts by their active set: closed forms, and differences of steps.
+
+Differences of steps that are short enough to change no active set are good to 1e-8 of the largest
+number (round-off of 1e-15 over 1e-6, and over a step of some ms).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pybullet
+import pybullet_data
+import pytest
+from numpy.testing import assert_allclose
+from scipy.spatial.transform import Rotation
+from support.solid_worlds import BLOCK, DT, G
+
+import bulletbridge as bb
+from bulletbridge.engine.step_derivatives import StepDerivatives
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.displacement import configuration_difference
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.system.derivatives import filtering
+
+SHORT, CLOSE = 1e-6, 1e-7
+
+
+def require_short_differences(system: bb.System, sides: int = 1) -> StepDerivatives:
+    """A and B are what short steps beside the state find, on one side of kinks at least.
+
+    Args:
+        system: At a state.
+        sides: 2: on both sides.
+    """
+    found, m, nv = system.step_derivatives(), system.mechanism, len(system.v)
+    near, start = system.differentiable(), np.concatenate([system.q, system.v, [system.t]])
+    tau = np.array(system.tau)
+
+    def end(z: np.ndarray) -> np.ndarray:
+        state = start.copy()
+        displace(m.bodies, np.array(system.q), z[:nv].copy(), 1.0, state[: m.nq])
+        state[m.nq : -1] += z[nv : 2 * nv]
+        near.take_back(state)
+        near.tau[:] = tau + z[2 * nv :]
+        near.step(write=False)
+        away = configuration_difference(m, np.array(near.q), found.q)
+        return np.concatenate([away, near.v - found.v])
+
+    exact, on_loops = np.hstack([found.A, found.B]), np.eye(3 * nv)
+    J = system.terms().J
+    if len(J):
+        free = np.eye(nv) - np.linalg.pinv(J) @ J
+        on_loops[:nv, :nv] = on_loops[nv : 2 * nv, nv : 2 * nv] = free
+        bent = filtering(system._active.solver, np.array(system.q), np.array(system.v), system.t)
+        on_loops[nv : 2 * nv, :nv] = bent @ free
+    for k, way in enumerate(on_loops.T):
+        h = SHORT if k < 2 * nv else 1e-3
+        here = end(0.0 * way)
+        seen = [(4.0 * end(x * way) - end(2.0 * x * way) - 3.0 * here) / (2.0 * x) for x in (h, -h)]
+        off = sorted(np.abs(one - exact @ way).max() for one in seen)
+        assert off[sides - 1] <= CLOSE * max(1.0, np.abs(exact).max()), (k, off)
+    return found
+
+
+def test_a_block_that_slides_down_a_slope(solids):
+    """v⁺ = v + dt (g (sin - mu cos) + f (1, mu) . (down, normal) / m), whatever the height.
+
+    What is above the slope, by how much it may, comes down to it: nothing is left of that.
+    """
+    angle, mu = 0.6, 0.3
+    down, normal = solids.ground(angle, plane=True)
+    turn = Rotation.from_rotvec([0, angle, 0]).as_quat()
+    system = solids.system(solids.solid(f'<box size="{BLOCK}"/>', 0.15 * normal, turn, friction=mu))
+    for _ in range(30):
+        system.step()
+    found = system.step_derivatives()
+    assert set(found.active) == {"world on b sliding"}
+    A, B = found.A, found.B
+    assert_allclose(
+        system.v[3:] @ down, 30 * DT * G * (np.sin(angle) - mu * np.cos(angle)), rtol=1e-9
+    )
+    linear, rates = slice(3, 6), slice(9, 12)
+    # by rates along the slope, and into it, which friction feels
+    assert_allclose(A[rates, rates] @ down, down, atol=1e-10)
+    assert_allclose(A[rates, rates] @ normal, mu * down, atol=1e-10)
+    assert_allclose(B[rates, linear] @ down, DT / 2.0 * down, atol=1e-12)
+    assert_allclose(B[rates, linear] @ normal, DT / 2.0 * mu * down, atol=1e-12)
+    assert_allclose(A[linear, linear] @ normal, mu * down, atol=1e-9)  # it ends on the slope
+    assert_allclose(A[linear, linear] @ down, down, atol=1e-9)
+    # across, friction turns with the slip: by g mu cos dt / v of it
+    across = np.cross(normal, down)
+    slip = float(found.v[3:] @ down)
+    kept = 1.0 / (1.0 + DT * G * mu * np.cos(angle) / slip)
+    assert_allclose(A[rates, rates] @ across, kept * across, atol=1e-9)
+
+
+def test_a_block_that_sticks_goes_nowhere(solids):
+    _, normal = solids.ground(0.2, plane=True)
+    turn = Rotation.from_rotvec([0, 0.2, 0]).as_quat()
+    system = solids.system(solids.solid(f'<box size="{BLOCK}"/>', 0.15 * normal, turn))
+    system.step()
+    found = system.step_derivatives()
+    assert np.abs(found.B).max() <= 1e-12
+    assert np.abs(found.A[6:, 6:]).max() <= 1e-11  # whatever it would have moved by
+
+
+@pytest.mark.parametrize("mu", [0.3, 3.0])
+def test_a_ball_that_lands(solids, mu):
+    _, normal = solids.ground(0.1, plane=True)
+    shape = '<sphere radius="0.1"/>'
+    rub = {"friction": mu, "rollingFriction": 0.01, "spinningFriction": 0.02}
+    system = solids.system(solids.solid(shape, 0.1005 * normal, moments=[0.008] * 3, **rub))
+    system.set_state(v=[1.0, 2.0, 3.0, 2.0, 0.5, -0.5])
+    found = require_short_differences(system, 2)
+    assert found.active == (f"world on b {'sliding' if mu < 1.0 else 'sticking'}",)
+
+
+def test_bodies_on_one_another_on_a_slope(solids):
+    """A ball slides and rolls down a block that stands, on more points than it takes."""
+    _, normal = solids.ground(0.3, plane=True)
+    turn = Rotation.from_rotvec([0, 0.3, 0]).as_quat()
+    block = solids.solid(f'<box size="{BLOCK}"/>', 0.15 * normal, turn, friction=0.2)
+    ball = solids.solid('<sphere radius="0.1"/>', 0.4 * normal, moments=[0.008] * 3, friction=0.3)
+    system = solids.system([block, ball])
+    for _ in range(40):
+        system.step()
+    found, nv = system.step_derivatives(), 12
+    assert found.active[0] == "b2/b on b1/b sliding" or found.active[0] == "b2/b on b1/b sticking"
+    assert np.abs(found.A[nv : nv + 6, nv:]).max() <= 1e-9  # the block stands
+
+
+def test_a_robot_lands_on_a_foot_that_sticks_while_its_loops_are_closed(connect):
+    """Minitaur's legs swing; where that foot sticks is held by correction and filter."""
+    client = connect()._client
+    pybullet.setGravity(0, 0, -G, physicsClientId=client)
+    pybullet.loadURDF(f"{pybullet_data.getDataPath()}/plane.urdf", physicsClientId=client)
+    spec = read_loops(find("minitaur"))
+    start = spec.start_q | {"base": [0, 0, 0.2, 0, 0, 0, 1.0]}
+    spec = replace(spec, gravity=(0, 0, -G), start_q=start, start_v={}, forces=())
+    system = bb.load(spec, client, dt=1e-3, contacts=True).system
+    system.rollout(60)
+    while not system.step_derivatives().active:
+        system.step()
+    found = require_short_differences(system)
+    (foot,) = found.active
+    assert foot.startswith("world on lower_leg") and foot.endswith("sticking")
+    system.step()  # what it leads to moves along the loops
+    assert np.abs(system.terms().J @ found.A[: len(system.v)]).max() <= 1e-10
+
+
+def test_what_is_about_to_change_is_refused(solids):
+    """A ball without weight that just touches; one that is deep in the ground."""
+    solids.ground(plane=True)
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1), moments=[0.008] * 3)
+    system = solids.system(ball)
+    system.set_state(v=[0, 0, 0, 0, 0, G * DT])
+    with pytest.raises(UnsupportedError, match="contact of 'b' with 'world' is about to act"):
+        system.step_derivatives()
+    system.set_state(q=[0, 0, 0.099, 0, 0, 0, 1.0])
+    with pytest.raises(UnsupportedError, match="taken out of each other"):
+        system.step_derivatives()
+
+
+def test_the_gradient_of_a_trajectory_that_lands_and_slides(solids):
+    """Against central differences of its cost, 1e-8 of which rounds; none of its steps is one."""
+    solids.ground(plane=True)
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1002), moments=[0.008] * 3, friction=0.2)
+    system = solids.system(ball)
+    system.set_state(v=[0.5, 1.0, 0.3, 2.0, 0.5, 0.0])
+    tau = 0.3 * np.random.default_rng(0).normal(size=(10, 6))
+
+    def final(q, v, t):
+        return np.concatenate([q[:3], v])
+
+    found = bb.rollout_gradient(system, tau, final=final)
+    assert not len(found.differences)
+
+    def cost(at: tuple[int, int], x: float) -> float:
+        other = tau.copy()
+        other[at] += x
+        return bb.rollout_gradient(system, other, final=final).cost
+
+    for at in ((0, 3), (3, 4), (5, 5), (8, 1)):
+        seen = (cost(at, 1e-2) - cost(at, -1e-2)) / 2e-2
+        assert abs(found.by_tau[at] - seen) <= 1e-6 * np.abs(found.by_tau).max(), at
