@@ -311,7 +311,8 @@ def test_bullet_gets_the_same_forces_as_joint_torques():
 
     spec = replace(read_loops_of("a05_governor"), constraints=())
     soft = tuple(replace(e, stiffness=800.0, damping=40.0) for e in spec.elements)
-    spec = replace(spec, elements=soft)
+    push = bb.Wrench(soft[0].b, (3.0, 1.0, 20.0), (0.1, 0.2, 0.0), name="push")
+    spec = replace(spec, elements=soft, wrenches=(push,))
     with bb.load(spec, dt=1e-4) as model:
         native = NativeWorld(spec, model.system.q, model.system.v, 1e-4)
         for _ in range(200):

@@ -67,6 +67,8 @@ FEATURES = {
     "free joint with spring and damper": FREE.replace(
         "<freejoint", '<joint type="free" damping="0.7" stiffness="3"'
     ),
+    "gravity compensation": HINGES.format(tip="").replace("<body ", '<body gravcomp="0.7" '),
+    "gravity compensation afloat": FREE.replace('"arm"', '"arm" gravcomp="1.2"'),
     "bodies without mass": HINGES.format(
         tip='<body name="none" pos="1 0 0" euler="1 2 3"><body name="some" pos="0 2 0">'
         '<joint name="n2" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/></body></body>'

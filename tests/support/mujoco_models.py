@@ -14,7 +14,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.models.bodies import load_bodies
-from bulletbridge.models.load import with_forces
+from bulletbridge.models.load import forces_of, with_forces
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
@@ -38,7 +38,8 @@ def unassembled(spec: ModelSpec) -> bb.System:
         world = read_world(spec, load_bodies(spec, client), client)
         mechanism = with_joint_properties(world.mechanism, spec.joints)
         mechanism = with_forces(mechanism, spec.forces)
-        return bb.System(mechanism, (*spec.constraints, *spec.elements), springs="explicit")
+        joining = (*spec.constraints, *spec.elements)
+        return bb.System(mechanism, joining, springs="explicit", forces=forces_of(spec))
     finally:
         disconnect(client)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Bushing
+from bulletbridge.constraints.force_elements import Bushing, Wrench
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
@@ -61,6 +62,7 @@ def read_mjcf(
     _ball_springs(model, places)
     _free_springs(model, places)
     scene.gravity = _gravity(model, scene)
+    _lift(model, places)
     _start(model, places)
     add_constraints(model, places)
     add_drives(model, places, servos)
@@ -234,6 +236,22 @@ def _gravity(model: Any, scene: Scene) -> tuple[float, float, float]:
     return x, y, z
 
 
+def _lift(model: Any, places: Places) -> None:
+    """Gravity compensation: what takes a share of a body's weight at its centre of mass."""
+    scene, lifted = places.scene, list[str]()
+    for body in np.flatnonzero(model.body_gravcomp * model.body_mass).tolist():
+        weight = -float(model.body_gravcomp[body]) * float(model.body_mass[body])
+        if not (places.moves(body) and any(scene.gravity)):
+            continue
+        x, y, z = (weight * g for g in scene.gravity)
+        name = free_name(f"{places.full_link(body)}_lift", (each.name for each in scene.wrenches))
+        at = places.point(body, model.body_ipos[body])
+        scene.wrenches.append(Wrench(at, (x, y, z), axes=Frame(WORLD), name=name))
+        lifted.append(places.body_names[body])
+    if lifted:
+        scene.notes.append(f"gravity compensation of {listed(lifted)}: forces on them (wrenches)")
+
+
 def _start(model: Any, places: Places) -> None:
     """Start at the first keyframe, or else where joints are drawn."""
     from scipy.spatial.transform import Rotation
@@ -280,10 +298,6 @@ def _note_rest(spec: Any, model: Any, scene: Scene) -> None:
     option = model.opt
     if option.density or option.viscosity or option.wind.any():
         scene.notes.append("forces of air or water (density, viscosity, wind) are left out")
-    lifted = np.flatnonzero(model.body_gravcomp)
-    if lifted.size:
-        names = listed(model.body(k).name or f"body {k}" for k in lifted.tolist())
-        scene.notes.append(f"gravity compensation of {names} is left out: they have their weight")
     for field in ("jnt_stiffnesspoly", "dof_dampingpoly"):
         poly = getattr(model, field, None)
         if poly is not None and np.any(poly):

@@ -14,6 +14,7 @@ from bulletbridge.models.formats.robot import (
     Robot,
     Scene,
     Shape,
+    listed,
     pose_of,
 )
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
@@ -64,7 +65,9 @@ def scene_of(spec: ModelSpec) -> Scene:
         joint.friction += force.friction
         if force.torque:
             scene.notes.append(f"the torque on joint '{force.joint}' is left out")
-    scene.notes += [f"the wrench '{wrench.name}' is left out" for wrench in spec.wrenches]
+    if spec.wrenches:
+        names = listed(f"'{wrench.name}'" for wrench in spec.wrenches)
+        scene.notes.append(f"wrenches are left out: {names}")
     return scene
 
 
