@@ -10,7 +10,14 @@ from typing import Any, cast
 import numpy as np
 from ruamel.yaml import YAML
 
-from bulletbridge.constraints.force_elements import ForceElement, Tendon, Wrench
+from bulletbridge.constraints.force_elements import (
+    ForceElement,
+    LinePoint,
+    Pulley,
+    Round,
+    Tendon,
+    Wrench,
+)
 from bulletbridge.constraints.joints import (
     SOFTNESS,
     Coupling,
@@ -172,10 +179,21 @@ def _say_element(element: ForceElement) -> dict[str, Any]:
         elif isinstance(value, Motor):
             said["motor"] = _say_motor(value)
         elif field.name == "via":
-            said |= {"via": [_say_frame(frame) for frame in value]} if value else {}
+            said |= {"via": [_say_point(point) for point in value]} if value else {}
         elif field.name not in said and field.name != "coefficients":
             said |= _unless(field.name, value, field.default)
     return said
+
+
+def _say_point(point: LinePoint) -> dict[str, Any]:
+    """What a line goes through, round or over."""
+    if isinstance(point, Pulley):
+        return {"pulley": point.divisor}
+    if isinstance(point, Round):
+        said = {"round": _say_frame(point.frame), "radius": point.radius}
+        said |= _unless("cylinder", point.cylinder, False)
+        return said | _unless("side", point.side, None)
+    return _say_frame(point)
 
 
 def _say_wrench(wrench: Wrench) -> dict[str, Any]:
