@@ -69,6 +69,10 @@ FEATURES = {
     ),
     "gravity compensation": HINGES.format(tip="").replace("<body ", '<body gravcomp="0.7" '),
     "gravity compensation afloat": FREE.replace('"arm"', '"arm" gravcomp="1.2"'),
+    "free joint with armature": FREE.replace("<freejoint", '<joint type="free" armature="0.6"'),
+    "free joint with armature alone": FREE.replace(
+        "<freejoint", '<joint type="free" armature="9"'
+    ).replace('mass="3" diaginertia="0.1 0.2 0.15"', 'mass="1e-9" diaginertia="1e-9 1e-9 1e-9"'),
     "bodies without mass": HINGES.format(
         tip='<body name="none" pos="1 0 0" euler="1 2 3"><body name="some" pos="0 2 0">'
         '<joint name="n2" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/></body></body>'

@@ -94,7 +94,9 @@ class Oracle:
             if joint.kind == "free":
                 R = Rotation.from_quat(q[joint.q][3:]).as_matrix()
                 body = int(m.jnt_bodyid[k])
-                c = R @ m.body_ipos[body]
+                # armature has a mass at the body's frame here
+                mass, armature = float(m.body_mass[body]), float(m.dof_armature[dof])
+                c = R @ m.body_ipos[body] * mass / (mass + armature)
                 d.qpos[at : at + 3] = q[joint.q][:3] - c
                 d.qpos[at + 3 : at + 7] = np.roll(q[joint.q][3:], 1)
                 w = v[joint.v][:3]

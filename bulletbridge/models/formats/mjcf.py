@@ -111,14 +111,8 @@ def _grow(model: Any, places: Places) -> None:
             robot = Robot(called, name, False, {name: Link(name)}, {}, at)
             places.robots[called] = robot
             places.put(body, called, name, Pose())
-            dof = int(model.jnt_dofadr[first])
-            acts = {
-                "armature": model.dof_armature[dof],
-                "friction": model.dof_frictionloss[dof],
-            }
-            lost = [what for what, value in acts.items() if value]
-            if lost:
-                scene.notes.append(f"{', '.join(lost)} of the free joint of '{name}': left out")
+            if model.dof_frictionloss[model.jnt_dofadr[first]]:
+                scene.notes.append(f"friction of the free joint of '{name}': left out")
         else:
             robot, link, here = places.of(parent)
             frame = here @ at
@@ -148,10 +142,28 @@ def _grow(model: Any, places: Places) -> None:
             own = here @ Pose(turn(model.body_iquat[body]), model.body_ipos[body].copy())
             J = (own.R * model.body_inertia[body]) @ own.R.T
             robot.links[name].inertial = Inertial(float(model.body_mass[body]), own.p, J)
+        if count and model.jnt_type[first] == FREE:
+            _add_armature(robot.links[name], float(model.dof_armature[model.jnt_dofadr[first]]))
     if moved:
         scene.notes.append(
             f"link frames are at the joints, not at MJCF's body frames: {listed(moved)}"
         )
+
+
+def _add_armature(link: Link, armature: float) -> None:
+    """Armature of a free joint: a mass at the body's frame, and as much inertia about all axes.
+
+    It has no weight (``_lift``).
+    """
+    if not armature:
+        return
+    given = link.inertial or Inertial(0.0, np.zeros(3), np.zeros((3, 3)))
+    mass = given.mass + armature
+    com = given.mass / mass * given.com
+    J = given.J + armature * np.eye(3)
+    for m, way in ((given.mass, given.com - com), (armature, -com)):
+        J = J + m * (way @ way * np.eye(3) - np.outer(way, way))
+    link.inertial = Inertial(mass, com, J)
 
 
 def _joint(
@@ -237,19 +249,32 @@ def _gravity(model: Any, scene: Scene) -> tuple[float, float, float]:
 
 
 def _lift(model: Any, places: Places) -> None:
-    """Gravity compensation: what takes a share of a body's weight at its centre of mass."""
-    scene, lifted = places.scene, list[str]()
-    for body in np.flatnonzero(model.body_gravcomp * model.body_mass).tolist():
-        weight = -float(model.body_gravcomp[body]) * float(model.body_mass[body])
+    """What takes weight: gravity compensation at a centre of mass, and that of free armature."""
+    scene = places.scene
+    lifts = [
+        (int(body), model.body_gravcomp[body] * model.body_mass[body], model.body_ipos[body])
+        for body in np.flatnonzero(model.body_gravcomp * model.body_mass)
+    ]
+    free = [int(k) for k in np.flatnonzero(model.jnt_type == FREE)]
+    armatures = [
+        (int(model.jnt_bodyid[k]), model.dof_armature[model.jnt_dofadr[k]], np.zeros(3))
+        for k in free
+        if model.dof_armature[model.jnt_dofadr[k]]
+    ]
+    for body, mass, at in (*lifts, *armatures):
         if not (places.moves(body) and any(scene.gravity)):
             continue
-        x, y, z = (weight * g for g in scene.gravity)
+        x, y, z = (-float(mass) * g for g in scene.gravity)
         name = free_name(f"{places.full_link(body)}_lift", (each.name for each in scene.wrenches))
-        at = places.point(body, model.body_ipos[body])
-        scene.wrenches.append(Wrench(at, (x, y, z), axes=Frame(WORLD), name=name))
-        lifted.append(places.body_names[body])
-    if lifted:
-        scene.notes.append(f"gravity compensation of {listed(lifted)}: forces on them (wrenches)")
+        frame = places.point(body, at)
+        scene.wrenches.append(Wrench(frame, (x, y, z), axes=Frame(WORLD), name=name))
+    for found, what in (
+        (lifts, "gravity compensation of {}: forces on them (wrenches)"),
+        (armatures, "armature of free joints of {}: mass and inertia without weight (wrenches)"),
+    ):
+        if found:
+            names = listed(places.body_names[body] for body, _, _ in found)
+            scene.notes.append(what.format(names))
 
 
 def _start(model: Any, places: Places) -> None:
