@@ -7,6 +7,7 @@ from typing import NamedTuple
 from bulletbridge.constraints.functions import ForceFunction
 from bulletbridge.constraints.joints import Distance, Frame, LoopAxis, Motor, Triple
 from bulletbridge.constraints.motion import Signal
+from bulletbridge.mechanism.model import WORLD
 
 Z: Triple = (0.0, 0.0, 1.0)
 NOTHING: Triple = (0.0, 0.0, 0.0)
@@ -280,6 +281,13 @@ class Wrench:
     torque: Triple | ForceFunction = NOTHING
     axes: Frame | None = None
     name: str = field(default="", kw_only=True)
+
+    @property
+    def is_dead_load(self) -> bool:
+        """Whether it is one force along axes of the world, which has a potential as weight has."""
+        if callable(self.force) or callable(self.torque) or any(self.torque):
+            return False
+        return self.axes is not None and self.axes.link == WORLD
 
 
 ForceElement = Spring | TorsionSpring | Bushing | Tendon
