@@ -51,6 +51,9 @@ from bulletbridge.models.model_spec import (
     pybullet_data_folder,
 )
 
+MOST_CHARACTERS = 1_000_000
+"""A line that is never full."""
+
 
 def loops_text(spec: ModelSpec, path: Path) -> str:
     """What stands in the loops file of a model, defaults left out.
@@ -82,9 +85,19 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     data |= _unless("beams", [asdict(beam) for beam in spec.beams], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line
-    yaml.width = 100
+    # a key may not go on in another line, and is broken at its blanks where a line is full
+    yaml.width = 100 if not _has_blanks(data) else MOST_CHARACTERS
     yaml.dump(_plain(data), out)
     return out.getvalue()
+
+
+def _has_blanks(data: object) -> bool:
+    """Whether a name that something is given by has a blank in it."""
+    if isinstance(data, Mapping):
+        entries = cast("Mapping[str, object]", data)
+        return any(" " in key or _has_blanks(value) for key, value in entries.items())
+    items = cast("list[object]", data) if isinstance(data, list | tuple) else []
+    return any(map(_has_blanks, items))
 
 
 def _unless(key: str, value: Any, default: Any) -> dict[str, Any]:
