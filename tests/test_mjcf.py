@@ -160,6 +160,20 @@ def test_trees_move_as_in_mujoco(bodies: str, tmp_path: Path) -> None:
     require_equal(write(tmp_path, bodies), tmp_path)
 
 
+def test_gravity_compensation_is_written_back(tmp_path: Path) -> None:
+    """And what no body's weight is a share of is told."""
+    spec = read_model(write(tmp_path, FEATURES["gravity compensation"]))
+    push = bb.Wrench(spec.wrenches[0].frame, (1.0, 0.0, 2.0), axes=bb.Frame("world"), name="push")
+    written = write_mjcf(replace(spec, wrenches=(*spec.wrenches, push)), tmp_path / "written")
+    assert [note for note in written.notes if "wrench" in note] == ["wrenches are left out: 'push'"]
+    again = read_model(*written.files)
+    assert len(again.wrenches) == len(spec.wrenches) == 2
+    for one, other in zip(spec.wrenches, again.wrenches, strict=True):
+        assert other.frame.link == one.frame.link
+        assert other.frame.xyz == pytest.approx(one.frame.xyz, abs=1e-12)
+        assert other.force == pytest.approx(one.force, rel=1e-12)
+
+
 @pytest.mark.parametrize("equality", EQUALITIES.values(), ids=EQUALITIES.keys())
 def test_equalities_are_those_of_mujoco(equality: str, tmp_path: Path) -> None:
     sites = '<site name="s2" pos="0.3 0 0.1" euler="-40 5 9"/>'

@@ -15,6 +15,7 @@ from bulletbridge.constraints.force_elements import (
     Round,
     Spring,
     Tendon,
+    Wrench,
     points_of,
 )
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
@@ -103,6 +104,9 @@ class _Writer:
             self._constraint(constraint)
         for element in scene.elements:
             self._element(element)
+        lost = [f"'{wrench.name}'" for wrench in scene.wrenches if not self._lift(wrench)]
+        if lost:
+            scene.notes.append(f"wrenches are left out: {listed(lost)}")
         self._actuate()
         self._finish()
 
@@ -368,6 +372,22 @@ class _Writer:
         else:
             name = getattr(element, "name", "")
             self.scene.notes.append(f"force element '{name}' is left out: MuJoCo has none such")
+
+    def _lift(self, wrench: Wrench) -> bool:
+        """Write a wrench as gravity compensation, if it is a share of its body's weight."""
+        body, g = self.bodies.get(wrench.frame.link), np.array(self.scene.gravity)
+        inertial = None if body is None else body.find("inertial")
+        if body is None or inertial is None or not (wrench.is_dead_load and g.any()):
+            return False
+        weight = float(inertial.get("mass", "0")) * g
+        force = np.array(wrench.force, float)
+        share = -float(force @ weight / (weight @ weight))
+        centre = np.array(inertial.get("pos", "0 0 0").split(), float)
+        there = np.allclose(centre, wrench.frame.xyz, rtol=0.0, atol=1e-12)
+        if not (there and np.allclose(force, -share * weight, atol=1e-12 * np.abs(force).max())):
+            return False
+        body.set("gravcomp", exact((share + float(body.get("gravcomp", "0")),)))
+        return True
 
     def _tendon(self, tendon: Tendon) -> None:
         """Spring, limits and friction of a sum of joint positions, and a servo along it."""

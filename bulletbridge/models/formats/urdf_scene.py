@@ -14,7 +14,6 @@ from bulletbridge.models.formats.robot import (
     Robot,
     Scene,
     Shape,
-    listed,
     pose_of,
 )
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
@@ -65,9 +64,7 @@ def scene_of(spec: ModelSpec) -> Scene:
         joint.friction += force.friction
         if force.torque:
             scene.notes.append(f"the torque on joint '{force.joint}' is left out")
-    if spec.wrenches:
-        names = listed(f"'{wrench.name}'" for wrench in spec.wrenches)
-        scene.notes.append(f"wrenches are left out: {names}")
+    scene.wrenches += spec.wrenches
     return scene
 
 
