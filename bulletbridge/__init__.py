@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from bulletbridge.constraints.force_elements import (
     Bushing,
+    Pulley,
+    Round,
     Spring,
     Tendon,
     TorsionSpring,
@@ -95,11 +97,13 @@ __all__ = [
     "Plan",
     "PointOnMesh",
     "Polynomial",
+    "Pulley",
     "QuadraticCost",
     "Recording",
     "Regulation",
     "Regulator",
     "RolloutGradient",
+    "Round",
     "Rows",
     "SavedState",
     "Sine",

@@ -26,6 +26,21 @@ VIA = (
     bb.Frame("link5"),
 )
 """Points that a line goes through, two of them of one link."""
+BALL = bb.Round(bb.Frame("link1", (0.5, 0.0, -0.4), (0.6, 0.8, -0.5)), 0.3, side=(0.6, 0.6, 0.8))
+DRUM = bb.Round(bb.Frame("link5", (0.6, 0.6, 0.5), (0.8, -0.2, -0.1)), 0.3, True, (0.4, 0.6, 0.6))
+RING = bb.Round(bb.Frame("link3", (0.6, -0.8, -0.5), (1.0, 0.2, -0.7)), 0.1, True, (0, 0.01, 0))
+HOLE = bb.Round(bb.Frame("link3", (-0.5, 0.1, 0.1), (0.3, 0.5, -0.8)), 0.3, side=(0.1, -0.1, 0.1))
+BRANCHES = (
+    bb.Frame("link3"),
+    bb.Pulley(2.0),
+    *(bb.Frame("link4", (0.5, -1.0, 0.7)), BALL, bb.Frame("link2")),
+    bb.Pulley(3.0),
+    bb.Frame("link5"),
+)
+ROUND = {"round a ball": (BALL,), "round a cylinder": (DRUM,)}
+ROUND |= {"drawn through a ring": (RING,), "drawn through a ball": (HOLE,)}
+ROUND |= {"over pulleys": BRANCHES}
+"""What lines go round, are drawn through, and over."""
 SPRINGS = {
     "spring": bb.Spring("e", A, B, 30.0, 0.7, 0.4),
     "to the world": bb.Spring("e", bb.Frame("world", (1.0, 2.0, 0.5)), B, 30.0, 0.7),
@@ -38,7 +53,7 @@ SPRINGS = {
     "bushing": bb.Bushing("e", A, B, (10, 20, 30), (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3)),
     "tendon": bb.Tendon("e", {"joint2": 1.5, "joint5": -0.7}, 30.0, 0.7, 0.2),
     "slack tendon": bb.Tendon("e", {"joint2": 1.5, "joint5": -2.0}, 30.0, 0.7, 9.0, slack=0.4),
-}
+} | {name: bb.Spring("e", A, B, 30.0, 0.7, 0.4, via=via) for name, via in ROUND.items()}
 
 
 def oscillator(elements, stiffness=0.0, **options):
@@ -88,6 +103,40 @@ def test_forces_are_the_gradient_of_the_energy_and_dampers_take_power(name):
     found = system.spring_forces()["e"]
     used = [element.damping] if name != "bushing" else [*element.turning_damping, *element.damping]
     assert taken == pytest.approx(float(np.array(used) @ np.atleast_1d(found.rate) ** 2), rel=1e-12)
+
+
+def test_a_line_that_a_body_is_in_the_way_of_is_longer_for_it():
+    """So that what else is asked of them is asked of lines that do go round something."""
+    rng = np.random.default_rng(3)
+    mechanism = random_mechanism(rng, [FREE, REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE])
+    q, v = random_state(rng, mechanism)
+
+    def length(via):
+        system = bb.System(mechanism, [replace(SPRINGS["spring"], via=via)])
+        system.set_state(q, v)
+        return system.spring_forces()["e"].position
+
+    for via in ROUND.values():
+        points = tuple(point for point in via if not isinstance(point, bb.Round))
+        assert length(via) > length(points) + 0.1
+
+
+def test_a_rope_round_a_drum_is_its_tangents_and_an_arc():
+    """Points 2 m from the axis and 3 m along it, on opposite sides; closed form."""
+    mechanism = with_joint(
+        empty_mechanism(), "turn", "revolute", "bob", xyz=(0, 0, 0.5), load=Load(1.0, (2, 0, 0))
+    )
+    drum = bb.Round(bb.Frame("world", (0, 0, 0.3)), 0.5, True)
+    rope = bb.Spring("rope", bb.Frame("world", (-2, 0, -2.5)), bb.Frame("bob", (2, 0, 0)), 7.0,
+                     length=1.0, via=(drum,))  # fmt: skip
+    system = bb.System(mechanism, [rope])
+    system.set_state([0.3])
+    found = system.spring_forces()["rope"]
+    plane = 2 * np.sqrt(2**2 - 0.5**2) + 0.5 * (np.pi - 0.3 - 2 * np.arccos(0.25))
+    assert found.position == pytest.approx(np.hypot(plane, 3.0), rel=1e-14)
+    # the pull across the axis acts at the drum's radius, and turns the bob on
+    torque = 7.0 * (found.position - 1.0) * plane / found.position * 0.5
+    assert float(system.terms().h[0]) == pytest.approx(-torque, rel=1e-12)
 
 
 def test_a_spring_of_axes_that_do_not_meet_conserves_energy():
@@ -311,7 +360,8 @@ def test_bullet_gets_the_same_forces_as_joint_torques():
 
     spec = replace(read_loops_of("a05_governor"), constraints=())
     soft = tuple(replace(e, stiffness=800.0, damping=40.0) for e in spec.elements)
-    spec = replace(spec, elements=soft)
+    push = bb.Wrench(soft[0].b, (3.0, 1.0, 20.0), (0.1, 0.2, 0.0), name="push")
+    spec = replace(spec, elements=soft, wrenches=(push,))
     with bb.load(spec, dt=1e-4) as model:
         native = NativeWorld(spec, model.system.q, model.system.v, 1e-4)
         for _ in range(200):

@@ -162,3 +162,11 @@ def test_python_functions_cannot_be_written(tmp_path):
     spec = ModelSpec("m", tmp_path / "m", (BodySpec("robot", tmp_path / "a.urdf"),), (gear,))
     with pytest.raises(LoopFileError, match="along z is the Python function.*use Sine"):
         write_loops(spec, tmp_path / "m.loops.yaml")
+
+
+def test_names_with_blanks_are_read_back_from_long_lists(tmp_path):
+    """A key is not broken at its blanks, as text in lines of a hundred characters is."""
+    factors = {f"MuJoCo Model/joint of finger {k}": 1.0 + k for k in range(9)}
+    spec = one_robot(tmp_path, Coupling("all of them", factors))
+    write_loops(spec, spec.path)
+    assert read_loops(spec.path).constraints == spec.constraints

@@ -121,11 +121,16 @@ def is_conservative(loaded: LoadedModel, q: Array) -> bool:
     return bool(is_passive(loaded) and not taken)
 
 
+def dead_loads(loaded: LoadedModel) -> tuple[str, ...]:
+    """Wrenches of a model that have a potential, as what takes a robot's weight has."""
+    return tuple(wrench.name for wrench in loaded.spec.wrenches if wrench.is_dead_load)
+
+
 def is_passive(loaded: LoadedModel) -> bool:
     """Whether nothing in the model brings energy."""
     driven = any(c.motion is not None for c in loaded.spec.constraints)
     driven |= any(callable(force.torque) for force in loaded.spec.forces)
-    driven |= bool(loaded.spec.wrenches)
+    driven |= len(dead_loads(loaded)) < len(loaded.spec.wrenches)
     elements = loaded.system.encoded.elements
     pushed = elements["force"].any() or (elements["target"] >= 0).any()
     return not (driven or pushed or np.any(loaded.system.mechanism.axes["torque"]))

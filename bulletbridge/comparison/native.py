@@ -125,7 +125,9 @@ class NativeWorld:
         ]
         self._forces = [(self._joints[force.joint], force) for force in self.spec.forces]
         self._drives: dict[str, float] = {}
-        self._springs = SpringTorques(self.bodies.mechanism, self.spec.elements)
+        self._springs = SpringTorques(
+            self.bodies.mechanism, (*self.spec.elements, *self.spec.wrenches)
+        )
 
     def _change_joints(self) -> None:
         """Damping and limits as the model has them; Bullet knows no armature or joint friction."""
@@ -185,8 +187,8 @@ class NativeWorld:
         self.t += self.dt
 
     def _spring_torques(self) -> list[tuple[str, float]]:
-        """Torques of the force elements at the start of the step, by joint."""
-        if not self.spec.elements:
+        """Torques of force elements and wrenches at the start of the step, by joint."""
+        if not (self.spec.elements or self.spec.wrenches):
             return []
         torques = self._springs(*self.state(), self.t)
         joints = self.bodies.mechanism.joints.items()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bulletbridge.constraints.force_element_records import encode_closed
-from bulletbridge.constraints.force_elements import ForceElement
+from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
@@ -12,9 +12,9 @@ from bulletbridge.numerics.records import Array
 
 
 class SpringTorques:
-    """What force elements do to the joints of a mechanism."""
+    """What force elements, and wrenches that are no functions, do to the joints of a mechanism."""
 
-    def __init__(self, mechanism: Mechanism, elements: tuple[ForceElement, ...]) -> None:
+    def __init__(self, mechanism: Mechanism, elements: tuple[ForceElement | Wrench, ...]) -> None:
         self._mechanism, self._encoded = mechanism, encode_closed(mechanism, elements)
         self._elements = self._encoded.elements.copy()
 

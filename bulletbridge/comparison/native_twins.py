@@ -21,10 +21,11 @@ def require_native_twin(spec: ModelSpec) -> None:
             f"'{beam.joint}' has no native twin: Bullet has no flexible beams; without 'beams' it "
             "can be compared as a chain of segments"
         )
-    if spec.elements and any(not body.fixed_base for body in spec.bodies):
+    acting = (*spec.elements, *spec.wrenches)
+    if acting and any(not body.fixed_base for body in spec.bodies):
         raise NoNativeTwinError(
-            f"'{spec.elements[0].name}' has no native twin: springs are compared as torques on the "
-            "joints of robots with a fixed base"
+            f"'{acting[0].name}' has no native twin: springs and wrenches are compared as torques"
+            " on the joints of robots with a fixed base"
         )
     for element in spec.elements:
         if isinstance(element, Spring | Tendon) and element.bounded:
@@ -33,10 +34,11 @@ def require_native_twin(spec: ModelSpec) -> None:
                 " along springs and tendons"
             )
     for wrench in spec.wrenches:
-        raise NoNativeTwinError(
-            f"'{wrench.name}' has no native twin: Bullet holds a force for a whole step, and drops"
-            " it after"
-        )
+        if callable(wrench.force) or callable(wrench.torque):
+            raise NoNativeTwinError(
+                f"'{wrench.name}' has no native twin: Bullet holds a force for a whole step, and"
+                " this one is a function"
+            )
     for constraint in spec.constraints:
         reason = _missing_twin(constraint)
         if reason:

@@ -6,7 +6,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from bulletbridge.comparison.evaluate import judge
+from bulletbridge.comparison.evaluate import dead_loads, judge
 from bulletbridge.comparison.native import NativeWorld
 from bulletbridge.comparison.native_twins import NoNativeTwinError
 from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, options
@@ -51,7 +51,7 @@ def run_ours(
     if cannot and not table.done:
         return Run(blank(loaded.spec, plan, solver, "unsupported", message), None)
     trace = table.trace(plan.dt)
-    trace = replace(trace, evaluated=observe(system, trace))
+    trace = replace(trace, evaluated=observe(system, trace, dead_loads(loaded)))
     result = judge(loaded, plan, solver, trace, message, reference)
     if cannot:
         result = replace(result, status="unsupported")
@@ -117,7 +117,7 @@ def run_native(
             message = str(error)
             progress(plan.steps - table.done)
     trace = table.trace(plan.dt)
-    trace = replace(trace, evaluated=observe(system, trace))
+    trace = replace(trace, evaluated=observe(system, trace, dead_loads(loaded)))
     return Run(judge(loaded, plan, solver, trace, message, reference), trace)
 
 

@@ -1,5 +1,6 @@
 """Trajectories as arrays, and what they are worth at every time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,8 @@ class Observed:
     """Evaluation over time, each (n,): the largest gap over the constraints, and energies [J].
 
     On the acceleration level that of any row, mean over the step that ends there [m/s², rad/s²]:
-    change of J v + g_t over the time it took, whatever a solver takes for accelerations.
+    change of J v + g_t over the time it took, whatever a solver takes for accelerations. Potential
+    energy is that of dead loads, too.
     """
 
     gap_m: Array
@@ -47,13 +49,19 @@ class Trace:
     evaluated: Observed | None = None
 
 
-def observe(system: System, trace: Trace) -> Observed:
-    """Evaluate all states of a trajectory with the rows of a system; overflow is no number."""
+def observe(system: System, trace: Trace, dead: Sequence[str] = ()) -> Observed:
+    """Evaluate all states of a trajectory with the rows of a system; overflow is no number.
+
+    Args:
+        system: The system.
+        trace: What is evaluated.
+        dead: Names of the wrenches that are dead loads.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        return _observe(system, trace)
+        return _observe(system, trace, dead)
 
 
-def _observe(system: System, trace: Trace) -> Observed:
+def _observe(system: System, trace: Trace, dead: Sequence[str]) -> Observed:
     table = np.zeros((10, len(trace.t)))
     before: Array | None = None
     for n, (t, q, v) in enumerate(zip(trace.t, trace.q, trace.v, strict=True)):
@@ -75,7 +83,9 @@ def _observe(system: System, trace: Trace) -> Observed:
             table[6, n] = np.abs(mean[seen.in_metres]).max(initial=0.0)
             table[7, n] = np.abs(mean[~seen.in_metres]).max(initial=0.0)
         before = seen.rates
-        table[8:, n] = seen.kinetic, seen.potential
+        acting = system.applied_wrenches(q, v, float(t)) if dead else {}
+        lifted = sum(float(acting[name].force @ acting[name].point) for name in dead)
+        table[8:, n] = seen.kinetic, seen.potential - lifted
     return Observed(*table)
 
 

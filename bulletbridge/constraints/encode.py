@@ -289,6 +289,11 @@ def encode_line(mechanism: Mechanism, spring: Spring) -> np.ndarray:
     Raises:
         ModelError: A link does not exist, or all points are of one body.
     """
+    if not spring.straight:
+        raise ModelError(
+            f"spring '{spring.name}' goes round a body or over a pulley; limits, friction and"
+            " motors act along lines through points alone"
+        )
     rods = rods_along(spring)
     records = np.zeros(len(rods), LOOP)
     for record, rod in zip(records, rods, strict=True):

@@ -8,6 +8,8 @@ import numpy as np
 
 from bulletbridge.constraints.force_elements import (
     Bushing,
+    Pulley,
+    Round,
     Spring,
     Tendon,
     TorsionSpring,
@@ -42,6 +44,16 @@ def is_real(given: object, shape: tuple[int, ...] = ()) -> bool:
 def is_frame(given: object) -> bool:
     """Whether something is a frame on a link."""
     return isinstance(given, Frame) and isinstance(cast(object, given.link), str)
+
+
+def is_on_line(given: object) -> bool:
+    """Whether something is what a line goes through, round or over."""
+    if isinstance(given, Pulley):
+        return is_real(given.divisor)
+    if isinstance(given, Round):
+        side = given.side is None or is_real(given.side, (3,))
+        return is_frame(given.frame) and is_real(given.radius) and side
+    return is_frame(given)
 
 
 def is_table(given: object) -> bool:
@@ -108,8 +120,8 @@ PUSH: Check = (
 )
 OF_SPRING: dict[str, Check] = {
     "via": (
-        "a tuple of Frames",
-        lambda x: isinstance(x, tuple) and all(map(is_frame, cast(tuple[object, ...], x))),
+        "a tuple of Frames, Rounds and Pulleys",
+        lambda x: isinstance(x, tuple) and all(map(is_on_line, cast(tuple[object, ...], x))),
     )
 }
 OF_WRENCH: dict[str, Check] = {

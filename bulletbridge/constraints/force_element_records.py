@@ -17,7 +17,10 @@ from bulletbridge.constraints.encode import (
 from bulletbridge.constraints.force_elements import (
     Bushing,
     ForceElement,
+    Pulley,
+    Round,
     Spring,
+    Stretch,
     Tendon,
     TorsionSpring,
     Wrench,
@@ -30,9 +33,13 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism import records
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.mechanism.records import (
+    BALL_ROUND,
     BUSHING,
+    CYLINDER_ROUND,
     EFFORT,
+    INSIDE,
     MOST_TERMS,
+    SIDE,
     SPRING,
     STRETCH,
     TENDON,
@@ -61,6 +68,7 @@ class Element:
     slack: float = 0.0
     coefficients: Mapping[str, float] = field(default_factory=lambda: {})
     stretches: int = 0  # that come after it
+    stretch: Stretch | None = None
 
 
 WORLD_FRAME = Frame(WORLD)
@@ -94,7 +102,9 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
             place_frames(record, mechanism, turned, "spring")
         else:
             encode_frames(record, mechanism, turned, "spring")
-        record["stretches"] = element.stretches
+        record["stretches"], record["share"] = element.stretches, 1.0
+        if element.stretch:
+            _encode_stretch(record, mechanism, element.name, element.stretch)
         record["kind"], record["rest"], record["target"] = element.kind, element.rest, -1
         record["slack"] = element.slack
         record["stiffness"][: len(element.stiffness)] = element.stiffness
@@ -118,6 +128,48 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
         element_names=names,
         asked=tuple(asked),
     )
+
+
+def _encode_stretch(record: np.void, mechanism: Mechanism, name: str, stretch: Stretch) -> None:
+    """Write how much of a stretch counts, and what its line goes round at one end.
+
+    Raises:
+        ModelError: A link does not exist.
+    """
+    record["share"], around = stretch.share, stretch.around
+    if around is None or stretch.third is None:
+        return
+    record["around"] = CYLINDER_ROUND if around.cylinder else BALL_ROUND
+    record["onto"], record["radius"] = stretch.onto, around.radius
+    if around.side is not None:
+        record["p_side"] = around.side
+        across = np.array(around.side, float)
+        record["sided"] = INSIDE if np.linalg.norm(across) < around.radius else SIDE
+    body, _, p = locate_frame(mechanism, f"spring '{name}'", stretch.third)
+    record["body_c"], record["p_c"] = body, p
+    record["axis_c"] = mechanism.bodies[body]["axis"]
+
+
+def require_line(spring: Spring) -> None:
+    """Refuse lines that go round a body or over a pulley where nothing holds them.
+
+    Raises:
+        ModelError: One does; it says what is between what.
+    """
+    points = (spring.a, *spring.via, spring.b)
+    for k, point in enumerate(points):
+        if isinstance(point, Frame):
+            continue
+        what = "what it goes round" if isinstance(point, Round) else "a pulley"
+        if not (isinstance(points[k - 1], Frame) and isinstance(points[k + 1], Frame)):
+            raise ModelError(f"spring '{spring.name}' has no points before and after {what}")
+        number = point.radius if isinstance(point, Round) else point.divisor
+        if not (np.isfinite(number) and number > 0.0):
+            said = "radius" if isinstance(point, Round) else "divisor"
+            raise ModelError(f"spring '{spring.name}' has a {said} of {number}; give one above 0")
+        ends = points[max(k - 2, 0) : k] + points[k + 1 : k + 3]
+        if isinstance(point, Pulley) and (len(ends) < 4 or isinstance(ends[-1], Pulley)):
+            raise ModelError(f"spring '{spring.name}' needs two points on either side of a pulley")
 
 
 def _encode_terms(record: np.void, mechanism: Mechanism, element: Element) -> None:
@@ -188,9 +240,20 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
     for c in constraints:
         if isinstance(c, Spring) and (c.springs or not c.bounded):
             how = [c.stiffness], [c.damping], c.length, c.force
-            (a, b), *others = c.stretches
-            yield Element(c.name, SPRING, a, b, *how, slack=c.slack, stretches=len(others))
-            yield from (Element(c.name, STRETCH, *ends, [0.0], [0.0]) for ends in others)
+            require_line(c)
+            first, *others = c.stretches
+            yield Element(
+                c.name,
+                SPRING,
+                first.a,
+                first.b,
+                *how,
+                slack=c.slack,
+                stretches=len(others),
+                stretch=first,
+            )
+            for each in others:
+                yield Element(c.name, STRETCH, each.a, each.b, [0.0], [0.0], stretch=each)
         elif isinstance(c, TorsionSpring):
             how = [c.stiffness], [c.damping], c.rest, c.torque, c.axis, c.axis_b
             yield Element(c.name, TORSION, c.a, c.b, *how)

@@ -2,11 +2,12 @@
 
 from abc import ABC
 from dataclasses import dataclass, field
-from itertools import pairwise
+from typing import NamedTuple
 
 from bulletbridge.constraints.functions import ForceFunction
 from bulletbridge.constraints.joints import Distance, Frame, LoopAxis, Motor, Triple
 from bulletbridge.constraints.motion import Signal
+from bulletbridge.mechanism.model import WORLD
 
 Z: Triple = (0.0, 0.0, 1.0)
 NOTHING: Triple = (0.0, 0.0, 0.0)
@@ -45,6 +46,62 @@ class Stretched(ABC):
 
 
 @dataclass(frozen=True)
+class Round:
+    """A ball or cylinder that a line goes round where it is in its way, without friction.
+
+    A cylinder is as long as the line needs. Sides and shortest ways are as of MuJoCo's tendons.
+
+    Attributes:
+        frame: In its centre; z is a cylinder's axis.
+        radius: [m]
+        cylinder: Whether it is one; otherwise a ball.
+        side: Point in its frame [m], on the side that the line stays on; the shorter one unless
+            given. Inside of the ball or cylinder, the line is drawn through the latter: it goes
+            straight where that leads through, and otherwise touches it from within.
+    """
+
+    frame: Frame
+    radius: float
+    cylinder: bool = False
+    side: Triple | None = None
+
+
+@dataclass(frozen=True)
+class Pulley:
+    """Where a line ends at the point before, and goes on as another one from the point after.
+
+    Attributes:
+        divisor: What the length of all that comes after it, up to the next one, is divided by.
+    """
+
+    divisor: float
+
+
+LinePoint = Frame | Round | Pulley
+"""What a line goes through, round or over."""
+
+
+class Stretch(NamedTuple):
+    """A straight part of a line, or one to or from a body that the line goes round.
+
+    Attributes:
+        a: Where it begins.
+        b: Where it ends.
+        share: How much of its length counts.
+        around: What it goes round at one of these ends.
+        onto: Whether that is b.
+        third: Where the line comes from or goes to on the other side of that.
+    """
+
+    a: Frame
+    b: Frame
+    share: float = 1.0
+    around: Round | None = None
+    onto: bool = False
+    third: Frame | None = None
+
+
+@dataclass(frozen=True)
 class Spring(Stretched):
     """Spring, damper and actuator along the line between the origins of two frames.
 
@@ -67,7 +124,8 @@ class Spring(Stretched):
         friction: Largest Coulomb friction along the line [N].
         motor: What a motor along it does at first, by whose name ``System.motors`` know it too;
             None for off.
-        via: Frames, in order, through whose origins the line goes from a to b.
+        via: What the line goes through from a to b, in order: frames, through whose origins it
+            goes, ``Round`` for what it goes round between two of them, ``Pulley`` between branches.
     """
 
     name: str
@@ -81,12 +139,33 @@ class Spring(Stretched):
     limits: tuple[float, float] | None = None
     friction: float = 0.0
     motor: Motor | None = None
-    via: tuple[Frame, ...] = ()
+    via: tuple[LinePoint, ...] = ()
 
     @property
-    def stretches(self) -> tuple[tuple[Frame, Frame], ...]:
-        """Straight parts of its line, from a on."""
-        return tuple(pairwise(points_of(self)))
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Parts of its line, from a on."""
+        found, share = list[Stretch](), 1.0
+        last: Frame | None = None
+        around: Round | None = None
+        for point in (self.a, *self.via, self.b):
+            if isinstance(point, Pulley):
+                last, share = None, 1.0 / point.divisor
+            elif isinstance(point, Round):
+                around = point
+            else:
+                if last and around:
+                    centre = around.frame
+                    found.append(Stretch(last, centre, share, around, True, point))
+                    found.append(Stretch(centre, point, share, around, False, last))
+                elif last:
+                    found.append(Stretch(last, point, share))
+                last, around = point, None
+        return tuple(found)
+
+    @property
+    def straight(self) -> bool:
+        """Whether its line goes through points alone."""
+        return all(isinstance(point, Frame) for point in self.via)
 
 
 @dataclass(frozen=True)
@@ -203,6 +282,13 @@ class Wrench:
     axes: Frame | None = None
     name: str = field(default="", kw_only=True)
 
+    @property
+    def is_dead_load(self) -> bool:
+        """Whether it is one force along axes of the world, which has a potential as weight has."""
+        if callable(self.force) or callable(self.torque) or any(self.torque):
+            return False
+        return self.axes is not None and self.axes.link == WORLD
+
 
 ForceElement = Spring | TorsionSpring | Bushing | Tendon
 """What acts between two frames, or along several joints."""
@@ -211,9 +297,10 @@ ForceElement = Spring | TorsionSpring | Bushing | Tendon
 def points_of(element: "Spring | TorsionSpring | Bushing") -> tuple[Frame, ...]:
     """Frames that an element is between, from a on."""
     via = element.via if isinstance(element, Spring) else ()
-    return element.a, *via, element.b
+    places = [point.frame if isinstance(point, Round) else point for point in via]
+    return element.a, *(place for place in places if isinstance(place, Frame)), element.b
 
 
 def rods_along(spring: Spring) -> list[Distance]:
     """The row of a spring's length: those of rods along its stretches, added."""
-    return [Distance(spring.name, a, b, 1.0) for a, b in spring.stretches]
+    return [Distance(spring.name, each.a, each.b, 1.0) for each in spring.stretches]

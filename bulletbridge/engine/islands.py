@@ -200,7 +200,8 @@ def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Joined
     for end in "ab":
         elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
         elements[f"axis_{end}"] = axis_at[elements[f"axis_{end}"]]
-    for field in ("common_axis", "term_axes"):
+    elements["body_c"] = body_at[elements["body_c"]]
+    for field in ("common_axis", "axis_c", "term_axes"):
         elements[field] = axis_at[elements[field]]
     rows = replace(
         encoded,

@@ -11,6 +11,7 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.mechanism.derivatives import Variation, VariedTree, added_velocity, is_carried
 from bulletbridge.mechanism.force_elements import (
     OPPOSED,
+    bend_of,
     coordinate,
     coordinates,
     frames_of,
@@ -34,6 +35,7 @@ from bulletbridge.mechanism.records import (
     Effort,
     Pose,
 )
+from bulletbridge.mechanism.wrapping import bent_round, length_round
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import (
     ZERO,
@@ -55,6 +57,7 @@ from bulletbridge.numerics.spatial import (
     scale,
     scale_pair,
     sub,
+    sub_pair,
     transpose,
     twist_at,
     vec,
@@ -258,6 +261,8 @@ def differentiate_element(tree: VariedTree, efforts: Records[Effort], i: int, F:
                         if other != k:
                             pull_stretch(tree, efforts[other], more, less, j, F)
                     j = axes[j].below
+            if effort.around > 0:
+                differentiate_by_third(tree, efforts, i, k, acting, F)
 
 
 @helper
@@ -265,16 +270,20 @@ def pull_stretch(
     tree: VariedTree, effort: Effort, more: float, less: float, j: int, F: Array
 ) -> None:
     """Changes of the force along a line by axis j, and by its rate, on another stretch of it."""
-    bodies, poses, axes, _ = tree
-    wrench, nv = coordinate(effort, poses, 0)[1], len(axes)
-    there = wrench_from(between_origins(poses, effort.body_a, effort.body_b), wrench)
+    wrench = coordinate(effort, tree.poses, 0)[1]
+    put_between(tree, effort, scale_pair(more, wrench), j, F)
+    put_between(tree, effort, scale_pair(less, wrench), len(tree.axes) + j, F)
+
+
+@outlined
+def put_between(tree: VariedTree, effort: Effort, changed: Pair, column: int, F: Array) -> None:
+    """What a wrench on b and its opposite on a change by, for a column of F."""
+    poses, common = tree.poses, effort.common_axis
+    there = wrench_from(between_origins(poses, effort.body_a, effort.body_b), changed)
     for end in range(1, -1, -1):
         side, last = (1.0, effort.axis_b) if end == 1 else (-1.0, effort.axis_a)
-        way, common = wrench if end == 1 else there, effort.common_axis
-        of_q = WrenchChange(j, scale_pair(more, way), (ZERO, ZERO))
-        of_v = WrenchChange(nv + j, scale_pair(less, way), (ZERO, ZERO))
-        add_between(bodies, axes, last, common, False, side, of_q, F)
-        add_between(bodies, axes, last, common, False, side, of_v, F)
+        change = WrenchChange(column, changed if end == 1 else there, (ZERO, ZERO))
+        add_between(tree.bodies, tree.axes, last, common, False, side, change, F)
 
 
 class Acting(NamedTuple):
@@ -313,7 +322,12 @@ def differentiate_along(
     if sign < 0.0:  # to the origin of b's tree
         S, U = twist_at(S, between), twist_at(U, between)
     way = scale_pair(sign, S)
-    changed = turned_wrench(effort, poses, n, way)
+    if effort.around > 0:
+        carried = is_below(axes, j, effort.axis_c)
+        third = way if carried == (sign > 0.0) else (ZERO, ZERO)
+        changed = turned_wrench_round(effort, poses, way, third)
+    else:
+        changed = turned_wrench(effort, poses, n, way)
     velocity = motion_cross(way, pose_twist(poses[effort.body_b]))
     velocity = add_pair(velocity, scale_pair(sign, U))
     rate = power(changed, twist) + power(wrench, velocity)
@@ -349,8 +363,8 @@ def turned_wrench(effort: Effort, poses: Records[Pose], n: int, way: Pair) -> Pa
         if length == 0.0:
             return ZERO, ZERO
         along = scale(1.0 / length, s)
-        bent = scale(1.0 / length, sub(moved, scale(dot(along, moved), along)))
-        return add(cross(moved, along), cross(b, bent)), bent
+        bent = scale(effort.share / length, sub(moved, scale(dot(along, moved), along)))
+        return add(cross(moved, scale(effort.share, along)), cross(b, bent)), bent
     R = mul(transpose(R_a), R_b)
     turn = apply(transpose(R_a), way[0])
     if effort.kind == TORSION:
@@ -365,6 +379,58 @@ def turned_wrench(effort: Effort, poses: Records[Pose], n: int, way: Pair) -> Pa
         return apply(R_a, dexp_inverse_drift(turns, rate, unit(n), -1.0)), ZERO
     along = transpose(R_a)[n - 3 if effort.kind == BUSHING else 2]
     return cross(moved, along), ZERO
+
+
+@outlined
+def turned_wrench_round(effort: Effort, poses: Records[Pose], way: Pair, third: Pair) -> Pair:
+    """``turned_wrench`` at a body that a line goes round, whose third point is displaced, too.
+
+    Both displacements are twists relative to a, from the origin of b's tree.
+    """
+    bend = bend_of(effort, poses)
+    back = transpose(bend.R)
+    _, g0, g1 = length_round(effort, bend.x0, bend.x1)
+    if effort.onto > 0:  # b is the body
+        way0 = scale(-1.0, velocity_at(way, bend.first))
+        way1 = velocity_at(sub_pair(third, way), bend.last)
+        bent = bent_round(effort, bend.x0, bend.x1, apply(back, way0), apply(back, way1))[0]
+        along = apply(bend.R, scale(-effort.share, g0))
+        changed = add(apply(bend.R, scale(-effort.share, bent)), cross(way[0], along))
+        return cross(bend.first, changed), changed
+    way0, way1 = velocity_at(third, bend.first), velocity_at(way, bend.last)
+    bent = bent_round(effort, bend.x0, bend.x1, apply(back, way0), apply(back, way1))[1]
+    along = apply(bend.R, scale(effort.share, g1))
+    changed = apply(bend.R, scale(effort.share, bent))
+    return add(cross(way1, along), cross(bend.last, changed)), changed
+
+
+@outlined
+def differentiate_by_third(
+    tree: VariedTree, efforts: Records[Effort], i: int, k: int, acting: Acting, F: Array
+) -> None:
+    """Stretch k of the line of element i by axes that move its third point alone, or not alone it.
+
+    Those that move a or b alone are those of ``differentiate_along``.
+    """
+    poses, axes, effort = tree.poses, tree.axes, efforts[k]
+    last_a, last_b = effort.axis_a, effort.axis_b
+    for start in range(2):
+        j = effort.axis_c if start == 0 else effort.common_axis
+        while j >= 0:
+            of_a, of_b = is_below(axes, j, last_a), is_below(axes, j, last_b)
+            of_c = is_below(axes, j, effort.axis_c)
+            if of_a == of_b and of_c != of_a:
+                S = axis_twist(axes[j])
+                # from the origin of the tree of what it moves, to that of b's
+                mover = effort.body_c if of_c else effort.body_b
+                S = twist_at(S, between_origins(poses, mover, effort.body_b))
+                third = S if of_c else scale_pair(-1.0, S)
+                changed = turned_wrench_round(effort, poses, (ZERO, ZERO), third)
+                more = -acting.damping * power(changed, acting.twist)
+                put_between(tree, effort, scale_pair(acting.size, changed), j, F)
+                for other in range(i, i + 1 + efforts[i].stretches):
+                    pull_stretch(tree, efforts[other], more, 0.0, j, F)
+            j = axes[j].below
 
 
 @helper

@@ -7,6 +7,7 @@ goes through several points has a record for each stretch of it: x is the sum of
 """
 
 import math
+from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.mechanism.kinematics import axis_twist, between_origins, pose_twist
@@ -21,6 +22,7 @@ from bulletbridge.mechanism.records import (
     Effort,
     Pose,
 )
+from bulletbridge.mechanism.wrapping import length_round
 from bulletbridge.numerics.records import Array, Matrix, Records, Vector
 from bulletbridge.numerics.spatial import (
     ZERO,
@@ -82,12 +84,14 @@ def coordinate(effort: Effort, poses: Records[Pose], k: int) -> tuple[float, Pai
 
     The wrench is about the origin of b's tree. A turn is the one nearest to the spring's rest.
     """
+    if effort.around > 0:
+        return coordinate_round(effort, poses)
     (R_a, a), (R_b, b) = frames_of(effort, poses)
     s = sub(b, a)
     if effort.kind == SPRING or effort.kind == STRETCH:
         length = norm(s)
-        along = scale(1.0 / length, s) if length > 0.0 else ZERO
-        return length, (cross(b, along), along)
+        along = scale(effort.share / length, s) if length > 0.0 else ZERO
+        return effort.share * length, (cross(b, along), along)
     R = mul(transpose(R_a), R_b)
     if effort.kind == TORSION:
         turn = math.atan2(R[1][0] - R[0][1], R[0][0] + R[1][1])
@@ -101,6 +105,51 @@ def coordinate(effort: Effort, poses: Records[Pose], k: int) -> tuple[float, Pai
     along = transpose(R_a)[k - 3 if effort.kind == BUSHING else 2]
     x = along[0] * s[0] + along[1] * s[1] + along[2] * s[2]
     return x, (cross(b, along), along)
+
+
+class Bend(NamedTuple):
+    """A line at the body that it goes round, from the origin of b's tree.
+
+    Attributes:
+        R: Axes of the frame in the body's centre.
+        first: Where the line comes from.
+        last: Where it goes to.
+        x0: The first of them in that frame.
+        x1: The last.
+    """
+
+    R: Matrix
+    first: Vector
+    last: Vector
+    x0: Vector
+    x1: Vector
+
+
+@helper
+def bend_of(effort: Effort, poses: Records[Pose]) -> Bend:
+    """Where a line is, one of whose stretches goes to or from a body that it goes round."""
+    (R_a, a), (R_b, b) = frames_of(effort, poses)
+    pose = poses[effort.body_c]
+    way = sub(vec(pose.p), between_origins(poses, effort.body_c, effort.body_b))
+    c = add(way, apply(mat(pose.R), vec(effort.p_c)))
+    if effort.onto > 0:
+        R, centre, first, last = R_b, b, a, c
+    else:
+        R, centre, first, last = R_a, a, c, b
+    back = transpose(R)
+    return Bend(R, first, last, apply(back, sub(first, centre)), apply(back, sub(last, centre)))
+
+
+@outlined
+def coordinate_round(effort: Effort, poses: Records[Pose]) -> tuple[float, Pair]:
+    """``coordinate`` of a stretch to or from a body that a line goes round."""
+    bend = bend_of(effort, poses)
+    length, g0, g1 = length_round(effort, bend.x0, bend.x1)
+    if effort.onto > 0:
+        along, at = apply(bend.R, scale(-effort.share, g0)), bend.first
+        return effort.share * length, (cross(at, along), along)
+    along = apply(bend.R, scale(effort.share, g1))
+    return 0.0, (cross(bend.last, along), along)
 
 
 @helper

@@ -31,6 +31,10 @@ DRAG, SPRING, TORSION, TRAVEL, BUSHING, WRENCH, TENDON, STRETCH = 0, 1, 2, 3, 4,
 origins, about z of a, along z of a, and all six ways; a wrench on one of them; what acts along a
 sum of joint positions; and a further stretch of the line of the spring before it, which goes
 through several points."""
+BALL_ROUND, CYLINDER_ROUND = 1, 2
+"""What a line goes round, 0 for nothing: two stretches, to that body and from there."""
+SIDE, INSIDE = 1, 2
+"""Whether a line has a side that it goes round on, or is drawn through the body from within."""
 
 
 class Body:
@@ -96,7 +100,8 @@ class Effort:
     The first fields are those of a drag, the others those of an element between frame a and b.
     Each of its coordinates has force = force - damping * rate - stiffness * (position - rest).
     A wrench acts on b at the origin of its frame, along the axes of frame a. A tendon has one
-    coordinate, a sum of joint positions, and of the ends only the axes of two of its joints.
+    coordinate, a sum of joint positions, and of the ends only the axes of two of its joints. Of a
+    line that goes round a body, all is the length of the stretch to it, and none of the next one.
     """
 
     kind: Int
@@ -122,6 +127,15 @@ class Effort:
     force: Real  # [N or N m]
     target: Int  # where its force is a function of time, or -1
     stretches: Int  # how many records after a spring's go on with its line
+    share: Real  # of its length that counts: less beyond a pulley
+    around: Int  # what it goes round at one of its ends, whose frame is in the centre, z along it
+    onto: Int  # whether that is b
+    sided: Int
+    radius: Real
+    p_side: Vec3  # in the frame of what it goes round
+    body_c: Int  # where the line comes from or goes to at the other side
+    axis_c: Int
+    p_c: Vec3
     wrench: Six  # moment [N m], then force [N]; if of the state, as it was asked for last
     terms: Int  # how many joints a tendon has
     term_axes: TermInts  # of the tree; -1 beyond

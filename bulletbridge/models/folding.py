@@ -15,7 +15,7 @@ import numpy as np
 
 from bulletbridge.bullet.checks import read_inertia
 from bulletbridge.bullet.reader import MOST_COORDINATES
-from bulletbridge.constraints.force_elements import Spring
+from bulletbridge.constraints.force_elements import LinePoint, Round, Spring
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import Link, Mechanism
@@ -196,8 +196,15 @@ def _carried(each: Any, folded: Mapping[str, Frame]) -> Any:
         if isinstance(frame, Frame):
             each = replace(each, **{side: _on_carrier(frame, folded)})
     if isinstance(each, Spring):
-        each = replace(each, via=tuple(_on_carrier(frame, folded) for frame in each.via))
+        each = replace(each, via=tuple(_point_on_carrier(point, folded) for point in each.via))
     return each
+
+
+def _point_on_carrier(point: LinePoint, folded: Mapping[str, Frame]) -> LinePoint:
+    """What a line goes through or round, on a link that there still is."""
+    if isinstance(point, Round):
+        return replace(point, frame=_on_carrier(point.frame, folded))
+    return _on_carrier(point, folded) if isinstance(point, Frame) else point
 
 
 def _on_carrier(frame: Frame, folded: Mapping[str, Frame]) -> Frame:

@@ -5,6 +5,9 @@ from typing import TypedDict
 from bulletbridge.constraints.force_elements import (
     Bushing,
     ForceElement,
+    LinePoint,
+    Pulley,
+    Round,
     Spring,
     Tendon,
     TorsionSpring,
@@ -67,7 +70,7 @@ def read_element(node: Node) -> ForceElement:
     force = read_effort(keys[effort]) if effort in keys else 0.0
     if kind == SPRING:
         numbers = spring_numbers(keys, ("stiffness", "damping", "length", "slack"))
-        via = tuple(map(read_frame, keys["via"].items())) if "via" in keys else ()
+        via = tuple(map(_read_point, keys["via"].items())) if "via" in keys else ()
         return Spring(*ends, **numbers, force=force, **_bounds(keys), via=via)
     return TorsionSpring(
         *ends,
@@ -75,6 +78,22 @@ def read_element(node: Node) -> ForceElement:
         keys["axis_b"].direction() if "axis_b" in keys else None,
         **spring_numbers(keys, ("stiffness", "damping", "rest")),
         torque=force,
+    )
+
+
+def _read_point(node: Node) -> LinePoint:
+    """What a line goes through: a frame, what it goes round, or a pulley."""
+    entries = node.table()
+    if "pulley" in entries:
+        return Pulley(node.mapping(("pulley",), ())["pulley"].positive())
+    if "round" not in entries:
+        return read_frame(node)
+    keys = node.mapping(("round", "radius"), ("cylinder", "side"))
+    return Round(
+        read_frame(keys["round"]),
+        keys["radius"].positive(),
+        keys["cylinder"].flag() if "cylinder" in keys else False,
+        keys["side"].triple() if "side" in keys else None,
     )
 
 

@@ -10,7 +10,14 @@ from typing import Any, cast
 import numpy as np
 from ruamel.yaml import YAML
 
-from bulletbridge.constraints.force_elements import ForceElement, Tendon, Wrench
+from bulletbridge.constraints.force_elements import (
+    ForceElement,
+    LinePoint,
+    Pulley,
+    Round,
+    Tendon,
+    Wrench,
+)
 from bulletbridge.constraints.joints import (
     SOFTNESS,
     Coupling,
@@ -44,6 +51,9 @@ from bulletbridge.models.model_spec import (
     pybullet_data_folder,
 )
 
+MOST_CHARACTERS = 1_000_000
+"""A line that is never full."""
+
 
 def loops_text(spec: ModelSpec, path: Path) -> str:
     """What stands in the loops file of a model, defaults left out.
@@ -75,9 +85,19 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     data |= _unless("beams", [asdict(beam) for beam in spec.beams], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line
-    yaml.width = 100
+    # a key may not go on in another line, and is broken at its blanks where a line is full
+    yaml.width = 100 if not _has_blanks(data) else MOST_CHARACTERS
     yaml.dump(_plain(data), out)
     return out.getvalue()
+
+
+def _has_blanks(data: object) -> bool:
+    """Whether a name that something is given by has a blank in it."""
+    if isinstance(data, Mapping):
+        entries = cast("Mapping[str, object]", data)
+        return any(" " in key or _has_blanks(value) for key, value in entries.items())
+    items = cast("list[object]", data) if isinstance(data, list | tuple) else []
+    return any(map(_has_blanks, items))
 
 
 def _unless(key: str, value: Any, default: Any) -> dict[str, Any]:
@@ -172,10 +192,21 @@ def _say_element(element: ForceElement) -> dict[str, Any]:
         elif isinstance(value, Motor):
             said["motor"] = _say_motor(value)
         elif field.name == "via":
-            said |= {"via": [_say_frame(frame) for frame in value]} if value else {}
+            said |= {"via": [_say_point(point) for point in value]} if value else {}
         elif field.name not in said and field.name != "coefficients":
             said |= _unless(field.name, value, field.default)
     return said
+
+
+def _say_point(point: LinePoint) -> dict[str, Any]:
+    """What a line goes through, round or over."""
+    if isinstance(point, Pulley):
+        return {"pulley": point.divisor}
+    if isinstance(point, Round):
+        said = {"round": _say_frame(point.frame), "radius": point.radius}
+        said |= _unless("cylinder", point.cylinder, False)
+        return said | _unless("side", point.side, None)
+    return _say_frame(point)
 
 
 def _say_wrench(wrench: Wrench) -> dict[str, Any]:

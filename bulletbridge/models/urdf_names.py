@@ -107,7 +107,9 @@ def check_names(root: Node, names: Names) -> None:
             if end in entries:
                 names.link(entries[end].table()["link"])
         for point in _items(entries, "via"):
-            names.link(point.table()["link"])
+            entries = point.table()
+            if "pulley" not in entries:
+                names.link(entries.get("round", point).table()["link"])
     for wrench in _items(keys, "wrenches"):
         entries = wrench.table()
         for end in ("frame", "axes"):

@@ -14,7 +14,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.models.bodies import load_bodies
-from bulletbridge.models.load import with_forces
+from bulletbridge.models.load import forces_of, with_forces
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
@@ -38,7 +38,8 @@ def unassembled(spec: ModelSpec) -> bb.System:
         world = read_world(spec, load_bodies(spec, client), client)
         mechanism = with_joint_properties(world.mechanism, spec.joints)
         mechanism = with_forces(mechanism, spec.forces)
-        return bb.System(mechanism, (*spec.constraints, *spec.elements), springs="explicit")
+        joining = (*spec.constraints, *spec.elements)
+        return bb.System(mechanism, joining, springs="explicit", forces=forces_of(spec))
     finally:
         disconnect(client)
 
@@ -93,7 +94,9 @@ class Oracle:
             if joint.kind == "free":
                 R = Rotation.from_quat(q[joint.q][3:]).as_matrix()
                 body = int(m.jnt_bodyid[k])
-                c = R @ m.body_ipos[body]
+                # armature has a mass at the body's frame here
+                mass, armature = float(m.body_mass[body]), float(m.dof_armature[dof])
+                c = R @ m.body_ipos[body] * mass / (mass + armature)
                 d.qpos[at : at + 3] = q[joint.q][:3] - c
                 d.qpos[at + 3 : at + 7] = np.roll(q[joint.q][3:], 1)
                 w = v[joint.v][:3]

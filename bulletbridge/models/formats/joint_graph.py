@@ -455,7 +455,9 @@ def _settled(
 
     joining = replace(joining, a=settled(joining.a), b=settled(joining.b))
     if isinstance(joining, Spring):
-        joining = replace(joining, via=tuple(map(settled, joining.via)))
+        # the formats that have such graphs know lines from point to point alone
+        via = tuple(settled(point) for point in joining.via if isinstance(point, Frame))
+        joining = replace(joining, via=via)
     return joining
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Bushing
+from bulletbridge.constraints.force_elements import Bushing, Wrench
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
@@ -61,6 +62,7 @@ def read_mjcf(
     _ball_springs(model, places)
     _free_springs(model, places)
     scene.gravity = _gravity(model, scene)
+    _lift(model, places)
     _start(model, places)
     add_constraints(model, places)
     add_drives(model, places, servos)
@@ -109,14 +111,8 @@ def _grow(model: Any, places: Places) -> None:
             robot = Robot(called, name, False, {name: Link(name)}, {}, at)
             places.robots[called] = robot
             places.put(body, called, name, Pose())
-            dof = int(model.jnt_dofadr[first])
-            acts = {
-                "armature": model.dof_armature[dof],
-                "friction": model.dof_frictionloss[dof],
-            }
-            lost = [what for what, value in acts.items() if value]
-            if lost:
-                scene.notes.append(f"{', '.join(lost)} of the free joint of '{name}': left out")
+            if model.dof_frictionloss[model.jnt_dofadr[first]]:
+                scene.notes.append(f"friction of the free joint of '{name}': left out")
         else:
             robot, link, here = places.of(parent)
             frame = here @ at
@@ -146,10 +142,28 @@ def _grow(model: Any, places: Places) -> None:
             own = here @ Pose(turn(model.body_iquat[body]), model.body_ipos[body].copy())
             J = (own.R * model.body_inertia[body]) @ own.R.T
             robot.links[name].inertial = Inertial(float(model.body_mass[body]), own.p, J)
+        if count and model.jnt_type[first] == FREE:
+            _add_armature(robot.links[name], float(model.dof_armature[model.jnt_dofadr[first]]))
     if moved:
         scene.notes.append(
             f"link frames are at the joints, not at MJCF's body frames: {listed(moved)}"
         )
+
+
+def _add_armature(link: Link, armature: float) -> None:
+    """Armature of a free joint: a mass at the body's frame, and as much inertia about all axes.
+
+    It has no weight (``_lift``).
+    """
+    if not armature:
+        return
+    given = link.inertial or Inertial(0.0, np.zeros(3), np.zeros((3, 3)))
+    mass = given.mass + armature
+    com = given.mass / mass * given.com
+    J = given.J + armature * np.eye(3)
+    for m, way in ((given.mass, given.com - com), (armature, -com)):
+        J = J + m * (way @ way * np.eye(3) - np.outer(way, way))
+    link.inertial = Inertial(mass, com, J)
 
 
 def _joint(
@@ -234,6 +248,35 @@ def _gravity(model: Any, scene: Scene) -> tuple[float, float, float]:
     return x, y, z
 
 
+def _lift(model: Any, places: Places) -> None:
+    """What takes weight: gravity compensation at a centre of mass, and that of free armature."""
+    scene = places.scene
+    lifts = [
+        (int(body), model.body_gravcomp[body] * model.body_mass[body], model.body_ipos[body])
+        for body in np.flatnonzero(model.body_gravcomp * model.body_mass)
+    ]
+    free = [int(k) for k in np.flatnonzero(model.jnt_type == FREE)]
+    armatures = [
+        (int(model.jnt_bodyid[k]), model.dof_armature[model.jnt_dofadr[k]], np.zeros(3))
+        for k in free
+        if model.dof_armature[model.jnt_dofadr[k]]
+    ]
+    for body, mass, at in (*lifts, *armatures):
+        if not (places.moves(body) and any(scene.gravity)):
+            continue
+        x, y, z = (-float(mass) * g for g in scene.gravity)
+        name = free_name(f"{places.full_link(body)}_lift", (each.name for each in scene.wrenches))
+        frame = places.point(body, at)
+        scene.wrenches.append(Wrench(frame, (x, y, z), axes=Frame(WORLD), name=name))
+    for found, what in (
+        (lifts, "gravity compensation of {}: forces on them (wrenches)"),
+        (armatures, "armature of free joints of {}: mass and inertia without weight (wrenches)"),
+    ):
+        if found:
+            names = listed(places.body_names[body] for body, _, _ in found)
+            scene.notes.append(what.format(names))
+
+
 def _start(model: Any, places: Places) -> None:
     """Start at the first keyframe, or else where joints are drawn."""
     from scipy.spatial.transform import Rotation
@@ -280,10 +323,6 @@ def _note_rest(spec: Any, model: Any, scene: Scene) -> None:
     option = model.opt
     if option.density or option.viscosity or option.wind.any():
         scene.notes.append("forces of air or water (density, viscosity, wind) are left out")
-    lifted = np.flatnonzero(model.body_gravcomp)
-    if lifted.size:
-        names = listed(model.body(k).name or f"body {k}" for k in lifted.tolist())
-        scene.notes.append(f"gravity compensation of {names} is left out: they have their weight")
     for field in ("jnt_stiffnesspoly", "dof_dampingpoly"):
         poly = getattr(model, field, None)
         if poly is not None and np.any(poly):

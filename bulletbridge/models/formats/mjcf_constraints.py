@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from bulletbridge.constraints.force_elements import Spring, Tendon
+from bulletbridge.constraints.force_elements import LinePoint, Pulley, Round, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
@@ -23,17 +23,23 @@ class Path:
 
     Attributes:
         factors: Of joints' positions, by full name.
-        points: Of a line, two or more.
+        points: What a line goes through, round and over, from a point to a point.
         length: With every joint where MuJoCo draws it [m].
     """
 
     factors: dict[str, float]
-    points: tuple[Frame, ...]
+    points: tuple[LinePoint, ...]
     length: float
+
+    @property
+    def straight(self) -> bool:
+        """Whether it goes through points alone, if it is a line."""
+        return all(isinstance(point, Frame) for point in self.points)
 
     def spring(self, name: str, **numbers: Any) -> Spring:
         """A spring along the line."""
         first, *between, last = self.points
+        assert isinstance(first, Frame) and isinstance(last, Frame)
         return Spring(name, first, last, via=tuple(between), **numbers)
 
 
@@ -73,7 +79,8 @@ def add_constraints(model: Any, places: Places) -> None:
     wrapped = [f"'{name}'" for name, path in zip(names, tendons, strict=True) if path is None]
     if wrapped:
         scene.notes.append(
-            f"tendons that wrap round bodies or go over pulleys do nothing: {listed(wrapped)}"
+            "tendons that begin with a pulley, or have a side site on another body than what they"
+            f" go round, do nothing: {listed(wrapped)}"
         )
 
 
@@ -96,15 +103,13 @@ def _by_sites(model: Any, k: int) -> bool:
 
 def _loop(model: Any, places: Places, k: int, name: str, weld: bool) -> LoopJoint:
     """A connect or weld: between two sites, or by numbers that MuJoCo has worked out."""
-    from scipy.spatial.transform import Rotation
-
     one, two = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
     data = model.eq_data[k]
     if _by_sites(model, k):
         a, b = _site(model, places, one), _site(model, places, two)
     elif weld:
-        R = Rotation.from_quat(np.roll(data[6:10], -1)).as_matrix()
-        a, b = places.frame(one, Pose(R, data[3:6].copy())), places.point(two, data[0:3])
+        place = Pose(_turn(data[6:10]), data[3:6].copy())
+        a, b = places.frame(one, place), places.point(two, data[0:3])
     else:
         a, b = places.point(one, data[0:3]), places.point(two, data[3:6])
     held = weld and data[10] != 0.0  # without torquescale it holds the point alone
@@ -112,10 +117,8 @@ def _loop(model: Any, places: Places, k: int, name: str, weld: bool) -> LoopJoin
 
 
 def _site(model: Any, places: Places, k: int) -> Frame:
-    from scipy.spatial.transform import Rotation
-
-    R = Rotation.from_quat(np.roll(model.site_quat[k], -1)).as_matrix()
-    return places.frame(int(model.site_bodyid[k]), Pose(R, model.site_pos[k].copy()))
+    place = Pose(_turn(model.site_quat[k]), model.site_pos[k].copy())
+    return places.frame(int(model.site_bodyid[k]), place)
 
 
 def _couple_joints(model: Any, places: Places, k: int, name: str) -> None:
@@ -151,7 +154,7 @@ def _couple_tendons(
     one, two = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
     poly: Array = model.eq_data[k, :5]
     found = [tendons[j] for j in (one, two) if j >= 0]
-    if any(tendon is None for tendon in found):
+    if any(tendon is None or not tendon.straight for tendon in found):
         scene.notes.append(
             f"equality '{name}' is LEFT OUT: a tendon of it wraps round bodies or goes over pulleys"
         )
@@ -161,7 +164,8 @@ def _couple_tendons(
         scene.notes.append(_not_linear(name, poly, "of tendons"))
         return
     if len(first.points) == 2 and not others:
-        scene.loops.append(Distance(name, *first.points, first.length + float(poly[0])))
+        a, b = (point for point in first.points if isinstance(point, Frame))
+        scene.loops.append(Distance(name, a, b, first.length + float(poly[0])))
         return
     if first.points and not others:
         length = first.length + float(poly[0])
@@ -186,7 +190,7 @@ def _couple_tendons(
 
 
 def path_of(model: Any, places: Places, k: int) -> Path | None:
-    """The way of a tendon; None if it wraps round bodies or goes over pulleys."""
+    """The way of a tendon; None if it has a side or a pulley in a place that lines have not."""
     wraps = range(int(model.tendon_adr[k]), int(model.tendon_adr[k] + model.tendon_num[k]))
     kinds = library().mjtWrap
     length = float(model.tendon_length0[k])
@@ -196,10 +200,37 @@ def path_of(model: Any, places: Places, k: int) -> Path | None:
             joint = places.full_joint(int(model.wrap_objid[w]))
             factors[joint] = factors.get(joint, 0.0) + float(model.wrap_prm[w])
         return Path(factors, (), length)
-    if all(model.wrap_type[w] == kinds.mjWRAP_SITE for w in wraps):
-        points = tuple(_site(model, places, int(model.wrap_objid[w])) for w in wraps)
-        return Path({}, points, length)
-    return None
+    points = [_line_point(model, places, w) for w in wraps]
+    if any(point is None for point in points) or isinstance(points[0], Pulley):
+        return None
+    return Path({}, tuple(point for point in points if point is not None), length)
+
+
+def _line_point(model: Any, places: Places, w: int) -> LinePoint | None:
+    """What a tendon goes through, round or over; None where its side is on another body."""
+    kinds = library().mjtWrap
+    kind, what, number = model.wrap_type[w], int(model.wrap_objid[w]), float(model.wrap_prm[w])
+    if kind == kinds.mjWRAP_PULLEY:
+        return Pulley(number)
+    if kind == kinds.mjWRAP_SITE:
+        return _site(model, places, what)
+    body, site = int(model.geom_bodyid[what]), int(round(number))
+    own = Pose(_turn(model.geom_quat[what]), model.geom_pos[what].copy())
+    side: tuple[float, float, float] | None = None
+    if site >= 0:
+        if int(model.site_bodyid[site]) != body:
+            return None
+        x, y, z = (float(each) for each in own.R.T @ (model.site_pos[site] - own.p))
+        side = x, y, z
+    radius = float(model.geom_size[what, 0])
+    return Round(places.frame(body, own), radius, kind == kinds.mjWRAP_CYLINDER, side)
+
+
+def _turn(quat: Array) -> Array:
+    """Rotation (3, 3) of MuJoCo's quaternion (w, x, y, z)."""
+    from scipy.spatial.transform import Rotation
+
+    return Rotation.from_quat(np.roll(quat, -1)).as_matrix()
 
 
 def element_name(scene: Scene, wanted: str) -> str:
@@ -216,8 +247,10 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
     lower, upper = (float(x) for x in model.tendon_lengthspring[k])
     limited, friction = bool(model.tendon_limited[k]), float(model.tendon_frictionloss[k])
     shortest, longest = (float(x) for x in model.tendon_range[k])
-    bounded = path is not None and (limited or friction > 0.0)
-    limits = (shortest, longest) if limited else None
+    held = path is not None and path.straight  # bounds act along lines through points alone
+    bounded = held and (limited or friction > 0.0)
+    limits = (shortest, longest) if limited and held else None
+    rubbing = friction if held else 0.0
     middle, slack = (lower + upper) / 2.0, (upper - lower) / 2.0
     if not stiffness:
         middle = slack = 0.0
@@ -227,7 +260,7 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
             lost.append("spring and damper")
         elif path.points:
             numbers = {"stiffness": stiffness, "damping": damping, "length": middle}
-            numbers |= {"slack": slack, "limits": limits, "friction": friction}
+            numbers |= {"slack": slack, "limits": limits, "friction": rubbing}
             scene.elements.append(path.spring(element_name(scene, name), **numbers))
         elif len(path.factors) == 1 and lower == upper and not bounded:
             ((joint, c),) = path.factors.items()
@@ -238,8 +271,8 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
             spring = Tendon(name, factors, stiffness, damping, middle, slack)
             scene.elements.append(replace(spring, limits=limits, friction=friction))
     others = {
-        "limits": limited and path is None,
-        "friction": friction and path is None,
+        "limits": limited and not held,
+        "friction": friction and not held,
         "armature": getattr(model, "tendon_armature", np.zeros(model.ntendon))[k],
     }
     return lost + [what for what, given in others.items() if given]

@@ -117,6 +117,7 @@ def _pull(model: Any, places: Places, k: int) -> Pull:
 def _acts_as_spring(model: Any, k: int, pull: Pull) -> bool:
     """Whether an actuator's force is linear in the positions and rates of its joints."""
     kinds = library()
+    free = not np.isfinite(_bounds(model, k, pull)).any()
     return bool(
         pull.strongest > 0.0
         and all(model.jnt_type[j] not in (FREE, BALL) for j in pull.joints)
@@ -126,6 +127,7 @@ def _acts_as_spring(model: Any, k: int, pull: Pull) -> bool:
         and model.actuator_biasprm[k, 1] <= 0.0
         and model.actuator_biasprm[k, 2] <= 0.0
         and _bounds(model, k, pull)[0] <= 0.0 <= _bounds(model, k, pull)[1]
+        and (pull.path is None or pull.path.straight or free)
     )
 
 

@@ -80,6 +80,10 @@ class Places:
         """Whether a body is on a robot that is part of the scene."""
         return self._at[body][0] in self.robots
 
+    def moves(self, body: int) -> bool:
+        """Whether a body is on a robot of the scene and not welded to the world."""
+        return self.has(body) and int(self.model.body_weldid[body]) > 0
+
     def full_link(self, body: int) -> str:
         """What loops call a body's link."""
         if body == 0 or not self.has(body):

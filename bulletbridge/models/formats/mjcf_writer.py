@@ -1,14 +1,23 @@
 """A model as MJCF, for MuJoCo: its loops become equality constraints where MuJoCo has them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.force_elements import Bushing, Spring, Tendon
+from bulletbridge.constraints.force_elements import (
+    Bushing,
+    LinePoint,
+    Pulley,
+    Round,
+    Spring,
+    Tendon,
+    Wrench,
+    points_of,
+)
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.model import WORLD, Mechanism
@@ -95,6 +104,9 @@ class _Writer:
             self._constraint(constraint)
         for element in scene.elements:
             self._element(element)
+        lost = [f"'{wrench.name}'" for wrench in scene.wrenches if not self._lift(wrench)]
+        if lost:
+            scene.notes.append(f"wrenches are left out: {listed(lost)}")
         self._actuate()
         self._finish()
 
@@ -102,7 +114,7 @@ class _Writer:
         """Links that loops and springs name; these stay bodies."""
         joined = [*self.scene.loops, *self.scene.elements]
         pairs = [(x.a, x.b) for x in joined if not isinstance(x, Coupling | Tendon)]
-        pairs += [x.via for x in joined if isinstance(x, Spring)]
+        pairs += [points_of(x) for x in joined if isinstance(x, Spring)]
         return {end.link for pair in pairs for end in pair}
 
     def _robot(self, robot: Robot) -> None:
@@ -256,8 +268,7 @@ class _Writer:
         if isinstance(constraint, Coupling):
             self._coupling(constraint)
         elif isinstance(constraint, Distance):
-            sites = self._sites(constraint.a, constraint.b, name)
-            self._line(name, list(sites.values()))
+            self._line(constraint, (), {})
             apart = self._at_zero(constraint.b).p - self._at_zero(constraint.a).p
             poly = exact((constraint.length - float(np.linalg.norm(apart)), 1.0, 0.0, 0.0, 0.0))
             Xml.SubElement(self.equality, "tendon", name=name, tendon1=name, polycoef=poly)
@@ -318,18 +329,41 @@ class _Writer:
         for joint, factor in factors.items():
             Xml.SubElement(tendon, "joint", joint=joint, coef=exact((factor,)))
 
-    def _line(self, name: str, sites: list[str], given: dict[str, str] | None = None) -> None:
-        line = Xml.SubElement(self.tendons, "spatial", {"name": name} | (given or {}))
-        for site in sites:
-            Xml.SubElement(line, "site", site=site)
+    def _line(
+        self, spring: Spring | Distance, between: Sequence[LinePoint], given: dict[str, str]
+    ) -> None:
+        """A tendon from a to b of something, and what it goes through, round or over on the way."""
+        name = spring.name
+        line = Xml.SubElement(self.tendons, "spatial", {"name": name} | given)
+        Xml.SubElement(line, "site", site=self._site(spring.a, f"{name}_a"))
+        for k, point in enumerate(between, 1):
+            called = f"{name}_{k}"
+            if isinstance(point, Pulley):
+                Xml.SubElement(line, "pulley", divisor=exact((point.divisor,)))
+            elif isinstance(point, Frame):
+                Xml.SubElement(line, "site", site=self._site(point, called))
+            else:
+                Xml.SubElement(line, "geom", self._round(point, called))
+        Xml.SubElement(line, "site", site=self._site(spring.b, f"{name}_b"))
+
+    def _round(self, point: Round, name: str) -> dict[str, str]:
+        """Write what a line goes round, which touches nothing; how the line names it."""
+        link, pose = point.frame.link, pose_of(point.frame.xyz, point.frame.rpy)
+        kind = "cylinder" if point.cylinder else "sphere"
+        size = (point.radius, point.radius) if point.cylinder else (point.radius,)
+        shape = {"name": name, "type": kind, "size": exact(size), "mass": "0"}
+        shape |= {"contype": "0", "conaffinity": "0"} | _where(pose)
+        Xml.SubElement(self.bodies[link], "geom", shape)
+        if point.side is None:
+            return {"geom": name}
+        at = (pose @ pose_of(point.side, (0.0, 0.0, 0.0))).on(link)
+        return {"geom": name, "sidesite": self._site(at, f"{name}_side")}
 
     def _element(self, element: object) -> None:
         if isinstance(element, Spring) and not element.force:
             ends = element.length - element.slack, element.length + element.slack
             given = self._stretched(element, ends)
-            sites = self._sites(element.a, element.b, element.name)
-            between = [self._site(p, f"{element.name}_{k}") for k, p in enumerate(element.via, 1)]
-            self._line(element.name, [sites["site1"], *between, sites["site2"]], given)
+            self._line(element, element.via, given)
             self._servo(element)
         elif isinstance(element, Tendon) and not element.force:
             self._tendon(element)
@@ -338,6 +372,22 @@ class _Writer:
         else:
             name = getattr(element, "name", "")
             self.scene.notes.append(f"force element '{name}' is left out: MuJoCo has none such")
+
+    def _lift(self, wrench: Wrench) -> bool:
+        """Write a wrench as gravity compensation, if it is a share of its body's weight."""
+        body, g = self.bodies.get(wrench.frame.link), np.array(self.scene.gravity)
+        inertial = None if body is None else body.find("inertial")
+        if body is None or inertial is None or not (wrench.is_dead_load and g.any()):
+            return False
+        weight = float(inertial.get("mass", "0")) * g
+        force = np.array(wrench.force, float)
+        share = -float(force @ weight / (weight @ weight))
+        centre = np.array(inertial.get("pos", "0 0 0").split(), float)
+        there = np.allclose(centre, wrench.frame.xyz, rtol=0.0, atol=1e-12)
+        if not (there and np.allclose(force, -share * weight, atol=1e-12 * np.abs(force).max())):
+            return False
+        body.set("gravcomp", exact((share + float(body.get("gravcomp", "0")),)))
+        return True
 
     def _tendon(self, tendon: Tendon) -> None:
         """Spring, limits and friction of a sum of joint positions, and a servo along it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import ForceElement
+from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
@@ -199,6 +199,7 @@ class Scene:
     Attributes:
         name: Of the model.
         forces: On joints, besides those of ``Joint``.
+        wrenches: From outside, on links.
         base_damping: Against turns of floating bases [N m s/rad], by their joints.
         notes: What was lost, changed or assumed.
     """
@@ -208,6 +209,7 @@ class Scene:
     loops: list[FileConstraint] = field(default_factory=lambda: [])
     elements: list[ForceElement] = field(default_factory=lambda: [])
     forces: list[JointForce] = field(default_factory=lambda: [])
+    wrenches: list[Wrench] = field(default_factory=lambda: [])
     base_damping: dict[str, float] = field(default_factory=lambda: {})
     actuated: list[str] = field(default_factory=lambda: [])
     gravity: Triple = EARTH

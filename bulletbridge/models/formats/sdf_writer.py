@@ -91,6 +91,9 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
             _loop(holder, loop, scene)
     for element in scene.elements:
         scene.notes.append(f"force element '{element.name}' is left out: SDF has none")
+    if scene.wrenches:
+        names = listed(f"'{wrench.name}'" for wrench in scene.wrenches)
+        scene.notes.append(f"wrenches are left out: {names}")
     if scene.actuated:
         scene.notes.append("which joints are actuated is left out: SDF has no word for it")
     notes = [*spec.notes, *scene.notes]

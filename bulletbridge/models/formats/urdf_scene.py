@@ -64,7 +64,7 @@ def scene_of(spec: ModelSpec) -> Scene:
         joint.friction += force.friction
         if force.torque:
             scene.notes.append(f"the torque on joint '{force.joint}' is left out")
-    scene.notes += [f"the wrench '{wrench.name}' is left out" for wrench in spec.wrenches]
+    scene.wrenches += spec.wrenches
     return scene
 
 

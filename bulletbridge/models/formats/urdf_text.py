@@ -68,6 +68,7 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         joints=dict(filter(None, map(_properties, joints.items())))
         | {name: JointProperties(damping=d) for name, d in scene.base_damping.items()},
         notes=tuple(scene.notes),
+        wrenches=tuple(scene.wrenches),
     )
 
 
