@@ -113,3 +113,13 @@ def naming_the_extra(
             raise
         named = f"'{package}'" if "[" in package else package
         raise MissingExtraError(f"{use}; install it with: pip install {named}{otherwise}") from None
+
+
+def require_kind(given: object, kind: type, said: str) -> None:
+    """Refuse what a program gives in the place of something else.
+
+    Raises:
+        ModelError: It is not of that kind; ``said`` tells what it is, and what to give.
+    """
+    if not isinstance(given, kind):
+        raise ModelError(said)

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pybullet
 import pytest
 from numpy.testing import assert_array_equal
 from support.planar import planar_chain
@@ -10,7 +11,7 @@ from support.users_constraints import PointOnSphere
 
 import bulletbridge as bb
 from bulletbridge.constraints.user import Rows
-from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.errors import AssemblyError, ModelError, WorldError
 
 TIP = bb.Frame("l2", (0.7, 0, 0))
 ROD = bb.Distance("rod", bb.Frame("world"), TIP, 0.9)
@@ -260,3 +261,92 @@ def test_fields_of_descriptions_are_checked_by_name(kind, given, message):
     if "a" in given:
         with pytest.raises(ModelError, match="has name 3; give a string"):
             bb.System(chain(), [kind(3, **(more | ENDS))])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [dict(velocity="fast"), dict(position="up"), dict(force="all"), dict(max_velocity=None)],
+)
+def test_a_motor_that_is_given_no_number_is_refused_by_its_joint(wrong):
+    with pytest.raises(ModelError, match="motor of 'j0': .*give finite numbers"):
+        closed().motors.set("j0", **wrong)
+
+
+@pytest.mark.parametrize("duration", [0, -1.0, np.nan, np.inf, "1", None, [1.0]])
+def test_a_run_of_no_duration_is_refused_and_makes_no_step(duration):
+    system = closed()
+    with pytest.raises(ModelError, match="a run of .* is not possible; give a positive duration"):
+        system.run(duration)
+    assert system.t == 0.0
+
+
+def test_steps_are_not_counted_where_the_world_is_said_to_be_shown():
+    """``step(5)`` made one step, and ``save("file")`` wrote none."""
+    system = closed()
+    with pytest.raises(TypeError, match="positional"):
+        system.step(5)
+    with pytest.raises(TypeError, match="positional"):
+        system.save("state.npz")
+    assert system.t == 0.0
+
+
+@pytest.mark.parametrize("given", [[1.0, 2.0, 3.0], 1.0, "j0"])
+def test_values_without_names_are_refused_with_a_name_that_there_is(given):
+    with pytest.raises(ModelError, match=r"q is .*; give values by joint name, as \{'j0': 0\.5\}"):
+        closed().assemble(given)
+
+
+def test_parameters_without_names_are_refused():
+    with pytest.raises(ModelError, match="parameters are 3; give numbers by name"):
+        closed().set_parameters(3)
+
+
+@pytest.mark.parametrize(
+    "wrong", [dict(damping="x"), dict(armature=np.nan), dict(limits=3.0), dict(limits="ab")]
+)
+def test_properties_of_a_joint_that_are_no_numbers_are_refused(wrong):
+    with pytest.raises(ModelError, match="of a joint"):
+        bb.JointProperties(**wrong)
+
+
+def test_one_sided_limits_of_a_joint_are_taken():
+    assert bb.JointProperties(limits=(-np.inf, 1.0)).limits == (-np.inf, 1.0)
+
+
+class TestAttach:
+    @pytest.fixture
+    def body(self, world):
+        return pybullet.loadURDF(
+            f"{bb.models_folder()}/four_bar.urdf",
+            useFixedBase=True,
+            flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
+            physicsClientId=world.client,
+        )
+
+    @pytest.mark.parametrize(
+        ("body_given", "said"),
+        [
+            ("four_bar.urdf", "'four_bar.urdf' is no body; .*bb.load"),
+            (0.0, "0.0 is no body; pass the id"),
+            ([None], "None is no body"),
+            ({"robot": "0"}, "'0' is no body"),
+        ],
+    )
+    def test_what_is_no_body_is_refused(self, world, body, body_given, said):
+        with pytest.raises(ModelError, match=said):
+            bb.attach(body_given, [], world.client)
+
+    def test_a_client_that_is_not_connected_is_named(self, body):
+        with pytest.raises(WorldError, match="no Bullet client 77; connect first"):
+            bb.attach(body, [], 77)
+
+    def test_one_constraint_for_a_list_is_refused(self, world, body):
+        with pytest.raises(ModelError, match="constraints are Distance.*give a list"):
+            bb.attach(body, ROD, world.client)
+
+    def test_properties_as_a_dict_are_refused_with_the_joint(self, world, body):
+        with pytest.raises(ModelError, match="properties of joint 'crank' .*JointProperties"):
+            bb.attach(body, [], world.client, joints={"crank": {"damping": 1.0}})
+
+    def test_ids_in_an_array_are_taken(self, world, body):
+        assert bb.attach(np.array([body]), [], world.client).mechanism.nv == 3

@@ -110,3 +110,61 @@ def test_a_force_limit_may_come_go_and_change(connect, tmp_path):
         client.stepSimulation()
     assert tips(client, body) < 1e-3
     assert len(client.getConstraintState(made)) == 3
+
+
+def dragged(client, kind, limit, way, every, steps=150):
+    """A box at a frame that is moved by ``way`` in every so many steps; gaps and speeds along x."""
+    client.setGravity(0, 0, -G)
+    client.setTimeStep(DT)
+    box = client.createMultiBody(
+        1.0, client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.05] * 3), -1, [0, 0, 1]
+    )
+    client.changeDynamics(box, -1, linearDamping=0, angularDamping=0)
+    zero = [0, 0, 0]
+    made = client.createConstraint(box, -1, -1, -1, kind, zero, zero, [0, 0, 1])
+    client.changeConstraint(made, maxForce=limit)
+    x, found = 0.0, []
+    for step in range(steps):
+        if step >= 20 and (step - 20) % every == 0:
+            x += way
+            client.changeConstraint(made, [x, 0, 1], maxForce=limit)
+        client.stepSimulation()
+        place, speed = client.getBasePositionAndOrientation(box)[0], client.getBaseVelocity(box)[0]
+        found.append((x - place[0], speed[0]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("kind", [pybullet.JOINT_POINT2POINT, pybullet.JOINT_FIXED])
+def test_a_frame_that_goes_on_is_caught_up_with_inside_the_force_limit(connect, kind, mode):
+    """It runs 1 mm a step, away from a body that can be given 20 N.
+
+    Taken to stand still, as by Bullet, it is four ways of a step ahead for ever: (1 - erp) / erp.
+    Followed, the body is at its speed, 0.24 m/s, and the gap falls by erp a step until it is shut.
+    """
+    limit, way = 20.0, 1e-3
+    behind = dragged(connect(Native), kind, limit, way, 1)
+    assert behind[-1, 0] == pytest.approx(4.0 * way, rel=1e-6)
+    client = connect()
+    client.setBridgeMode(mode)
+    caught = dragged(client, kind, limit, way, 1)
+    gaps, speeds = caught.T
+    assert np.abs(np.diff(speeds)).max() <= limit * DT * (1 + 1e-9)
+    shut = int(np.flatnonzero(gaps > 1e-12).max()) + 1
+    assert shut < 80
+    assert speeds[shut + 1 :] == pytest.approx(way / DT, rel=1e-9)
+    falling = gaps[23:shut]
+    falling = falling[np.abs(np.diff(speeds))[22 : shut - 1] < 0.99 * limit * DT]
+    assert falling[3:-1] / falling[2:-2] == pytest.approx(0.8, rel=1e-6)
+
+
+@pytest.mark.parametrize("every", [2, 10, 1000])
+def test_a_frame_that_is_put_elsewhere_now_and_then_pulls_as_bullets(connect, every):
+    """Between its moves it stands: the body comes after by erp a step, without leaps."""
+    client = connect()
+    client.setBridgeMode("exact")
+    of_fixed = pybullet.JOINT_FIXED, 1e4, 2e-3, every
+    ours, native = dragged(client, *of_fixed), dragged(connect(Native), *of_fixed)
+    gap, speed = np.abs(ours - native).max(axis=0)
+    assert gap < 1e-6  # at which what is nearly shut is closed
+    assert speed < 1e-6 / DT

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pybullet
@@ -30,6 +31,7 @@ from bulletbridge.bullet.tree import (
     RawLink,
     grow,
 )
+from bulletbridge.bullet.worlds import require_client
 from bulletbridge.errors import ModelError, WorldError, warn_user
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import are_numbers
@@ -134,13 +136,18 @@ def read_bullet(
 
 
 def name_bodies(bodies: int | Sequence[int] | Mapping[str, int], client: int) -> dict[str, int]:
-    """Ids by unique names; without names given, those of the robots."""
+    """Ids by unique names; without names given, those of the robots.
+
+    Raises:
+        ModelError: None are given, what is given is no id, or one is given twice.
+        WorldError: The client or a body does not exist.
+    """
+    require_client(client)
     if isinstance(bodies, Mapping):
-        ids = {str(name): int(body_id) for name, body_id in bodies.items()}
+        ids = {str(name): id_of(body_id) for name, body_id in bodies.items()}
     else:
         ids = {}
-        sequence = bodies if isinstance(bodies, Sequence) else [bodies]
-        for body_id in map(int, sequence):
+        for body_id in map(id_of, several_of(bodies)):
             name = first = robot_name(body_id, client)
             count = 1
             while name in ids:
@@ -156,6 +163,26 @@ def name_bodies(bodies: int | Sequence[int] | Mapping[str, int], client: int) ->
                 f"body {body_id} ('{name}') is given more than once; give each id once"
             )
     return ids
+
+
+def several_of(bodies: object) -> list[Any]:
+    """Bodies as a list, also one alone."""
+    if isinstance(bodies, str) or not isinstance(bodies, Sequence | np.ndarray):
+        return [bodies]
+    return [*bodies]
+
+
+def id_of(given: object) -> int:
+    """The number of a body.
+
+    Raises:
+        ModelError: It is none.
+    """
+    whole: Any = given
+    if isinstance(whole, int | np.integer) and not isinstance(whole, bool):
+        return int(whole)
+    hint = "; bb.load(...) takes files" if isinstance(given, str) else ""
+    raise ModelError(f"{given!r} is no body; pass the id that loadURDF returned{hint}")
 
 
 def robot_name(body_id: int, client: int) -> str:

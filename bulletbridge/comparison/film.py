@@ -24,7 +24,7 @@ from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.system import System
 
@@ -148,7 +148,7 @@ def record(
     require_film(path)
     if not isinstance(bodies, BulletBodies):
         raise ModelError("a film is taken in Bullet's world; make the system by load or attach")
-    if not (np.isfinite(duration) and duration > 0.0):
+    if not (are_numbers(duration) and duration > 0.0):
         raise ModelError(f"a film of {duration!r} s is not possible; give a positive duration")
     world, dt, advance = bodies, system.dt, step or System.step
     place = camera

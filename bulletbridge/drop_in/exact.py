@@ -88,7 +88,7 @@ class FullReading:
         return world, replace(mechanism, efforts=efforts, axes=axes, joints=moving)
 
     def constraint(self, loop: Loop, model: Model) -> Model:
-        """With its force limit; with one it is pulled where its frame is now.
+        """With its force limit.
 
         Gears without an erp then hold the rate; with one Bullet takes the share of that share.
         """
@@ -96,7 +96,7 @@ class FullReading:
             return model
         if isinstance(model, Coupling):
             return replace(model, max_force=loop.max_force, erp=loop.erp * self._actions.erp)
-        return replace(model, max_force=loop.max_force, erp=self._actions.erp, motion=None)
+        return replace(model, max_force=loop.max_force, erp=self._actions.erp)
 
 
 class ExactMemory(NamedTuple):
@@ -227,7 +227,7 @@ class ExactGroup:
             system.forget()
             self.joined.disturbed = False
         if self.joined.must_be_driven:
-            self.joined.drive()
+            self.joined.drive(steady=True)
         self._before = system.snapshot() if may_undo else None
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing

@@ -160,7 +160,7 @@ class FilteredGroup:
             self.joined.rebase_gears()
             self._attempt(self._reopen)
         if self.joined.must_be_driven:
-            self.joined.drive(self._lead, self._given_way)
+            self.joined.drive(self._lead)
             self._prescribed = None
 
     def after_step(self, found: list[float]) -> int:

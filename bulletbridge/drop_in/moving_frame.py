@@ -131,7 +131,13 @@ class MovingFrame:
         self._lead = float(self._frame["lead"][0])
         self._span.until, self._span.dt = memory.until, memory.dt
 
-    def drive(self, system: System, shifts: Mapping[int, Shift], lead: float = 0.0) -> None:
+    def drive(
+        self,
+        system: System,
+        shifts: Mapping[int, Shift],
+        lead: float = 0.0,
+        steady: bool = False,
+    ) -> None:
         """Put the frame where it is now, with the velocity that takes it there in one step.
 
         Bullet closes a share of a gap in a step, and takes the frame to stand still. Told a place
@@ -142,6 +148,8 @@ class MovingFrame:
             shifts: How fixed bases were moved since the last time, by Bullet's id.
             lead: How many more such ways Bullet is told that it is ahead until ``put_back``, if
                 it was under way before already. On a body that moves it stays where it is.
+            steady: Whether it has a velocity only where it was on its way in the step before too;
+                else it is put there, as by Bullet.
         """
         dt, on = system.dt, system.mechanism.link(self._link)
         if on is not self._on or dt != self._dt:
@@ -160,8 +168,16 @@ class MovingFrame:
             self._shown = info
         if shifts:
             self._frame["carried"] = 0.0
+        if steady and not self._goes_on():
+            for name in ("before", "rates", "target"):
+                self._frame[name] = 0.0
         system.place(self._name, self._frame)
         self._span.until, self._span.dt = system.t + dt, dt
+
+    def _goes_on(self) -> bool:
+        """Whether it moves on the way of the step before."""
+        before, rates = self._frame["before"][0], self._frame["rates"][0]
+        return float(before[:3] @ rates[:3]) > 0.0 or float(before[3] * rates[3]) > 0.0
 
     def put_back(self) -> None:
         """Tell Bullet again where the frame is."""

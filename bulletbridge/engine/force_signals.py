@@ -10,7 +10,7 @@ from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.functions import ForceFunction, takes_state
 from bulletbridge.constraints.motion import Formula, Signal
 from bulletbridge.engine.asked_forces import AskedForce
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, require_kind
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -146,8 +146,9 @@ def split_forces(
     """Functions by joint, and wrenches with the names that they were given under.
 
     Raises:
-        ModelError: A wrench is given among the constraints.
+        ModelError: The constraints are no sequence, or a wrench is given among them.
     """
+    require_kind(constraints, Sequence, f"the constraints are {constraints!r}; give a list of them")
     for constraint in constraints:
         if isinstance(constraint, Wrench):
             raise ModelError(

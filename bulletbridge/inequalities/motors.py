@@ -109,11 +109,12 @@ class Motors:
             )
         target = 0.0 if position is None else position
         gain = 0.0 if position is None else position_gain
-        if not (
-            math.isfinite(velocity + target + velocity_gain + gain)
-            and 0.0 <= force < math.inf
-            and max_velocity > 0.0
-        ):
+        try:
+            possible = math.isfinite(velocity + target + velocity_gain + gain)
+            possible = possible and 0.0 <= force < math.inf and max_velocity > 0.0
+        except TypeError:
+            possible = False
+        if not possible:
             raise ModelError(
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, require_kind
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, array_of
 
@@ -73,9 +73,13 @@ def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str)
     """Write named joint values into q, v or tau; return the mask (nv,) of the rates they belong to.
 
     Raises:
-        ModelError: Unknown joint, wrong number of values, or a value that is not finite.
+        ModelError: No values by name, unknown joint, wrong number of values, or a value that is
+            not finite.
     """
     held = np.zeros(mechanism.nv, bool)
+    known = next(iter(mechanism.joints), "joint")
+    said = f"{coordinates} is {values!r}; give values by joint name, as {{{known!r}: 0.5}}"
+    require_kind(values, Mapping, said)
     for name, value in values.items():
         joint = mechanism.joint(name)
         part = joint.q if coordinates == "q" else joint.v

@@ -1,11 +1,13 @@
 """What a joint has besides its motion: armature, damping, friction and limits."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from bulletbridge.errors import ModelError
+import numpy as np
+
+from bulletbridge.errors import ModelError, require_kind
 from bulletbridge.mechanism.model import Joint, Mechanism
+from bulletbridge.numerics.records import are_numbers
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,18 @@ class JointProperties:
         """Refuse what cannot be."""
         for name in ("armature", "damping", "friction"):
             value = getattr(self, name)
-            if value is not None and not 0.0 <= value < math.inf:
+            if value is not None and not (are_numbers(value) and value >= 0.0):
                 raise ModelError(f"the {name} of a joint is {value!r}; give 0 or more")
-        if self.limits is not None and not self.limits[0] <= self.limits[1]:
+        if not (self.limits is None or are_ordered(self.limits)):
             raise ModelError(
                 f"limits {self.limits!r} of a joint; give two numbers, the lower first"
             )
+
+
+def are_ordered(limits: object) -> bool:
+    """Whether something is two numbers, the lower first; either may be infinite."""
+    found = np.asarray(limits)
+    return found.shape == (2,) and found.dtype.kind in "iuf" and bool(found[0] <= found[1])
 
 
 PROPERTIES = tuple(field.name for field in fields(JointProperties))
@@ -61,6 +69,11 @@ def with_joint_properties(
     axes, joints = mechanism.axes.copy(), dict(mechanism.joints)
     for name, given in properties.items():
         joint = mechanism.joint(name)
+        require_kind(
+            given,
+            JointProperties,
+            f"the properties of joint '{name}' are {given!r}; give bb.JointProperties(damping=...)",
+        )
         _require_possible(joint, given)
         for field in ("armature", "damping"):
             value = getattr(given, field)

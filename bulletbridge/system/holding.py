@@ -298,8 +298,8 @@ class Holding:
 
     def place(self, name: str, frame: np.ndarray) -> None:
         """Follow a loop, with a force limit or rigid, whose frame a was put elsewhere."""
-        if name in self._inequalities.force_limited.rows:
-            self._holding = None
+        if name in self._inequalities.force_limited.rows and not frame["rates"].any():
+            self._holding = None  # it was put there, or has come to rest
         if self.rigid is not None:
             self.rigid.place(name, frame)
 

@@ -178,7 +178,7 @@ class Linearisable(Movable, Protocol):
         """Constraints with a force limit that were rigid in the last step."""
         ...
 
-    def step(self, write: bool = True) -> None:
+    def step(self, *, write: bool = True) -> None:
         """Advance by one step."""
         ...
 

@@ -22,7 +22,7 @@ from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
-from bulletbridge.errors import AssemblyError, ModelError, UnsupportedError
+from bulletbridge.errors import AssemblyError, ModelError, UnsupportedError, require_kind
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.inequalities.constraints import Complementarity, with_watched_limits
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
@@ -308,11 +308,13 @@ class System:
             values: By name, of ``parameters``.
 
         Raises:
-            ModelError: There is no such parameter, or a number that is not possible.
+            ModelError: There is no such parameter, or a number that is not possible, or no numbers
+                by name.
             AssemblyError: The loops cannot be closed with these lengths. Nothing was done in either
                 case.
         """
         known = self.parameters
+        require_kind(values, Mapping, f"parameters are {values!r}; give numbers by name")
         for name in values:
             require_known("parameter", name, known)
         require_numbers(values)
@@ -468,8 +470,11 @@ class System:
         if self._integration.python is not None:
             self._integration.python.recall(None)
 
-    def step(self, write: bool = True) -> None:
-        """Advance by one step and show the state in the world.
+    def step(self, *, write: bool = True) -> None:
+        """Advance by one step and show the state in the world; ``run`` makes many.
+
+        Args:
+            write: Whether the world is shown it.
 
         Raises:
             AssemblyError: The loops are open; call ``assemble`` first.
@@ -624,10 +629,15 @@ class System:
     def run(self, duration: float, every: int = 1) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.
 
+        That is a whole number of steps, the nearest, and at least one.
+
         Raises:
+            ModelError: ``duration`` is not a positive number, or ``every`` is none from one on.
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: A step could not be finished; the state before it was restored.
         """
+        if not (are_numbers(duration) and duration > 0.0):
+            raise ModelError(f"a run of {duration!r} s is not possible; give a positive duration")
         recording = self.rollout(max(1, round(duration / self.dt)), every)
         self.write()
         return recording
@@ -1133,7 +1143,7 @@ class System:
         """
         self._shown.show(self._active.solver)
 
-    def save(self, world: bool = True) -> SavedState:
+    def save(self, *, world: bool = True) -> SavedState:
         """Everything that decides the future: ``restore`` goes on from it, to the bit.
 
         That is q, v and t, the constraints that are connected and what was decided about them, dt,
@@ -1156,7 +1166,7 @@ class System:
         here = *self._active.now, self._made_of(), self._plain_options()
         return SavedState(*here, save_sets(self._active), parts, remembered)
 
-    def restore(self, state: SavedState, write: bool = True) -> None:
+    def restore(self, state: SavedState, *, write: bool = True) -> None:
         """Go on from what ``save`` returned, of this system or of one that was made alike.
 
         The same steps as after ``save`` give the same bits, in this process or in another one on
