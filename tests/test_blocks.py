@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from bulletbridge.compilation.block_sizes import LANES
+from bulletbridge.compilation.block_sizes import LANES, MOST_TURNED
 from bulletbridge.compilation.jit import (
+    cosines_and_sines,
     eliminate_six,
     inner_blocks,
     kernel,
@@ -40,6 +41,15 @@ def combine(y: Array, x: Array, at: int, blocks: int) -> float:
 def eliminate(W: Array, factors: Array, n: int) -> None:
     """Six variables of a front: inverses, six lines, and n columns after them."""
     eliminate_six(W, factors, 0, 2 * LANES, 14 * LANES, n)
+
+
+@kernel
+def turn(x: Array, c: Array, s: Array) -> int:
+    """Cosines and sines of eight angles, and whether any is out of reach."""
+    found = cosines_and_sines((x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]))
+    c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7] = found[0]
+    s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7] = found[1]
+    return found[2]
 
 
 def padded(lines: Array, blocks: int) -> Array:
@@ -105,3 +115,35 @@ def test_six_variables_are_eliminated(n: int) -> None:
     assert np.array_equal(columns[:, :6], lines[:, :n].T)
     assert not columns[:, 6:].any()
     assert np.isnan(factors[(14 + 2 * n) * LANES :]).all()
+
+
+def test_cosines_and_sines_are_the_libraries() -> None:
+    """To 2^-53 each from the true ones, so 2^-52 apart; quarter turns to all digits they have."""
+    rng = np.random.default_rng(5)
+    quarters = np.array([0.5 * np.pi * n for n in range(-40, 40)])
+    near = quarters + rng.normal(size=80) * np.exp(rng.uniform(-28, -5, 80))
+    far = rng.uniform(-MOST_TURNED, MOST_TURNED, 400)
+    c, s = np.zeros((2, LANES))
+    angles = np.concatenate([rng.uniform(-7, 7, 400), near, quarters, far])
+    for x in angles.reshape(-1, LANES):
+        assert turn(x, c, s) == 0
+        assert np.abs(c - np.cos(x)).max() <= EPS
+        assert np.abs(s - np.sin(x)).max() <= EPS
+        # the small one of the two keeps its own digits: two units of its last place
+        assert (np.abs(c - np.cos(x)) <= 2.0 * EPS * np.abs(np.cos(x))).all()
+        assert (np.abs(s - np.sin(x)) <= 2.0 * EPS * np.abs(np.sin(x))).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 2.0 * MOST_TURNED, -3.0 * MOST_TURNED])
+def test_angles_out_of_reach_are_told(wrong: float) -> None:
+    """Wherever they stand, and the others are as they are without."""
+    x = np.linspace(-2.0, 2.0, LANES)
+    c, s, c_there, s_there = np.zeros((4, LANES))
+    assert turn(x, c, s) == 0
+    for n in range(LANES):
+        there = x.copy()
+        there[n] = wrong
+        assert turn(there, c_there, s_there) != 0
+        others = np.arange(LANES) != n
+        assert np.array_equal(c_there[others], c[others])
+        assert np.array_equal(s_there[others], s[others])

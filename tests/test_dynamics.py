@@ -209,3 +209,23 @@ def test_link_damping_follows_bullets_law(rng):
     moment = 0.07 * body["J"] @ v[:3] * (1 + np.linalg.norm(v[:3]))
     expected = np.concatenate([moment + np.cross(body["com"], force), force])
     assert_allclose(drag, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 9, 12, 20])
+def test_chains_turn_as_their_angles_say(n):
+    """However many hinges, in whole blocks or not, and however far they have turned.
+
+    Each rotation and each product of two adds a few roundings.
+    """
+    rng = np.random.default_rng(n)
+    mechanism = random_mechanism(rng, [REVOLUTE] * n)
+    solver = Solver(mechanism, encode(mechanism, []), Tolerances())
+    q = rng.uniform(-4.0, 4.0, n)
+    q[n // 2] = 3e8
+    turned = [np.eye(3)]
+    poses = solver.terms(q, np.zeros(n), 0.0).poses
+    for body, angle in zip(mechanism.bodies[1:], q, strict=True):
+        c, s = np.cos(angle), np.sin(angle)
+        turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        turned.append(turned[body["parent"]] @ body["R"] @ turn)
+    assert np.abs(poses["R"] - np.array(turned)).max() <= 8.0 * n * EPS

@@ -4,6 +4,8 @@ LANES = 8
 """Numbers in a block, see ``blocks``."""
 SIX, TWO = 6, 2
 """Variables that ``blocks.eliminate_six`` eliminates, and blocks of its lines."""
+MOST_TURNED = 2.0**19
+"""Angle [rad] up to which ``blocks.cosines_and_sines`` knows quarter turns to the last digit."""
 
 
 def in_blocks(n: int) -> int:

@@ -6,6 +6,7 @@ negative, and most numbers are the rest of a whole vector. Here arrays are flat,
 whole blocks, and what is read and written is said block by block.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from bulletbridge.compilation.block_sizes import LANES, SIX, TWO
+from bulletbridge.compilation.block_sizes import LANES, MOST_TURNED, SIX, TWO
 from bulletbridge.compilation.by_numba import helper, is_plain_python
 
 MOST_HELD = 3
@@ -28,6 +29,17 @@ NOTHING = ir.Constant(BLOCK, [0.0] * LANES)
 UNKNOWN: Any = cast(Any, ir).Undefined
 whole: Any = types.int64
 real: Any = types.float64
+QUARTERS = 1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21
+"""A quarter turn in parts, the first two of 33 bits, so that up to 2^19 times these are exact."""
+SINE = (
+    -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+    2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10,
+)  # fmt: skip
+COSINE = (
+    4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+    -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11,
+)  # fmt: skip
+"""Polynomials of an eighth of a turn. Source: fdlibm, k_sin.c, k_cos.c, e_rem_pio2.c (Sun)."""
 
 
 class Blocks:
@@ -221,7 +233,87 @@ def _eliminate_six(
     return types.void(W, whole, x, whole, whole, whole, whole), generate
 
 
+@intrinsic
+def _cosines_and_sines(_context: Any, x: Any) -> Any:
+    pair = types.Tuple((types.UniTuple(real, LANES), types.UniTuple(real, LANES), whole))
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        many, fused = ir.VectorType(NUMBER, LANES), ("contract",)
+
+        def every(number: float) -> Any:
+            return ir.Constant(BLOCK, [number] * LANES)
+
+        def bits(number: int) -> Any:
+            return ir.Constant(many, [number] * LANES)
+
+        def add(a: Any, b: Any) -> Any:
+            return builder.fadd(a, b, flags=fused)
+
+        def sub(a: Any, b: Any) -> Any:
+            return builder.fsub(a, b, flags=fused)
+
+        def mul(a: Any, b: Any) -> Any:
+            return builder.fmul(a, b, flags=fused)
+
+        def polynomial(z: Any, factors: tuple[float, ...]) -> Any:
+            total = every(factors[-1])
+            for factor in factors[-2::-1]:
+                total = add(mul(total, z), every(factor))
+            return total
+
+        def signed(block: Any, quarters: Any) -> Any:
+            sign = builder.shl(builder.and_(quarters, bits(2)), bits(62))
+            return builder.bitcast(builder.xor(builder.bitcast(block, many), sign), BLOCK)
+
+        angles = ir.Constant(BLOCK, UNKNOWN)
+        given_angles = cast(Any, cgutils).unpack_tuple(builder, given[0])
+        for n in range(LANES):
+            angles = builder.insert_element(angles, given_angles[n], INDEX(n))
+        shift = every(1.5 * 2.0**52)  # what is added to that is rounded, and ends in whole numbers
+        shifted = add(mul(angles, every(2.0 / math.pi)), shift)
+        quarters, turns = builder.bitcast(shifted, many), sub(shifted, shift)
+        # of the last part of the quarters, what the difference has no digits for is kept
+        left = sub(sub(angles, mul(turns, every(QUARTERS[0]))), mul(turns, every(QUARTERS[1])))
+        last = mul(turns, every(QUARTERS[2]))
+        a = sub(left, last)
+        rest = sub(sub(left, a), last)
+        z = mul(a, a)
+        cube, half = mul(z, a), mul(every(0.5), z)
+        high = polynomial(z, SINE[1:])
+        bent = sub(mul(z, sub(mul(every(0.5), rest), mul(cube, high))), rest)
+        sine = sub(a, sub(bent, mul(cube, every(SINE[0]))))
+        w = sub(every(1.0), half)
+        high = mul(mul(z, z), polynomial(z, COSINE))
+        cosine = add(w, add(sub(sub(every(1.0), w), half), sub(high, mul(a, rest))))
+        odd = builder.icmp_signed("!=", builder.and_(quarters, bits(1)), bits(0))
+        cosines = signed(builder.select(odd, sine, cosine), builder.add(quarters, bits(1)))
+        sines = signed(builder.select(odd, cosine, sine), quarters)
+        found = [
+            context.make_tuple(
+                builder,
+                kind,
+                [builder.extract_element(block, INDEX(n)) for n in range(LANES)],
+            )
+            for kind, block in zip(signature.return_type.types, (cosines, sines), strict=False)
+        ]
+        size = builder.bitcast(builder.and_(builder.bitcast(angles, many), bits(2**63 - 1)), BLOCK)
+        far = builder.fcmp_unordered(">", size, every(MOST_TURNED))
+        far = builder.zext(builder.bitcast(far, ir.IntType(LANES)), NUMBER)
+        return context.make_tuple(builder, signature.return_type, [*found, far])
+
+    return pair(x), generate
+
+
 if is_plain_python():
+
+    def cosines_and_sines(x: Any) -> Any:
+        """Cosines and sines of eight angles, and whether any is too large for that, or no number.
+
+        To two units of the last place.
+        """
+        far = sum(not abs(angle) <= MOST_TURNED for angle in x)
+        finite = [angle if abs(angle) <= MOST_TURNED else 0.0 for angle in x]
+        return tuple(map(math.cos, finite)), tuple(map(math.sin, finite)), far
 
     def subtract_blocks(y: Any, first: int, s: float, x: Any, other: int, count: int) -> None:
         """Take s times so many blocks of x, from number ``other`` on, from those of y."""
@@ -267,6 +359,14 @@ if is_plain_python():
                 W[a, :size] -= share * W[at, :size]
 
 else:
+
+    @helper
+    def cosines_and_sines(x: Any) -> Any:
+        """Cosines and sines of eight angles, and whether any is too large for that, or no number.
+
+        To two units of the last place.
+        """
+        return _cosines_and_sines(x)  # pyright: ignore[reportCallIssue]
 
     @helper
     def subtract_blocks(y: Any, first: int, s: float, x: Any, other: int, count: int) -> None:

@@ -12,6 +12,7 @@ if objects.SHELF is None:
     with objects.compiling():
         from bulletbridge.compilation.blocks import (
             clear_blocks,
+            cosines_and_sines,
             eliminate_six,
             inner_blocks,
             scale_after,
@@ -43,6 +44,7 @@ else:
         caller,
         clear_blocks,
         compiled,
+        cosines_and_sines,
         eliminate_six,
         helper,
         inner_blocks,
@@ -67,6 +69,7 @@ __all__ = [
     "caller",
     "clear_blocks",
     "compiled",
+    "cosines_and_sines",
     "eliminate_six",
     "helper",
     "inner_blocks",

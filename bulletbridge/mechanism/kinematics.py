@@ -5,7 +5,10 @@ composite inertias add without transforms. Source: Featherstone, Rigid Body Dyna
 ch. 2 and 5.
 """
 
-from bulletbridge.compilation.jit import helper, kernel, outlined
+import math
+
+from bulletbridge.compilation.block_sizes import MOST_TURNED
+from bulletbridge.compilation.jit import cosines_and_sines, helper, kernel, outlined
 from bulletbridge.mechanism.records import (
     BEAM,
     FREE,
@@ -47,8 +50,12 @@ from bulletbridge.numerics.spatial import (
     sub,
     transpose,
     turn_z,
+    turned_z,
     vec,
 )
+
+FEW = 3
+"""Bodies whose turns are worked out one by one."""
 
 
 @helper
@@ -95,6 +102,63 @@ def put_twists(bodies: Records[Body], axes: Records[Axis], v: Array, poses: Reco
 
 
 @helper
+def ahead(bodies: Records[Body], i: int, n: int) -> int:
+    """The body n after body i, or the last one."""
+    return min(i + n, len(bodies) - 1)
+
+
+@helper
+def angle_ahead(bodies: Records[Body], q: Array, i: int, n: int) -> float:
+    """First position of the joint of that body."""
+    return q[bodies[ahead(bodies, i, n)].q]
+
+
+@helper
+def put_turn(pose: Pose, cosine: float, sine: float) -> None:
+    """Write how far a joint turns a body."""
+    pose.cosine, pose.sine = cosine, sine
+
+
+@outlined
+def put_turns(bodies: Records[Body], q: Array, poses: Records[Pose]) -> int:
+    """Cosines and sines of revolute joints into the poses, of eight at once; others' are nothing.
+
+    Returns:
+        The first of the last few bodies, which take as long one by one.
+    """
+    i = 1
+    while i + FEW < len(bodies):
+        x = (
+            angle_ahead(bodies, q, i, 0), angle_ahead(bodies, q, i, 1),
+            angle_ahead(bodies, q, i, 2), angle_ahead(bodies, q, i, 3),
+            angle_ahead(bodies, q, i, 4), angle_ahead(bodies, q, i, 5),
+            angle_ahead(bodies, q, i, 6), angle_ahead(bodies, q, i, 7),
+        )  # fmt: skip
+        c, s, far = cosines_and_sines(x)
+        put_turn(poses[i], c[0], s[0])
+        put_turn(poses[ahead(bodies, i, 1)], c[1], s[1])
+        put_turn(poses[ahead(bodies, i, 2)], c[2], s[2])
+        put_turn(poses[ahead(bodies, i, 3)], c[3], s[3])
+        put_turn(poses[ahead(bodies, i, 4)], c[4], s[4])
+        put_turn(poses[ahead(bodies, i, 5)], c[5], s[5])
+        put_turn(poses[ahead(bodies, i, 6)], c[6], s[6])
+        put_turn(poses[ahead(bodies, i, 7)], c[7], s[7])
+        if far != 0:
+            put_far_turns(bodies, q, poses, i)
+        i += 8
+    return i
+
+
+@outlined
+def put_far_turns(bodies: Records[Body], q: Array, poses: Records[Pose], first: int) -> None:
+    """The same one by one, of angles that are too large for that, or no numbers."""
+    for i in range(first, min(first + 8, len(bodies))):
+        angle = q[bodies[i].q]
+        if not abs(angle) <= MOST_TURNED:
+            put_turn(poses[i], math.cos(angle), math.sin(angle))
+
+
+@helper
 def put_turning_axis(axis: Axis, direction: Vector, point: Vector) -> None:
     """Unit rotation about a line through ``point``."""
     put(axis.w, direction)
@@ -114,6 +178,7 @@ def kinematics(
 
     Writes poses (nb) .origin, .R, .p and axes (nv) .w, .v, .position, and where the beams are.
     """
+    alone = put_turns(bodies, q, poses) if len(bodies) > FEW + 1 else 1
     for i in range(1, len(bodies)):
         body, pose, parent = bodies[i], poses[i], poses[bodies[i].parent]
         if body.parent == 0:
@@ -127,7 +192,10 @@ def kinematics(
         k = body.v
         if body.joint == REVOLUTE:
             put_turning_axis(axes[k], transpose(R)[2], p)
-            R = turn_z(R, q[body.q])
+            if i < alone:
+                R = turned_z(R, pose.cosine, pose.sine)
+            else:
+                R = turn_z(R, q[body.q])
             axes[k].position = q[body.q]
         elif body.joint == PRISMATIC:
             z = transpose(R)[2]

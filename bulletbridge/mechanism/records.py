@@ -59,6 +59,8 @@ class Pose:
     origin: Vec3  # of its tree, in the world
     R: Mat3
     p: Vec3  # from there
+    cosine: Real  # of the turn of its joint, if that is revolute
+    sine: Real
     m: Real  # inertia of the body about it: mass, mass times centre, second moment
     mc: Vec3
     J: Mat3

@@ -151,7 +151,12 @@ def rotation(x: float, y: float, z: float, w: float) -> Matrix:
 @helper
 def turn_z(R: Matrix, angle: float) -> Matrix:
     """Rotation R followed, in its own axes, by a turn about z."""
-    c, s = math.cos(angle), math.sin(angle)
+    return turned_z(R, math.cos(angle), math.sin(angle))
+
+
+@helper
+def turned_z(R: Matrix, c: float, s: float) -> Matrix:
+    """The same of an angle with that cosine and sine."""
     x, y, z = transpose(R)
     return transpose((add(scale(c, x), scale(s, y)), sub(scale(c, y), scale(s, x)), z))
 
