@@ -3,6 +3,7 @@
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the workers of a suite are as many as cores
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes that each import all of it
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pybullet
@@ -178,9 +178,10 @@ def id_of(given: object) -> int:
     Raises:
         ModelError: It is none.
     """
-    whole: Any = given
-    if isinstance(whole, int | np.integer) and not isinstance(whole, bool):
-        return int(whole)
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    if isinstance(given, np.integer):
+        return int(cast(Any, given))
     hint = "; bb.load(...) takes files" if isinstance(given, str) else ""
     raise ModelError(f"{given!r} is no body; pass the id that loadURDF returned{hint}")
 
