@@ -121,6 +121,15 @@ def test_a_loop_that_stays_open_where_a_chain_is_stretched_says_so(failure):
     assert "singular position of 'tip'" in said and "give it slack" in said
 
 
+def test_where_nothing_moves_any_row_the_error_counts_with_nothing():
+    """A rod along a straight chain: no hinge changes its length."""
+    system = at_its_reach("distance", 3, False, 0.0)
+    system.assemble()
+    solver = system._active.solver
+    assert not solver.terms(solver.q, solver.v, 0.0).J.any()
+    assert "singular value 0.0e+00 of" in explain(solver, NOT_CLOSED, by_others=False)
+
+
 @pytest.mark.parametrize(("pieces", "short"), [(15, 1e-6), (15, 1e-4), (30, 1e-5)])
 def test_a_straight_rope_of_free_pieces_that_is_too_long_is_bent_not_called_rounded(pieces, short):
     """Straight and a micrometre short its gap is no larger than frames may be rounded by.

@@ -201,7 +201,8 @@ def near_singular(solver: Solver) -> str:
         return ""
     rows = whiten(terms.M, solver.rows[0]["scale"][:, None] * terms.J)
     U, values, _ = np.linalg.svd(rows)
-    ratio = float(values[cap - 1] / values[0])
+    # of rows that nothing moves all are zero
+    ratio = float(values[cap - 1] / values[0]) if values[0] > 0.0 else 0.0
     if ratio >= NEAR_SINGULAR:
         return ""
     name = owner(solver.encoded, int(np.argmax(np.abs(U[:, cap - 1]))))
