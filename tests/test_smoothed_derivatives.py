@@ -1,15 +1,24 @@
 """Derivatives of steps with smooth contacts: closed forms, and differences of smooth steps."""
 
 import numpy as np
+import pybullet
 import pytest
 from numpy.testing import assert_allclose
-from support.solid_worlds import BLOCK, DT, G
+from support.solid_worlds import BLOCK, DT, FLAGS, G
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.kinematics import displace
 
+SLIDER = """
+<robot name="slider"><link name="rail"/>
+  <link name="b"><inertial><mass value="2"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+  <joint name="slide" type="prismatic"><parent link="rail"/><child link="b"/><axis xyz="0 0 1"/>
+    <limit lower="-0.1" upper="1" effort="0" velocity="0"/></joint></robot>
+"""
 BALL = '<sphere radius="0.1"/>'
 
 
@@ -91,3 +100,31 @@ def test_what_has_no_smooth_step_is_said(connect, solids):
     free = bb.load("four_bar", connect()._client, limits=False).system
     with pytest.raises(ModelError, match="whose contacts act"):
         free.step_derivatives(smoothing=1e-3)
+
+
+def test_a_limit_that_would_push_is_said_to_have_no_smooth_step(solids):
+    """A slider that falls reaches its stop within the step, and one that stands above does not."""
+    solids.ground(plane=True)
+    path = solids.folder / "slider.urdf"
+    path.write_text(SLIDER)
+    how = {"useFixedBase": True, "flags": FLAGS, "physicsClientId": solids.client}
+    rail = pybullet.loadURDF(str(path), [0, 0, 2], **how)
+    system = solids.system(rail, limits=True)
+    system.set_state(q=[0.0], v=[-1.0])
+    system.step_derivatives(smoothing=1e-3)
+    system.set_state(q=[-0.1 + 0.5 * DT], v=[-1.0])
+    with pytest.raises(UnsupportedError, match="leads beyond a limit of a joint"):
+        system.step_derivatives(smoothing=1e-3)
+
+
+def test_limits_of_loop_joints_have_no_smooth_step(solids):
+    """They act whatever a system's own option says."""
+    solids.ground(plane=True)
+    ball = solids.solid(BALL, (0, 0, 0.11), moments=[0.008] * 3)
+    ends = bb.Frame("b"), bb.Frame("world", (0, 0, 0.11))
+    hinge = bb.LoopJoint(
+        "hinge", bb.JointModel.REVOLUTE, *ends, turn=bb.LoopAxis(limits=(-1.0, 1.0))
+    )
+    system = bb.attach(ball, [hinge], solids.client, contacts=True, limits=False)
+    with pytest.raises(UnsupportedError, match="a free motion of a loop joint has limits"):
+        system.step_derivatives(smoothing=1e-3)

@@ -267,12 +267,17 @@ class InequalitySteps:
     def _solver_of(self, rigid: RigidLimits | None) -> Solver:
         return self._active.solver if rigid is None else rigid.solver
 
+    @property
+    def joint_limits(self) -> np.ndarray:
+        """Records (n,) of the limits that act, of joints and of free motions of loops."""
+        loop_axes = self._constraints.loop_axes
+        return joint_limits_of(self._active.mechanism, loop_axes, self.limits)
+
     def _make_stepper(self, rigid: RigidLimits | None) -> InequalityStepper:
         """Steps of the rigid constraints, or of those with force limits that hold besides."""
-        mechanism, loop_axes = self._active.mechanism, self._constraints.loop_axes
-        joint_limits = joint_limits_of(mechanism, loop_axes, self.limits)
         others = self._constraints, self._reference, rigid
-        return InequalityStepper(self._solver_of(rigid), self.motors.records, joint_limits, *others)
+        records = self.motors.records, self.joint_limits
+        return InequalityStepper(self._solver_of(rigid), *records, *others)
 
     def _take_stepper(self, rigid: RigidLimits | None) -> InequalityStepper:
         """The steps to go on with; what the last ones were by goes over to them."""

@@ -874,10 +874,10 @@ class System:
         Raises:
             ModelError: The smoothing is negative, or contacts do not act.
             UnsupportedError: Force limits act, motors along axes of loops, or contacts that
-                bounce or are taken out of each other; the active set is about to become another
-                one; a constraint or force is not known, as of ``derivatives``; or it is another
-                integrator, steps in Python, or this step is cut in parts or corrected anew, as
-                beside singular positions.
+                bounce or are taken out of each other, or, with smoothing, motors or a limit; the
+                active set is about to become another one; a constraint or force is not known, as
+                of ``derivatives``; or it is another integrator, steps in Python, or this step is
+                cut in parts or corrected anew, as beside singular positions.
         """
         self._trim()
         solver = self._active.solver
@@ -909,6 +909,11 @@ class System:
             raise UnsupportedError(
                 "motors and friction of joints act, of which no smooth step is known; switch them"
                 " off, and give forces"
+            )
+        if np.any(self._inequalities.joint_limits["axis"] < 0):
+            raise UnsupportedError(
+                "a free motion of a loop joint has limits, of which no smooth step is known; leave"
+                " them out"
             )
         copy = self if self._shown.fork is not None else self.differentiable()
         assert copy._shown.fork is not None
