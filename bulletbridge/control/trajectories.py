@@ -166,7 +166,7 @@ class Trajectories:
 
     def _smooth_step(self, at: Point) -> StepDerivatives:
         """The step of smooth contacts from a state."""
-        key = at.q.tobytes() + at.v.tobytes() + at.tau.tobytes()
+        key = np.concatenate([at.q, at.v, [at.t], at.tau]).tobytes()
         if key not in self._known:
             if len(self._known) * 6 * self.nv**2 > WHOLE:
                 self._known.clear()
