@@ -33,6 +33,7 @@ from bulletbridge.inequalities.link_rows import (
     link_rate,
     open_join,
     push_along,
+    put_cholesky,
     put_own_compliance,
     respond,
 )
@@ -326,7 +327,8 @@ def put_compliances(p: LinkProblem) -> bool:
     """Blocks of D of single contacts; False where D has to be formed: see ``impulses``."""
     links, free = p.links, len(p.f.rows) == 0
     if free:
-        whiten_bodies(p)
+        for body in range(1, len(p.islands.widths)):
+            put_cholesky(links, body, p.islands.chol[body])
     else:
         invert_loops(p.f, links)
     for c in range(len(p.contact_rows)):
@@ -350,22 +352,6 @@ def put_compliances(p: LinkProblem) -> bool:
             if not p.D[i, i] > 0.0 or (slips and not free):
                 return False
     return True
-
-
-@outlined
-def whiten_bodies(p: LinkProblem) -> None:
-    """Cholesky factors of the inertias of bodies that no loop holds."""
-    links, e, s = p.links, p.links.e, p.islands
-    for body in range(1, len(s.widths)):
-        front, L = e.fronts[int(links.front_of[body])], s.chol[body]
-        for a in range(front.rates):
-            for b in range(a + 1):
-                left = e.inertia[body, a, b]
-                if a == b:
-                    left += e.extra[front.v + a]
-                for c in range(b):
-                    left -= L[a, c] * L[b, c]
-                L[a, b] = left / L[b, b] if b < a else math.sqrt(left)
 
 
 @outlined

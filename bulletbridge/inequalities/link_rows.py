@@ -214,23 +214,30 @@ def find_ends(e: Elimination, front_of: Ints, a: int, b: int) -> tuple[int, int,
 
 
 @outlined
+def put_cholesky(links: LinkRows, body: int, L: Array) -> int:
+    """Cholesky factor of the inertia of a body that nothing else holds; its rates."""
+    e, front = links.e, links.e.fronts[int(links.front_of[body])]
+    for a in range(front.rates):
+        for b in range(a + 1):
+            left = e.inertia[body, a, b]
+            if a == b:
+                left += e.extra[front.v + a]
+            for c in range(b):
+                left -= L[a, c] * L[b, c]
+            L[a, b] = left / L[b, b] if b < a else math.sqrt(left)
+    return int(front.rates)
+
+
+@outlined
 def compliance_alone(links: LinkRows, n: int) -> float:
     """What row n moves by for an impulse along it, of bodies that nothing else holds."""
-    total, e, L = 0.0, links.e, links.e.W
+    total, y, L = 0.0, links.e.y, links.e.W
     for end in range(2):
         body = int(links.bodies[n, end])
         if body == 0:
             continue
-        front, y = e.fronts[int(links.front_of[body])], e.y
-        for a in range(front.rates):  # Cholesky, and forward substitution on the way
+        for a in range(put_cholesky(links, body, L)):
             y[a] = links.on[n, end, a]
-            for b in range(a + 1):
-                left = e.inertia[body, a, b]
-                if a == b:
-                    left += e.extra[front.v + a]
-                for c in range(b):
-                    left -= L[a, c] * L[b, c]
-                L[a, b] = left / L[b, b] if b < a else math.sqrt(left)
             for b in range(a):
                 y[a] -= L[a, b] * y[b]
             y[a] /= L[a, a]
