@@ -50,6 +50,11 @@ def test_contradicting_drives_are_refused_and_change_nothing():
     with pytest.raises(StepError, match="contradict each other"):
         system.run(1.0)
     assert system.evaluate().largest("metres") < 1e-12
+    controlled = four_bar(extra=[a, later], integrator="dop853")
+    controlled.assemble()
+    # the drives part by 0.2 rad/s², half of it each
+    with pytest.raises(StepError, match="'[ab]' opens by 0.1 rad/s²"):
+        controlled.run(1.0)
 
 
 def test_a_motion_that_no_joint_can_follow_is_noticed():

@@ -29,6 +29,8 @@ from bulletbridge.numerics.records import Array
 NEAR_SINGULAR = 1e-3
 """Singular value of the kept rows, over the largest, below which a failure is blamed on it: there
 a rate along the loops is amplified a thousand times in what they do not hold."""
+HARDLY = 1e-9
+"""Rate or acceleration of a row that is round-off, in lengths or radians by s or s²."""
 MOST_NAMED = 3
 """Further loops that are named where several are open."""
 TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
@@ -136,7 +138,7 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
         )
     if failure in (CONTRADICTED, LEFT_OPEN):
         return (
-            f"{begun}: constraints contradict each other: {opened(solver)} and nothing that the "
+            f"{begun}: constraints contradict each other: {parting(solver)} and nothing that the "
             f"others leave free can close it{undone}{near_singular(solver)}; check the motions "
             f"of driven constraints, and whether the mechanism has reached a position it cannot "
             f"pass"
@@ -231,6 +233,29 @@ def opened(solver: Solver) -> str:
         in_metres = bool(encoded.in_metres[worst])
     unit, size = ("m", encoded.length) if in_metres else ("rad", 1.0)
     return f"'{name}' stays open by {gap * size:.3g} {unit}"
+
+
+def parting(solver: Solver) -> str:
+    """How far a constraint that contradicts others was open; under error control how fast it opens.
+
+    Sub-steps are as short as they happen to be there, and the gap is what that leaves of it.
+    """
+    c, encoded = solver.control[0], solver.encoded
+    if not c["controlled"] or int(c["worst"]) < 0:
+        return opened(solver)
+    terms = solver.terms(solver.q, solver.v, solver.t)
+    scale = solver.rows[0]["scale"]
+    rows = whiten(terms.M, scale[:, None] * terms.J)
+    for asked, unit in ((terms.g_t, "s"), (terms.gamma, "s²")):
+        met = rows @ np.linalg.lstsq(rows, scale * asked, rcond=float(c["filter_rtol"]))[0]
+        left = np.abs(scale * asked - met)
+        worst = int(np.argmax(left))
+        if left[worst] > HARDLY:
+            kind = "m" if encoded.in_metres[worst] else "rad"
+            return (
+                f"'{owner(encoded, worst)}' opens by {left[worst] / scale[worst]:.3g} {kind}/{unit}"
+            )
+    return opened(solver)
 
 
 def raise_failure(solver: Solver, failure: int, by_others: bool) -> NoReturn:
