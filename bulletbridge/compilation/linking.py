@@ -14,6 +14,7 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
+from bulletbridge.compilation.bookkeeping import sparing
 from bulletbridge.compilation.inference import remembering
 from bulletbridge.compilation.keys import is_there, key_of, place_of
 
@@ -33,7 +34,6 @@ NEEDED = (
     untyped.ReconstructSSA,
     typed.NopythonTypeInference,
     typed.PreLowerStripPhis,
-    typed.IRLegalization,
     typed.NativeLowering,
     typed.NoPythonBackend,
 )
@@ -55,11 +55,12 @@ LEFT_OUT = {
     "ParforPreLoweringPass",
     "NoPythonSupportedFeatureValidation",
     "AnnotateTypes",
+    "IRLegalization",
     "NativeParforLowering",
     "DumpParforDiagnostics",
 }
 """The others, which look for what kernels do not have: closures, contexts, errors that are raised,
-expressions of whole arrays."""
+expressions of whole arrays; or clear variables where they end, for those who count references."""
 
 
 def run_cheap_passes(codegen: Any, module: Any) -> None:
@@ -293,7 +294,7 @@ class KernelCompiler(cast(Any, CompilerBase)):
         collected = gc.isenabled()
         gc.disable()
         try:
-            with remembering():
+            with remembering(), sparing():
                 return cast(Any, CompilerBase).compile_extra(self, func)
         finally:
             if collected:

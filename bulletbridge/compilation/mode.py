@@ -56,6 +56,12 @@ TOUCHED: dict[str, tuple[str, ...] | None] = {
     "numba.core.compiler_machinery:register_pass": ("self", "mutates_CFG", "analysis_only"),
     "numba.core.typed_passes:NativeLowering.run_pass": ("self", "state"),
     "numba.core.base:BaseContext.insert_user_function": ("self", "func", "fndesc", "libs"),
+    "numba.core.base:BaseContext.refresh": ("self",),
+    "numba.core.typing.context:BaseContext.refresh": ("self",),
+    "numba.core.typing.templates:BaseRegistryLoader.new_registrations": ("self", "name"),
+    "numba.core.ir:Inst._rec_list_vars": ("self", "val"),
+    "numba.core.ir:Inst.list_vars": ("self",),
+    "numba.core.errors:termcolor": (),
     "numba.core.callconv:CPUCallConv.call_function":
         ("self", "builder", "callee", "resty", "argtys", "args"),
     "numba.core.callconv:CPUCallConv.get_function_type": ("self", "restype", "argtypes"),

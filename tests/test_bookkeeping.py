@@ -1,0 +1,88 @@
+"""What numba does once instead of each time, while kernels are compiled, comes to the same."""
+
+import numba
+import pytest
+from numba.core import compiler, ir
+from numba.core.registry import cpu_target
+from numba.extending import overload
+
+from bulletbridge.compilation import bookkeeping, mode
+from bulletbridge.compilation.bookkeeping import CHANGES, sparing, variables_in
+
+pytestmark = pytest.mark.skipif(not mode.LINKED, reason="plain numba is left as it is")
+
+
+def statements_of_all_kinds(table, n):
+    """Calls, tuples, slices, tables of constants, loops and both ends of a branch."""
+    pairs = [(k, table[k, 1:n]) for k in range(n) if table[k, 0] != 0.0]
+    named = {"first": pairs, "second": [n, (table, -n)]}
+    table[0, 0] = max(n, named["second"][0], key=abs)
+    if n > 3:
+        del pairs
+        raise ValueError(n)
+    return named
+
+
+def lists(value):
+    """Names in each statement and right-hand side, with how often, in order."""
+    found = value.list_vars()
+    return [one.name for one in found]
+
+
+def test_statements_name_the_same_variables():
+    code = compiler.run_frontend(statements_of_all_kinds)
+    body = [one for block in code.blocks.values() for one in block.body]
+    sides = [one.value for one in body if isinstance(getattr(one, "value", None), ir.Inst)]
+    parts = [*body, *sides]
+    given = [lists(one) for one in parts]
+    assert sum(map(len, given)) > 100
+    with sparing():
+        assert ir.Inst._rec_list_vars is variables_in
+        assert [lists(one) for one in parts] == given
+    x, y = (ir.Var(None, name, ir.unknown_loc) for name in "xy")
+    for nested in ([x, (y, {"k": [x, 3, None]})], {"k": x, "n": "x"}, x, 4, parts[0]):
+        names = [one.name for one in parts[0]._rec_list_vars(nested)]
+        assert [one.name for one in variables_in(parts[0], nested)] == names
+
+
+def test_numba_is_as_it_was_after_a_compilation():
+    def given():
+        return [getattr(owner, name) for owner, name, _ in CHANGES]
+
+    before = given()
+    with sparing(), sparing():
+        assert all(now is not then for now, then in zip(given(), before, strict=True))
+    assert given() == before
+    with pytest.raises(ZeroDivisionError), sparing():
+        raise ZeroDivisionError
+    assert given() == before
+
+
+def test_what_is_registered_between_two_functions_is_found():
+    def new(x):
+        raise NotImplementedError
+
+    def use(x):
+        return new(x) + 1.0
+
+    with sparing():
+        assert numba.njit(lambda x: 2.0 * x)(3.0) == 6.0
+        entries = bookkeeping.entries(cpu_target.typing_context._registries)
+        with pytest.raises(numba.TypingError):
+            numba.njit(use)(3.0)
+        overload(new)(lambda x: lambda x: 5.0 * x)
+        assert numba.njit(use)(3.0) == 16.0
+        assert bookkeeping.entries(cpu_target.typing_context._registries) > entries
+
+
+def test_registries_that_are_as_they_were_are_not_gone_through(monkeypatch):
+    gone_through = []
+    with sparing():
+        cpu_target.target_context.refresh()
+        monkeypatch.setattr(
+            cpu_target.target_context, "load_additional_registries", lambda: gone_through.append(1)
+        )
+        cpu_target.target_context.refresh()
+    assert not gone_through
+    cpu_target.target_context.refresh()
+    assert gone_through == [1]
