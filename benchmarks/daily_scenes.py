@@ -5,6 +5,7 @@ mode. ``python benchmarks/daily_scenes.py [names]`` prints what came of each.
 """
 
 import argparse
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -752,11 +753,34 @@ def hanging(s: Stage) -> None:
     tell_forces(s)
 
 
+def bridge(s: Stage) -> None:
+    """A load of 20 kg stands on a bridge of six planks of 2 kg, joined by two points each."""
+    p = s.p
+    point = pybullet.JOINT_POINT2POINT
+    planks = [s.box((0.14, 0.3, 0.02), 2.0, (-0.75 + 0.3 * k, 0.0, 0.0)) for k in range(6)]
+    bank = -1
+    for y in (-0.25, 0.25):
+        first, last = (planks[0], -1, bank, -1, point), (planks[-1], -1, bank, -1, point)
+        s.watch(p.createConstraint(*first, (0, 0, 0), (-0.15, y, 0.0), (-0.9, y, 0.0)))
+        s.watch(p.createConstraint(*last, (0, 0, 0), (0.15, y, 0.0), (0.88, y, 0.0)))
+        for a, b in itertools.pairwise(planks):
+            pair = a, -1, b, -1, point
+            s.watch(p.createConstraint(*pair, (0, 0, 0), (0.15, y, 0.0), (-0.15, y, 0.0)))
+    load = s.box((0.1, 0.1, 0.3), 20.0, (0.0, 0.0, 0.33))
+    s.steps(600)
+    deepest = 0.0
+    for _ in range(120):
+        s.steps(1)
+        deepest = max(deepest, *(-point[8] for point in p.getContactPoints(load)))
+    s.outcome.figures["z"] = p.getBasePositionAndOrientation(load)[0][2]
+    s.outcome.figures["depth"] = deepest
+
+
 SCENES: dict[str, Callable[[Stage], None]] = {
     f.__name__: f
     for f in (
         *(grasp, two_arms, two_arms_apart, hand_over, tray, drawer, door, drag, platform),
-        *(panda, car, husky, skid, drop, lift_by_torque, lift_by_velocity, pair, hanging),
+        *(panda, car, husky, skid, drop, lift_by_torque, lift_by_velocity, pair, hanging, bridge),
     )
 }
 

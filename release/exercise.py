@@ -154,10 +154,24 @@ def filters() -> None:
             client.changeConstraint(fixed, [0.0, 0.001 * k, 0.5])
             client.stepSimulation()
         client.disconnect()
+    carry()
     for solver in ("dense", "sparse"):
         system = four_bar(solver=solver)
         system.step()
         system.filter()
+
+
+def carry() -> None:
+    """A held plate in filter mode with a body on it."""
+    client = bb.BulletClient(pybullet.DIRECT, mode="filter")
+    client.setGravity(0, 0, -9.81)
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.1, 0.1, 0.1])
+    plate, _ = (client.createMultiBody(1.0, shape, -1, [0, 0, z]) for z in (0.0, 0.2))
+    ends = [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    client.createConstraint(plate, -1, -1, -1, pybullet.JOINT_FIXED, *ends)
+    for _ in range(STEPS):
+        client.stepSimulation()
+    client.disconnect()
 
 
 def beams() -> None:

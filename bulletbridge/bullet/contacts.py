@@ -23,6 +23,9 @@ NO_STICKING_POINTS = np.zeros(0, STICKING_POINT)
 
 pack_sticking = Packing(STICKING_POINT, 5)  # up to the normal
 
+CARRIED = -1, -1, 0.0
+"""What stands for bodies a and b where one is no part of the mechanism, and floats."""
+
 Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
 
@@ -47,11 +50,17 @@ class StickingReader:
     Args:
         client: Physics client.
         bodies: Bodies of the mechanism by Bullet's id: of the base, and of link 0, 1, ...
+
+    Attributes:
+        carries: Whether a floating body that is no part of the mechanism pressed on the bodies when
+            they were read last. What a fixed base holds is no load, and wedged in between two such
+            it would press with more and more.
     """
 
     def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
         self.client, self.bodies = client, dict(bodies)
         self._pairs: dict[Key, tuple[int, int, float] | None] = {}
+        self.carries = False
 
     def forget(self) -> None:
         """Read friction coefficients again, after ``changeDynamics`` of whatever is in contact."""
@@ -79,6 +88,7 @@ class StickingReader:
         """
         pairs = self._pairs
         numbers: list[float] = []
+        self.carries = False
         for _, body, other, link, other_link, at, _, normal, _, force, f1, _, f2, _ in points:
             if not force > 0.0:
                 continue
@@ -87,6 +97,9 @@ class StickingReader:
                 pairs[key] = self._pair(*key)
             pair = pairs[key]
             if pair is None:
+                continue
+            if pair is CARRIED:
+                self.carries = True
                 continue
             a, b, friction = pair
             reach = friction * force
@@ -99,22 +112,29 @@ class StickingReader:
     ) -> tuple[int, int, float] | None:
         """Bodies a and b of the mechanism, and the friction up to which they stick.
 
-        None for contacts that keep nothing in place, or that the other body reports too.
+        None for contacts that keep nothing in place, or that the other body reports too;
+        ``CARRIED`` for those with a load.
         """
         found = bodies_in_contact(self.bodies, body, other, link, other_link)
         if found is None:
             return None
         if other not in self.bodies and moves(other, other_link, self.client):
-            return None
+            return CARRIED if is_floating(other, self.client) else None
         friction = 1.0
         for each, index in ((body, link), (other, other_link)):
             friction *= pybullet.getDynamicsInfo(each, index, self.client)[1]
         return *found, STUCK_IN_BULLET * min(abs(friction), MOST_FRICTION)
 
 
+def is_floating(body: int, client: int) -> bool:
+    """Whether the base of a body is free."""
+    mass: float = pybullet.getDynamicsInfo(body, -1, client)[0]
+    return mass > 0.0
+
+
 def moves(body: int, link: int, client: int) -> bool:
     """Whether a link can move: its base is free, or a joint lies between it and the base."""
-    if pybullet.getDynamicsInfo(body, -1, client)[0] > 0.0:
+    if is_floating(body, client):
         return True
     while link >= 0:
         info = pybullet.getJointInfo(body, link, client)

@@ -334,6 +334,11 @@ class BulletBodies:
         """Points (n,) that stick in the contacts of Bullet's last step; for ``System.filter``."""
         return self._sticking.read()
 
+    @property
+    def carries(self) -> bool:
+        """Whether another, floating body pressed on the bodies at ``sticking_points``."""
+        return self._sticking.carries
+
     def detector(self) -> Detector:
         """Finds contacts where everything is now, but for those that Bullet is asked about.
 

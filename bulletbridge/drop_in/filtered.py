@@ -20,6 +20,7 @@ from bulletbridge.drop_in.joined_bodies import (
     Place,
 )
 from bulletbridge.drop_in.loops import Loop
+from bulletbridge.drop_in.told_gaps import ToldGaps
 from bulletbridge.engine.records import LEFT_OPEN
 from bulletbridge.engine.step_kernel import run
 from bulletbridge.errors import AssemblyError, BulletBridgeError, warn_user
@@ -64,6 +65,7 @@ class FilteredMemory(NamedTuple):
     joined: JoinedMemory
     given_way: frozenset[str]
     impulses: Impulses | None
+    told_gaps: np.ndarray | None
 
     @property
     def bodies(self) -> frozenset[int]:
@@ -105,6 +107,7 @@ class FilteredGroup:
         self._found: list[float] = []  # q and v after Bullet's last step
         self._prescribed: Filter | None = None  # which knows where moving frames will be
         self._sticking = NO_STICKING_POINTS  # by its contacts
+        self._told_gaps: ToldGaps | None = None  # by which Bullet knows what the loops carry
         self._room_left = 0.0  # the least that Bullet's forces leave below a limit [N, N m]
 
     def disturb(self) -> None:
@@ -128,11 +131,14 @@ class FilteredGroup:
             Whether the bodies must be read again.
         """
         self.joined.change(loop, moved)
+        self._told_gaps = None  # others may have a force limit now
         return False
 
     def memory(self) -> FilteredMemory:
         """What its next steps go by."""
-        return FilteredMemory(self.joined.memory(), frozenset(self._given_way), self.impulses)
+        told = None if self._told_gaps is None else self._told_gaps.memory()
+        given_way = frozenset(self._given_way)
+        return FilteredMemory(self.joined.memory(), given_way, self.impulses, told)
 
     def recall(self, memory: object) -> bool:
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
@@ -141,6 +147,10 @@ class FilteredGroup:
         self._given_way = set(memory.given_way)
         self._impulses, self._sticking_count = memory.impulses, UNKNOWN
         self._prescribed = None
+        self._forget_gaps()
+        known = self.system.known_filter
+        if memory.told_gaps is not None and known is not None:
+            self._gaps_of(known).recall(memory.told_gaps)
         return True
 
     def before_step(self, may_undo: bool) -> None:
@@ -156,12 +166,15 @@ class FilteredGroup:
             self._impulses, self._sticking_count = self.impulses, UNKNOWN  # those of the last step
             self.joined.follow_bases()
             self._prescribed = None
+            self._forget_gaps()
             self.joined.disturbed = False
             self.joined.rebase_gears()
             self._attempt(self._reopen)
         if self.joined.must_be_driven:
             self.joined.drive(self._lead)
             self._prescribed = None
+        if self._told_gaps is not None:
+            self._told_gaps.tell()
 
     def after_step(self, found: list[float]) -> int:
         """Look where Bullet's step has left the bodies, and close their loops or let that be done.
@@ -177,8 +190,11 @@ class FilteredGroup:
             BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
         """
         self.joined.finish_step()
+        if self._told_gaps is not None:
+            self._told_gaps.put_back()
         if self._pause > 0:
             self._pause -= 1
+            self._forget_gaps()
             return ALONE
         self._impulses, self._sticking_count = None, UNKNOWN
         world = self._world
@@ -187,6 +203,10 @@ class FilteredGroup:
             world.check()
             numbers = world.numbers()
             sticking = self._sticking_points() if self.joined.has_shapes else NO_STICKING_POINTS
+            if known is not None and self.joined.has_shapes and world.carries:
+                self._gaps_of(known).add(world.finite(numbers)[0])
+            else:
+                self._forget_gaps()
             pulled = self._pulled() if self.joined.limited else None
             if known is None or pulled:
                 self._close(numbers, sticking, pulled or NO_NAMES)
@@ -247,6 +267,20 @@ class FilteredGroup:
     def undo(self) -> None:
         """Take back ``before_step``, but for what Bullet's step would mend."""
         self.joined.put_back()
+        if self._told_gaps is not None:
+            self._told_gaps.put_back()
+
+    def _gaps_of(self, known: Filter) -> ToldGaps:
+        """Gaps to tell of the constraints as the system has them now."""
+        gaps = self._told_gaps
+        if gaps is None or gaps.solver is not known.solver:
+            loops = self.joined.loops.values()
+            gaps = self._told_gaps = ToldGaps(loops, known.solver, self._client)
+        return gaps
+
+    def _forget_gaps(self) -> None:
+        if self._told_gaps is not None:
+            self._told_gaps.forget()
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Close loops; say once when that starts failing, and try again ever more rarely then."""
