@@ -19,7 +19,16 @@ from bulletbridge.models.formats.joint_graph import (
     digits_worth,
     scene_of,
 )
-from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed, pose_of
+from bulletbridge.models.formats.robot import (
+    GROUND,
+    Inertial,
+    Link,
+    Pose,
+    Shape,
+    free_name,
+    listed,
+    pose_of,
+)
 from bulletbridge.models.formats.rotors import gains_note
 from bulletbridge.models.formats.sdf_frames import (
     GAINS_TAG,
@@ -38,7 +47,12 @@ from bulletbridge.models.formats.sdf_frames import (
     text_of,
     version_of,
 )
-from bulletbridge.models.formats.sdf_shapes import inertial_of_shapes, read_shapes
+from bulletbridge.models.formats.sdf_shapes import (
+    PLANE,
+    THIN,
+    inertial_of_shapes,
+    read_shapes,
+)
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import EARTH, ModelSpec
 from bulletbridge.models.xml_file import read_xml
@@ -56,6 +70,8 @@ KINDS = {
     "fixed": "fixed",
 }
 GEARBOX = "gearbox"
+GAZEBOS_GROUND = "ground_plane"
+"""A model that comes with Gazebo: the plane z = 0."""
 WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 """What SDF gives a world that says nothing."""
 NO_LIMIT = 1e15
@@ -86,20 +102,28 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     scope = open_scope(_outermost(worlds, models), version, path.resolve(), top)
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += _gravity_notes(worlds)
+    scenery = _scenery(scope)
     for each in scope.scopes():
-        _add_links(graph, each, top)
+        _add_links(graph, each, top, id(each) in scenery)
         canonical = each.element.get("canonical_link", "")
         if canonical in each.parts and each.prefix + canonical in graph.links:
             graph.roots.append(each.prefix + canonical)
     for each in scope.scopes():
-        _add_joints(graph, each)
-        _add_drake(graph, each)
+        if id(each) not in scenery:
+            _add_joints(graph, each)
+            _add_drake(graph, each)
     graph.notes += [
         f"a second model '{each.prefix}{name}' is called '{own}'"
         for each in scope.scopes()
         for own, name in each.renamed.items()
     ]
     missing = [uri for each in scope.scopes() for uri in each.missing]
+    grounds = [uri for uri in missing if uri.strip("/").endswith(GAZEBOS_GROUND)]
+    missing = [uri for uri in missing if uri not in grounds]
+    if grounds:
+        drawn = Shape("box", (PLANE, PLANE, THIN), Pose(np.eye(3), np.array([0, 0, -0.5 * THIN])))
+        plane = Link(GROUND, None, [drawn], [Shape("plane", (), Pose())], friction=1.0)
+        graph.scenery.append((GAZEBOS_GROUND, plane, Pose()))
     if missing:
         graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
     plugins = sum(1 for each in scope.scopes() for _ in each.element.iter("plugin"))
@@ -110,6 +134,13 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     graph.digits = _digits(scope)
     scene = scene_of(graph)
     scene.name = path.stem
+    for full, link, place in graph.scenery:
+        scene.stand(full.removesuffix(f"::{GROUND}"), replace(link, name=GROUND), place)
+    if scene.scenery:
+        names = listed(f"'{each.name}'" for each in scene.scenery)
+        scene.notes.append(
+            f"what stands in the world is scenery, which robots meet with contacts=True: {names}"
+        )
     if worlds:
         text = text_of(worlds[0], "gravity")
         x, y, z = numbers_in(text, 3, "<gravity>").tolist() if text else WORLDS_GRAVITY
@@ -156,7 +187,30 @@ def _gravity_notes(worlds: list[Xml.Element]) -> list[str]:
     return []
 
 
-def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
+def _scenery(scope: Scope) -> set[int]:
+    """Models that stand still, and that nothing which moves is joined to, by their ids."""
+    scopes = list(scope.scopes())
+    links = [[each.prefix + n for n, p in each.parts.items() if p.tag == "link"] for each in scopes]
+    if not any(own and not each.static for each, own in zip(scopes, links, strict=True)):
+        return set()
+    if any(str(each.tag).startswith("drake:") for each in scope.element.iter()):
+        return set()  # which joins links by other words
+    joined = {
+        each.link_of(each.joint_end(part, end))
+        for each in scopes
+        if not each.static
+        for part in each.joints.values()
+        if part.get("type") != GEARBOX
+        for end in ("parent", "child")
+    }
+    return {
+        id(each)
+        for each, own in zip(scopes, links, strict=True)
+        if each.static and joined.isdisjoint(own)
+    }
+
+
+def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> None:
     """Links of one model, without those nested in it."""
     assumed: list[str] = []
     lost: dict[str, list[str]] = {}
@@ -169,8 +223,12 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
             # Gazebo refuses the name, Bullet holds such a link
             graph.notes.append(f"link '{full}' is taken for the world, which stands still")
             continue
-        link = Link(full, _inertial(part, full, scope, top, assumed))
+        link = Link(full)
         read_shapes(part, link, scope, top, lost)
+        if is_scenery:
+            graph.scenery.append((full, link, placed @ scope.pose(name)))
+            continue
+        link.inertial = _inertial(part, full, scope, top, assumed)
         graph.links[full] = link
         graph.places[full] = placed @ scope.pose(name)
         if scope.static:

@@ -67,7 +67,7 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     _name_apart(scene)
     file = path.with_name(f"{path.name}.sdf")
     root = Xml.Element("sdf", {"version": VERSION, **XMLNS})
-    in_world = len(scene.robots) > 1 or scene.gravity != EARTH
+    in_world = len(scene.robots) > 1 or scene.gravity != EARTH or bool(scene.scenery)
     outer = root
     if in_world:
         outer = Xml.SubElement(root, "world", name=scene.name)
@@ -76,6 +76,12 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     for robot in scene.robots:
         name = robot.name if len(scene.robots) > 1 else scene.name
         models.append(_model(outer, name, robot, file, scene.notes))
+    for robot in scene.scenery:
+        taken = (each.get("name", "") for each in outer.iterfind("model"))
+        still = Xml.SubElement(outer, "model", name=free_name(robot.name, taken))
+        Xml.SubElement(still, "static").text = "true"
+        _pose(still, robot.place)
+        _shapes(Xml.SubElement(still, "link", name=robot.root), robot.links[robot.root], file)
     holder = models[0] if len(models) == 1 else outer
     joints = {
         scene.prefix(robot) + joint.get("name", ""): (joint, model)
@@ -296,7 +302,13 @@ def _inertial(element: Xml.Element, link: Link) -> None:
 def _shapes(element: Xml.Element, link: Link, file: Path) -> None:
     for tag, shapes in (("visual", link.visuals), ("collision", link.collisions)):
         for k, shape in enumerate(shapes):
-            _shape(Xml.SubElement(element, tag, name=f"{link.name}_{tag}_{k}"), shape, file)
+            made = Xml.SubElement(element, tag, name=f"{link.name}_{tag}_{k}")
+            _shape(made, shape, file)
+            if tag == "collision" and link.friction is not None:
+                rubs = Xml.SubElement(Xml.SubElement(made, "surface"), "friction")
+                ode = Xml.SubElement(rubs, "ode")
+                for key in ("mu", "mu2"):
+                    Xml.SubElement(ode, key).text = exact((link.friction**2,))
 
 
 def _shape(element: Xml.Element, shape: Shape, file: Path) -> None:
@@ -308,6 +320,8 @@ def _shape(element: Xml.Element, shape: Shape, file: Path) -> None:
         Xml.SubElement(geometry, "scale").text = exact(shape.size)
     elif shape.kind == "box":
         Xml.SubElement(geometry, "size").text = exact(shape.size)
+    elif shape.kind == "plane":
+        Xml.SubElement(geometry, "normal").text = "0 0 1"
     else:
         for tag, value in zip(("radius", "length"), shape.size, strict=False):
             Xml.SubElement(geometry, tag).text = exact((value,))
