@@ -140,6 +140,7 @@ def test_scenery_goes_through_conversion(tmp_path: Path, to: str) -> None:
         files = convert(read_model(path), tmp_path / "again", to).files
     with loaded(path) as first, loaded(files[0]) as second:
         assert sorted(second.scenery) == sorted(first.scenery)
+        assert list(second.system.mechanism.joints) == ["base"]
         for model in (first, second):
             for _ in range(60):
                 model.system.step()

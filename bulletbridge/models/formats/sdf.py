@@ -99,11 +99,13 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
             " models alone"
         )
     top = (inside or path.parent).resolve()
-    scope = open_scope(_outermost(worlds, models), version, path.resolve(), top)
+    outermost, around = _outermost(worlds, models)
+    scope = open_scope(outermost, version, path.resolve(), top)
+    beside = list(open_scope(around, version, path.resolve(), top).scopes())
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += _gravity_notes(worlds)
-    scenery = _scenery(scope)
-    for each in scope.scopes():
+    scenery = _scenery(scope) | set(map(id, beside))
+    for each in (*scope.scopes(), *beside):
         _add_links(graph, each, top, id(each) in scenery)
         canonical = each.element.get("canonical_link", "")
         if canonical in each.parts and each.prefix + canonical in graph.links:
@@ -117,8 +119,8 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
         for each in scope.scopes()
         for own, name in each.renamed.items()
     ]
-    missing = [uri for each in scope.scopes() for uri in each.missing]
-    grounds = [uri for uri in missing if uri.strip("/").endswith(GAZEBOS_GROUND)]
+    missing = [uri for each in (*scope.scopes(), *beside) for uri in each.missing]
+    grounds = [uri for uri in missing if _is_ground(uri)]
     missing = [uri for uri in missing if uri not in grounds]
     if grounds:
         drawn = Shape("box", (PLANE, PLANE, THIN), Pose(np.eye(3), np.array([0, 0, -0.5 * THIN])))
@@ -150,17 +152,39 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     return specify(scene, path, folder)
 
 
-def _outermost(worlds: list[Xml.Element], models: list[Xml.Element]) -> Xml.Element:
-    """The model or world; of a world with one model and no more that model."""
+def _outermost(
+    worlds: list[Xml.Element], models: list[Xml.Element]
+) -> tuple[Xml.Element, Xml.Element]:
+    """The model or world, and a world with what stands beside.
+
+    Of a world with one model, but for such as stand still, it is that model: its names are whole.
+    """
+    around = Xml.Element("world")
     if len(models) == 1:
-        return models[0]
+        return models[0], around
     if models:  # beside each other in no world, as before SDF 1.8
         together = Xml.Element("world")
         together.extend(models)
-        return together
+        return together, around
     inside = [p for p in worlds[0] if p.tag in ("model", "include", "joint", "frame")]
+    still = [part for part in inside if _stands(part)]
+    others = [part for part in inside if part not in still]
+    if len(inside) > 1 and len(others) == 1:
+        inside = others
+        around.extend(still)
     alone = len(inside) == 1 and inside[0].tag == "model" and not relative_to(inside[0])
-    return inside[0] if alone else worlds[0]
+    return (inside[0], around) if alone else (worlds[0], Xml.Element("world"))
+
+
+def _stands(part: Xml.Element) -> bool:
+    """Whether a part of a world stands still by itself: a static model, or Gazebo's ground."""
+    if part.tag == "include":
+        return _is_ground(text_of(part, "uri"))
+    return part.tag == "model" and is_true(text_of(part, "static")) and not relative_to(part)
+
+
+def _is_ground(uri: str) -> bool:
+    return uri.rstrip("/").rpartition("/")[2].lower().replace(" ", "_") == GAZEBOS_GROUND
 
 
 def _digits(scope: Scope) -> int | None:
