@@ -181,6 +181,17 @@ def test_a_model_without_a_name_is_called_like_its_file(tmp_path: Path) -> None:
     assert [body.name for body in read_model(path).bodies] == ["arm", "ball"]
 
 
+def test_an_ellipsoid_rests_on_its_lowest_point(tmp_path: Path) -> None:
+    egg = '<body pos="0 0 .21"><freejoint/><geom type="ellipsoid" size=".3 .3 .2"/></body>'
+    path = tmp_path / "egg.xml"
+    path.write_text(f"<mujoco><worldbody><geom {FLOOR}/>{egg}</worldbody></mujoco>")
+    with loaded(path) as model:
+        for _ in range(480):
+            model.system.step()
+        # the hull is within 1 % of the ellipsoid
+        assert model.system.q[2] == pytest.approx(0.2, abs=0.2 * 0.01 + 1e-3)
+
+
 WORLD_SDF = """
 <sdf version="1.9"><world name="w"><gravity>0 0 -9.81</gravity>
   {ground}

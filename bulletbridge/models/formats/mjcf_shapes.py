@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bulletbridge.models.bundled import unit_sphere
 from bulletbridge.models.formats.mjcf_file import asset_path, library
 from bulletbridge.models.formats.mjcf_places import Places, turn
 from bulletbridge.models.formats.robot import (
@@ -143,6 +144,8 @@ def _shape(spec: Any, model: Any, k: int, path: Path) -> Shape | str:
         return Shape("box", tuple(2.0 * x for x in size), place, "", rgba)
     if kind == "sphere":
         return Shape("sphere", (size[0],), place, "", rgba)
+    if kind == "ellipsoid":
+        return Shape("mesh", (size[0], size[1], size[2]), place, str(unit_sphere()), rgba)
     if kind in ("cylinder", "capsule"):
         return Shape(kind, (size[0], 2.0 * size[1]), place, "", rgba)
     if kind == "plane":

@@ -8,6 +8,7 @@ import numpy as np
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.mesh_files import read_mesh
+from bulletbridge.models.bundled import unit_sphere
 from bulletbridge.models.formats import solids
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, Shape
 from bulletbridge.models.formats.sdf_frames import (
@@ -153,6 +154,9 @@ def _shape(element: Xml.Element, scope: Scope, top: Path, touched: bool) -> Shap
     if kind in ("cylinder", "capsule"):
         sizes = number_of(geometry, "radius", 0.5), number_of(geometry, "length", 1.0)
         return Shape(kind, sizes, Pose())
+    if kind == "ellipsoid":
+        radii = numbers_in(text_of(geometry, "radii", "1 1 1"), 3, "<radii> of an ellipsoid")
+        return Shape("mesh", tuple(radii.tolist()), Pose(), str(unit_sphere()))
     if kind == "plane":
         return _plane(element, scope.static and touched, touched)
     if kind == "mesh":
