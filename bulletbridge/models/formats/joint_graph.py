@@ -318,8 +318,10 @@ def _thread(edge: Connection) -> Gear:
 
 def _steps(kind: str, alongs: tuple[Along, ...]) -> list[tuple[str, Along | None]]:
     """Joints of the tree that a connection is, one after the other."""
-    if kind in ("fixed", "ball"):
-        return [({"fixed": "fixed", "ball": "spherical"}[kind], None)]
+    if kind == "fixed":
+        return [("fixed", None)]
+    if kind == "ball":
+        return [("spherical", alongs[0] if alongs else None)]
     if kind in ("universal", "several"):
         return [("prismatic" if along.slides else "revolute", along) for along in alongs]
     if kind == "screw":

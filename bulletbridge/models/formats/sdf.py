@@ -31,6 +31,7 @@ from bulletbridge.models.formats.robot import (
 )
 from bulletbridge.models.formats.rotors import gains_note
 from bulletbridge.models.formats.sdf_frames import (
+    BALL_TAG,
     GAINS_TAG,
     GEAR_TAG,
     LOOP_TAG,
@@ -70,6 +71,7 @@ KINDS = {
     "fixed": "fixed",
 }
 GEARBOX = "gearbox"
+Z = np.array([0.0, 0.0, 1.0])
 GAZEBOS_GROUND = "ground_plane"
 """A model that comes with Gazebo: the plane z = 0."""
 WORLDS_GRAVITY = (0.0, 0.0, -9.8)
@@ -318,6 +320,9 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             if KINDS[kind] not in ("fixed", "ball")
         )
         names.append(full)
+        ball = _numbers_of(part, BALL_TAG, 3, full) if KINDS[kind] == "ball" else None
+        if ball is not None:
+            alongs = (Along(Z, damping=float(ball[0]), friction=float(ball[1])),)
         place = scope.placed @ at
         place_b = _loop_end(graph, part, ends[1], full)
         if place_b is not None and len(alongs) == 2:
@@ -332,7 +337,7 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
                 place,
                 alongs,
                 screw_pitch(part, full) if kind == "screw" else 0.0,
-                _armature(part),
+                _armature(part) if ball is None else float(ball[2]),
                 place_b is not None,
                 place_b,
             )
@@ -348,11 +353,14 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
 
 def _loop_end(graph: JointGraph, part: Xml.Element, child: str, full: str) -> Pose | None:
     """Where the child has the frame of a joint that our writer has made a loop, in the world."""
-    said = next((each.text or "" for each in part if each.tag == LOOP_TAG), None)
-    if said is None:
-        return None
-    values = numbers_in(said, 6, f"<{LOOP_TAG}> of joint '{full}'")
-    return graph.places[child] @ pose_of(values[:3], values[3:])
+    values = _numbers_of(part, LOOP_TAG, 6, full)
+    return None if values is None else graph.places[child] @ pose_of(values[:3], values[3:])
+
+
+def _numbers_of(part: Xml.Element, tag: str, count: int, full: str) -> Array | None:
+    """What an element of ours says of a joint; None if there is none."""
+    said = next((each.text or "" for each in part if each.tag == tag), None)
+    return None if said is None else numbers_in(said, count, f"<{tag}> of joint '{full}'")
 
 
 def _along(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Along:

@@ -29,6 +29,7 @@ from bulletbridge.models.formats.robot import (
     pose_of,
 )
 from bulletbridge.models.formats.sdf_frames import (
+    BALL_TAG,
     LOOP_TAG,
     ROTOR_TAG,
     SCOPE,
@@ -64,6 +65,7 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     """
     scene = scene_of(spec)
     _start_at_zero(scene, spec)
+    _name_plainly(scene)
     _name_apart(scene)
     file = path.with_name(f"{path.name}.sdf")
     root = Xml.Element("sdf", {"version": VERSION, **XMLNS})
@@ -105,6 +107,37 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     notes = [*spec.notes, *scene.notes]
     write_xml(root, file, [f"converted from {spec.path.name} by bulletbridge", *notes])
     return Written((file,), tuple(scene.notes))
+
+
+def _name_plainly(scene: Scene) -> None:
+    """Take '::' out of all names, which SDF keeps for names of parts of models."""
+    changed: list[str] = []
+
+    def plain(name: str) -> str:
+        if SCOPE in name:
+            changed.append(name)
+        return name.replace(SCOPE, "_")
+
+    for robot in (*scene.robots, *scene.scenery):
+        robot.name, robot.root = plain(robot.name), plain(robot.root)
+        for link in robot.links.values():
+            link.name = plain(link.name)
+        for joint in robot.joints.values():
+            joint.name = plain(joint.name)
+            joint.parent, joint.child = plain(joint.parent), plain(joint.child)
+        links, joints = robot.links.values(), robot.joints.values()
+        robot.links = {link.name: link for link in links}
+        robot.joints = {joint.name: joint for joint in joints}
+    for k, loop in enumerate(scene.loops):
+        if isinstance(loop, Coupling):
+            factors = {plain(n): c for n, c in loop.coefficients.items()}
+            higher = {plain(n): c for n, c in loop.higher.items()}
+            scene.loops[k] = replace(loop, coefficients=factors, higher=higher)
+        else:
+            a, b = (replace(end, link=plain(end.link)) for end in (loop.a, loop.b))
+            scene.loops[k] = replace(loop, name=plain(loop.name), a=a, b=b)
+    if changed:
+        scene.notes.append(f"'{SCOPE}' in names is '_': {listed(dict.fromkeys(changed))}")
 
 
 def _name_apart(scene: Scene) -> None:
@@ -233,15 +266,21 @@ def _model(
         _ends(element, joint.parent, joint.child)
         if joint.kind in ("revolute", "prismatic"):
             _axis(element, joint)
+        acting = joint.damping, joint.friction, joint.armature
+        if joint.kind == "spherical" and any(acting):
+            Xml.SubElement(element, BALL_TAG).text = exact(acting)
     balls = [joint for joint in robot.joints.values() if joint.kind == "spherical"]
-    for what, held in (
-        ("damping", [joint.name for joint in balls if joint.damping]),
-        ("friction", [joint.name for joint in balls if joint.friction]),
-        ("armature", [joint.name for joint in balls if joint.armature]),
-        ("largest turns", [joint.name for joint in balls if joint.limited]),
-    ):
-        if held:
-            notes.append(f"{what} of ball joints {listed(held)}: left out, SDF has no word for it")
+    acting = [ball.name for ball in balls if ball.damping or ball.friction or ball.armature]
+    limited = [joint.name for joint in balls if joint.limited]
+    if acting:
+        notes.append(
+            f"damping, friction and armature of ball joints {listed(acting)} are in {BALL_TAG},"
+            " which SDF has no words for and bulletbridge alone reads"
+        )
+    if limited:
+        notes.append(
+            f"largest turns of ball joints {listed(limited)}: left out, SDF has no word for it"
+        )
     return model
 
 
