@@ -260,7 +260,7 @@ def test_mjcf_keeps_links_that_weigh_nothing_or_are_points(tmp_path: Path) -> No
     np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)
 
 
-def test_what_sdf_has_no_word_for_at_ball_joints_is_told(tmp_path: Path) -> None:
+def test_what_sdf_has_no_word_for_at_ball_joints_is_kept_or_told(tmp_path: Path) -> None:
     inertial = urdf_builder.inertial(1.0, (0.01, 0.01, 0.01), (0.1, 0.0, 0.0))
     text = urdf_builder.robot(
         '<link name="world"/>',
@@ -272,11 +272,32 @@ def test_what_sdf_has_no_word_for_at_ball_joints_is_told(tmp_path: Path) -> None
         "bulletbridge: 1\nurdf: ball.urdf\nfixed_base: true\n"
         "joints: {hang: {damping: 0.1, friction: 0.2, armature: 0.3, limits: [0, 0.7]}}\n"
     )
-    notes = convert(tmp_path / "ball.loops.yaml", tmp_path / "written", "sdf").notes
-    for what in ("damping", "friction", "armature", "largest turns"):
-        assert f"{what} of ball joints hang: left out, SDF has no word for it" in notes
+    done = convert(tmp_path / "ball.loops.yaml", tmp_path / "written", "sdf")
+    assert "largest turns of ball joints hang: left out, SDF has no word for it" in done.notes
+    (kept,) = done.files
+    there = scene_of(read_model(kept)).robots[0].joints["hang"]
+    assert (there.damping, there.friction, there.armature) == (0.1, 0.2, 0.3)
     (file,) = convert(tmp_path / "ball.loops.yaml", tmp_path / "mjcf", "mjcf").files
     again = read_model(file)
     assert again.joints["hang"].limits == (0.0, 0.7) and again.joints["hang"].armature == 0.3
     joint = scene_of(again).robots[0].joints["hang"]
     assert joint.friction == 0.2 and joint.damping == 0.1
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_names_of_several_sdf_models_are_written_so_that_they_can_be_read(tmp_path: Path) -> None:
+    """Of two models in a world names have their model's before them, which SDF takes apart."""
+    link = (
+        '<link name="a"><inertial><mass>1</mass></inertial></link>'
+        '<link name="b"><pose>1 0 0 0 0 0</pose><inertial><mass>2</mass></inertial></link>'
+        '<joint name="j" type="revolute"><parent>a</parent><child>b</child>'
+        "<axis><xyz>0 1 0</xyz></axis></joint>"
+    )
+    models = "".join(f'<model name="{name}">{link}</model>' for name in ("left", "right"))
+    path = tmp_path / "two.sdf"
+    path.write_text(f'<sdf version="1.9"><world name="w">{models}</world></sdf>')
+    before = unassembled(read_model(path))
+    done = convert(path, tmp_path / "again", "sdf")
+    assert any("'::' in names is '_'" in note for note in done.notes)
+    after = unassembled(read_model(done.files[0]))
+    np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)

@@ -65,6 +65,32 @@ def load_bodies(spec: ModelSpec, client: int, pull: Triple | None = None) -> dic
     return ids
 
 
+def load_scenery(spec: ModelSpec, client: int) -> dict[str, int]:
+    """Load what stands in a model's world beside its robots.
+
+    When anything raises, what was loaded so far is removed.
+
+    Returns:
+        Bullet's body ids by name.
+
+    Raises:
+        ModelError: Bullet cannot load a file; the message names it.
+        WorldError: There is no such client.
+    """
+    require_client(client)
+    ids: dict[str, int] = {}
+    try:
+        for body in spec.scenery:
+            try:
+                ids[body.name] = _load(body, body.urdf, client)
+            except pybullet.error as error:
+                raise ModelError(_refusal(body, client, str(error))) from None
+    except BaseException:
+        remove_bodies(ids, client, gravity(client))
+        raise
+    return ids
+
+
 def _load(body: BodySpec, urdf: Path, client: int) -> int:
     """Bullet's id of a body that it has loaded from a file."""
     return pybullet.loadURDF(

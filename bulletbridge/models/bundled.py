@@ -23,6 +23,11 @@ def models_folder() -> Path:
     return next((place for place in places if place.is_dir()), places[0])
 
 
+def unit_sphere() -> Path:
+    """A mesh of a sphere, to be scaled: its hull is within 1 % of radius 1."""
+    return models_folder() / "shapes" / "sphere.obj"
+
+
 def bundled() -> dict[str, Path]:
     """Loops files of the bundled models by name."""
     folder = models_folder()

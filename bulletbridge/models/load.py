@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, cast
@@ -30,7 +30,7 @@ from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.bodies import load_bodies, load_scenery
 from bulletbridge.models.folding import with_folded_names
 from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.modal_beams import read_world, without_chains
@@ -66,6 +66,7 @@ class LoadedModel:
         bodies: Reader and writer of the bodies.
         system: The constrained mechanism, assembled at the start of the model.
         assembly: What assembling moved.
+        scenery: Bullet's body ids of what stands in the world beside them, by name.
         gravity_before: Of the client that ``load`` was given [m/s²]; None in one of its own.
     """
 
@@ -75,6 +76,7 @@ class LoadedModel:
     bodies: BulletBodies
     system: System
     assembly: Assembly
+    scenery: dict[str, int] = field(default_factory=lambda: {})
     gravity_before: tuple[float, float, float] | None = None
 
     def __repr__(self) -> str:
@@ -87,7 +89,7 @@ class LoadedModel:
         if self.gravity_before is None:
             disconnect(self.client)
         else:
-            remove_bodies(self.ids, self.client, self.gravity_before)
+            remove_bodies(self.ids | self.scenery, self.client, self.gravity_before)
 
     def __enter__(self) -> "LoadedModel":
         """The model itself."""
@@ -167,12 +169,14 @@ def load(
         client = connect_direct()
     before: tuple[float, float, float] | None = None
     ids: dict[str, int] = {}
+    scenery: dict[str, int] = {}
     try:
         if not own:
             require_client(client)
             before = gravity(client)
         ids = load_bodies(spec, client, spec.own_gravity if own else gravity_there(spec, client))
         bodies = read_world(spec, ids, client)
+        scenery = load_scenery(spec, client)
         spec = without_chains(spec, bodies.mechanism)
         mechanism = with_folded_names(bodies.mechanism, spec.folded)
         mechanism = with_joint_properties(mechanism, spec.joints)
@@ -203,9 +207,9 @@ def load(
         if own:
             disconnect(client)
         elif before is not None:
-            remove_bodies(ids, client, before)
+            remove_bodies(ids | scenery, client, before)
         raise
-    return LoadedModel(spec, client, ids, bodies, system, assembly, before)
+    return LoadedModel(spec, client, ids, bodies, system, assembly, scenery, before)
 
 
 _told: list[str] = []

@@ -37,9 +37,11 @@ from bulletbridge.models.yaml_text import parse_yaml, read_yaml
 
 ROBOT = ("urdf", "fixed_base", "base", "scale")
 """Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
+SCENERY = ("base", "scale")
+"""Keys that an entry of ``scenery`` may have besides its name and file."""
 ROOT = (
     *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
-    *("joints", "forces", "joint_friction", "beams", "wrenches"),
+    *("joints", "forces", "joint_friction", "beams", "wrenches", "scenery"),
 )
 TURNING = ("revolute", "continuous")
 """Kinds of joints whose position is an angle."""
@@ -103,6 +105,8 @@ def _model(root: Node) -> ModelSpec:
     joining = [*loops, *(force for force in forces if is_element(force)), *wrenches]
     _require_unique([entry.table()["name"] for entry in joining])
     _require_unique(actuated)
+    scenery = [item.mapping(("name", "urdf"), SCENERY) for item in _items(keys, "scenery")]
+    _require_unique([entry["name"] for entry in scenery])
     spec = ModelSpec(
         root.path.name.removesuffix(".yaml").removesuffix(".loops"),
         root.path,
@@ -119,6 +123,9 @@ def _model(root: Node) -> ModelSpec:
         elements,
         _joint_properties(keys["joints"]) if "joints" in keys else {},
         pushes,
+        scenery=tuple(
+            replace(_body(entry, _body_name(entry["name"])), fixed_base=True) for entry in scenery
+        ),
     )
     names = read_names(spec.bodies)
     if names is None:

@@ -82,6 +82,10 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     forces += [_say_element(element) for element in spec.elements]
     data |= _unless("forces", forces, [])
     data |= _unless("wrenches", [_say_wrench(wrench) for wrench in spec.wrenches], [])
+    stands = [_say_body(body, path) for body in spec.scenery]
+    for said in stands:
+        del said["fixed_base"]
+    data |= _unless("scenery", stands, [])
     data |= _unless("beams", [asdict(beam) for beam in spec.beams], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line

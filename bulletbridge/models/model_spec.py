@@ -108,6 +108,8 @@ class ModelSpec:
         joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
         wrenches: Forces and torques from outside on links.
         folded: Links that are part of others now, each by where it is on its carrier.
+        scenery: What stands in the world beside the robots: it may be touched, and is no part of
+            the mechanism.
         notes: What was lost, changed or assumed when another format was read, a sentence each.
     """
 
@@ -127,6 +129,7 @@ class ModelSpec:
     joints: dict[str, JointProperties] = field(default_factory=lambda: {})
     wrenches: tuple[Wrench, ...] = ()
     folded: dict[str, Frame] = field(default_factory=lambda: {}, compare=False)
+    scenery: tuple[BodySpec, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property

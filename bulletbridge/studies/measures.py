@@ -82,7 +82,7 @@ class ModelRun:
     def about(self) -> str:
         """What is run: settings, the contents of the files, loops that stand in others beside."""
         spec = self._spec()
-        files = [spec.path, *(body.urdf for body in spec.bodies)]
+        files = [spec.path, *(body.urdf for body in (*spec.bodies, *spec.scenery))]
         digests = [hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files]
         beside = "" if spec.path.name.endswith(ENDING) else f" {spec.constraints}"
         return f"{asdict(self)} {digests}{beside}"

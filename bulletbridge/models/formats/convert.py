@@ -14,6 +14,7 @@ from bulletbridge.models.formats.loop_joint_writer import write_loop_joints
 from bulletbridge.models.formats.mjcf_writer import write_mjcf
 from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.formats.sdf_writer import write_sdf
+from bulletbridge.models.formats.urdf_text import SCENERY
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.loops_file import write_loops
 from bulletbridge.models.model_spec import BodySpec, ModelSpec, pybullet_data_folder
@@ -44,11 +45,18 @@ def write_loops_file(spec: ModelSpec, path: Path) -> Written:
         write_urdf(robot_to_write(body.urdf), urdf, [said])
         files.append(urdf)
         bodies.append(replace(body, urdf=urdf.resolve()))
+    scenery: list[BodySpec] = []
+    for body in spec.scenery:
+        urdf = path.with_name(f"{path.name}_{SCENERY}_{body.name}.urdf")
+        write_urdf(robot_to_write(body.urdf), urdf, [f"converted from {source} by bulletbridge"])
+        files.append(urdf)
+        scenery.append(replace(body, urdf=urdf.resolve()))
     loops = path.with_name(path.name + ENDING)
     comments = [f"Converted from {source} by bulletbridge."]
     if spec.notes:
         comments += ["What was lost, changed or assumed:", *(f"- {note}" for note in spec.notes)]
-    write_loops(replace(spec, bodies=tuple(bodies)), loops, comments)
+    changed = replace(spec, bodies=tuple(bodies), scenery=tuple(scenery))
+    write_loops(changed, loops, comments)
     return Written((loops, *files), ())
 
 
@@ -91,7 +99,8 @@ def convert(
     if not path.name:
         raise ModelError(f"'{output}' is no name for a file; give one with -o")
     ends = [path.name + ending for ending in ENDINGS]
-    sources = {spec.path.resolve(), *(body.urdf.resolve() for body in spec.bodies)}
+    stands = (*spec.bodies, *spec.scenery)
+    sources = {spec.path.resolve(), *(body.urdf.resolve() for body in stands)}
     for name in ends:
         if path.with_name(name).resolve() in sources:
             raise ModelError(

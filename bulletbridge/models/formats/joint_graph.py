@@ -140,6 +140,7 @@ class JointGraph:
             besides the connections.
         roots: Links that trees begin with rather than with the heaviest one, if they are not
             joined to the world.
+        scenery: What stands still and is joined to nothing: names, links and their places.
         digits: After the decimal point that frames of loops are worth; None for all there are.
             Both frames of a loop come from one place, so that it closes to round-off whatever the
             file has rounded, as if over-constrained mechanisms were meant to jam.
@@ -154,6 +155,7 @@ class JointGraph:
     elements: list[ForceElement] = field(default_factory=lambda: [])
     notes: list[str] = field(default_factory=lambda: [])
     roots: list[str] = field(default_factory=lambda: [])
+    scenery: list[tuple[str, Link, Pose]] = field(default_factory=lambda: [])
     digits: int | None = None
 
 
@@ -316,8 +318,10 @@ def _thread(edge: Connection) -> Gear:
 
 def _steps(kind: str, alongs: tuple[Along, ...]) -> list[tuple[str, Along | None]]:
     """Joints of the tree that a connection is, one after the other."""
-    if kind in ("fixed", "ball"):
-        return [({"fixed": "fixed", "ball": "spherical"}[kind], None)]
+    if kind == "fixed":
+        return [("fixed", None)]
+    if kind == "ball":
+        return [("spherical", alongs[0] if alongs else None)]
     if kind in ("universal", "several"):
         return [("prismatic" if along.slides else "revolute", along) for along in alongs]
     if kind == "screw":
@@ -335,7 +339,8 @@ def _moved(link: Link, carry: Pose) -> Link:
     def moved(shapes: list[Shape]) -> list[Shape]:
         return [replace(shape, place=carry @ shape.place) for shape in shapes]
 
-    return Link(link.name, inertial, moved(link.visuals), moved(link.collisions))
+    shapes = moved(link.visuals), moved(link.collisions)
+    return Link(link.name, inertial, *shapes, link.friction)
 
 
 def _loop(

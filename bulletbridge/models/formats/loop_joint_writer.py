@@ -77,6 +77,7 @@ def _lost(spec: ModelSpec) -> list[str]:
         "torques on joints": any(bool(force.torque) for force in spec.forces),
         "that friction of joints acts": spec.joint_friction,
         "beams": bool(spec.beams),
+        "what stands in the world (scenery)": bool(spec.scenery),
         "damping of the turns of floating bases": any(is_base(name) for name in spec.joints),
     }
     return [f"{what}: a URDF has no place for it" for what, there in parts.items() if there]

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.constraints.force_elements import Bushing, Wrench
-from bulletbridge.constraints.joints import Frame
+from bulletbridge.constraints.joints import Coupling, Frame
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
 from bulletbridge.models.formats.mjcf_file import compile_mjcf, library
-from bulletbridge.models.formats.mjcf_places import Places
+from bulletbridge.models.formats.mjcf_places import BASE, Places, turn
 from bulletbridge.models.formats.mjcf_shapes import add_shapes
 from bulletbridge.models.formats.robot import (
     UNLIMITED,
@@ -54,9 +54,7 @@ def read_mjcf(
     scene.notes += notes
     _switch_off(model, scene)
     _grow(model, places)
-    for name, robot in list(places.robots.items()):
-        if len(robot.links) == 1 and robot.root == WORLD:
-            del places.robots[name]
+    places.drop_idle()
     scene.robots = list(places.robots.values())
     add_shapes(spec, model, places, path)
     _ball_springs(model, places)
@@ -65,6 +63,7 @@ def read_mjcf(
     _lift(model, places)
     _start(model, places)
     add_constraints(model, places)
+    _free_joined(scene)
     add_drives(model, places, servos)
     _note_rest(spec, model, scene)
     return specify(scene, path, folder)
@@ -87,13 +86,6 @@ def _switch_off(model: Any, scene: Scene) -> None:
         for field in fields:
             if hasattr(model, field):
                 getattr(model, field)[...] = 0
-
-
-def turn(quat: Array) -> Array:
-    """Rotation (3, 3) of MuJoCo's quaternion (w, x, y, z)."""
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_quat(np.roll(quat, -1)).as_matrix()
 
 
 def _grow(model: Any, places: Places) -> None:
@@ -307,6 +299,16 @@ def _start(model: Any, places: Places) -> None:
                 scene.start_guess[name] = [float(x) for x in quat]
         elif q[at]:
             scene.start_guess[name] = float(q[at])
+
+
+def _free_joined(scene: Scene) -> None:
+    """Let floating bases that loops join to something else move as loops are closed."""
+    for robot in scene.robots:
+        name, prefix = f"{scene.prefix(robot)}{BASE}", scene.prefix(robot)
+        own = {prefix + link for link in robot.links}
+        ends = [{x.a.link, x.b.link} for x in scene.loops if not isinstance(x, Coupling)]
+        if name in scene.start_q and any(both & own and both - own for both in ends):
+            scene.start_guess[name] = scene.start_q.pop(name)
 
 
 def _note_rest(spec: Any, model: Any, scene: Scene) -> None:

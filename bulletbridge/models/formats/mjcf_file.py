@@ -119,7 +119,7 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
                 spec.delete(asset)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
-    for part in (spec.textures, spec.skins, spec.pairs, spec.sensors):
+    for part in (spec.textures, spec.skins, spec.sensors):
         for item in list(part):
             spec.delete(item)
     materials = {material.name for material in spec.materials}
@@ -140,6 +140,7 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
                 weightless.append(body.name)
         affected.append(body.name)
         spec.delete(geom)
+    astray = _drop_astray(spec)
     if unknown:
         ies, each = ("ies", "each body") if len(unknown) > 1 else ("y", "the body")
         by_shapes = (
@@ -152,12 +153,22 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
             f" <inertial>{how}"
         )
     if not affected:
-        return []
+        return astray
     notes = [f"the mass of {listed(weightless)} is that of a mesh that is not there: taken as zero"]
-    return notes[: len(weightless)] + [
+    return [*astray, *notes[: len(weightless)]] + [
         f"{len(gone['mesh']) + len(gone['hfield'])} mesh files are not there: shapes of"
         f" {listed(dict.fromkeys(affected))} are left out, masses are as the file gives them"
     ]
+
+
+def _drop_astray(spec: Any) -> list[str]:
+    """Take out what says of geoms and bodies that are not there whether they collide; a note."""
+    geoms, bodies = {geom.name for geom in spec.geoms}, {body.name for body in spec.bodies}
+    astray = [each for each in spec.pairs if not {each.geomname1, each.geomname2} <= geoms]
+    astray += [each for each in spec.excludes if not {each.bodyname1, each.bodyname2} <= bodies]
+    for each in astray:
+        spec.delete(each)
+    return [f"{len(astray)} <contact> between what is not there: left out"] if astray else []
 
 
 def _moves(body: Any) -> bool:

@@ -7,8 +7,11 @@ import numpy as np
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import Joint, Link, Pose, Robot, Scene, free_name, listed
+from bulletbridge.numerics.records import Array
 
 BASE = "base"
+UNNAMED = "MuJoCo Model"
+"""What MuJoCo calls a model that has no name."""
 
 
 class Places:
@@ -23,10 +26,12 @@ class Places:
         robots: By name; the one that stands on the world is called like the model.
         body_names, joint_names: Names by number, unique in a robot.
         robot_names: By the body that floats, or 0 for the robot that stands on the world.
+        standing: Bodies that stand still and carry nothing that moves.
     """
 
     def __init__(self, model: Any, stem: str) -> None:
         name = str(model.names[: bytes(model.names).index(b"\0")], "utf-8", "replace")
+        name = "" if name == UNNAMED else name
         self.model = model
         self.scene = Scene(stem)
         roots = _roots(model)
@@ -65,7 +70,32 @@ class Places:
         self.robots = {
             standing: Robot(standing, WORLD, True, {WORLD: Link(WORLD)}, {}),
         }
+        self.standing = _standing(model)
         self._at: dict[int, tuple[str, str, Pose]] = {0: (standing, WORLD, Pose())}
+
+    def drop_idle(self) -> None:
+        """Take a robot out of which nothing moves: its bodies are places in the world.
+
+        It stays where nothing else is in the scene, unless it is the world alone.
+        """
+        name = self.robot_names[0]
+        robot = self.robots[name]
+        if len(self.robots) == 1 and len(robot.links) > 1:
+            return
+        own = [body for body in self._at if self._at[body][0] == name]
+        if not self.standing.issuperset(own):
+            return
+        del self.robots[name]
+        for body in own:
+            self._at[body] = name, WORLD, self.in_world(body)
+
+    def in_world(self, body: int) -> Pose:
+        """Where a body that stands still is."""
+        place = Pose()
+        while body:
+            at = Pose(turn(self.model.body_quat[body]), self.model.body_pos[body].copy())
+            place, body = at @ place, int(self.model.body_parentid[body])
+        return place
 
     def put(self, body: int, robot: str, link: str, frame: Pose) -> None:
         """Say where a body's frame is."""
@@ -110,6 +140,26 @@ class Places:
         robot, _, _ = self.of(int(self.model.jnt_bodyid[k]))
         own = BASE if self.model.jnt_type[k] == 0 else self.joint_names[k]
         return self.scene.prefix(robot) + own
+
+
+def turn(quat: Array) -> Array:
+    """Rotation (3, 3) of MuJoCo's quaternion (w, x, y, z)."""
+    from scipy.spatial.transform import Rotation
+
+    return Rotation.from_quat(np.roll(quat, -1)).as_matrix()
+
+
+def _standing(model: Any) -> set[int]:
+    """Bodies that stand still and carry nothing that moves; the world always is one."""
+    moving, carrying = set[int](), set[int]()
+    for body in range(1, model.nbody):
+        parent = int(model.body_parentid[body])
+        if model.body_jntnum[body] or model.body_mocapid[body] >= 0 or parent in moving:
+            moving.add(body)
+        while body in moving and parent and parent not in moving | carrying:
+            carrying.add(parent)
+            parent = int(model.body_parentid[parent])
+    return set(range(model.nbody)) - moving - carrying
 
 
 def _roots(model: Any) -> list[int]:

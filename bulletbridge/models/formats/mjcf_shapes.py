@@ -1,67 +1,157 @@
-"""MuJoCo's geoms as visual and collision shapes of links."""
+"""MuJoCo's geoms as visual and collision shapes of links, and of what stands in the world."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.bundled import unit_sphere
 from bulletbridge.models.formats.mjcf_file import asset_path, library
-from bulletbridge.models.formats.mjcf_places import Places
-from bulletbridge.models.formats.robot import Pose, Shape, listed
+from bulletbridge.models.formats.mjcf_places import Places, turn
+from bulletbridge.models.formats.robot import (
+    GROUND,
+    Link,
+    Pose,
+    Shape,
+    listed,
+)
 from bulletbridge.models.formats.urdf_text import BULLETS_MESHES
 
+Flags = NDArray[np.bool_]
 SHOWN = 3
 """Groups of geoms below this one are drawn by MuJoCo unless told otherwise."""
 PLANE = 50.0
-"""Half the width of a plane that has no end [m]."""
-THICK = 1.0
-"""Thickness of the box that a plane becomes [m]."""
+"""Half the width at which a plane is drawn that has none [m]; it has no end for contacts."""
+THIN = 0.01
+"""Thickness of the box that a plane is drawn as [m]."""
 
 
 def add_shapes(spec: Any, model: Any, places: Places, path: Path) -> None:
-    """Give the links of a scene their shapes; what URDF has not is noted."""
-    lost: dict[str, list[str]] = {}
+    """Give the links of a scene their shapes; what URDF has not is noted.
+
+    Planes, and shapes of bodies that stand still and carry nothing that moves, are scenery.
+    """
+    scene, lost = places.scene, dict[str, list[str]]()
+    plane: Flags = model.geom_type == library().mjtGeom.mjGEOM_PLANE
+    still: Flags = plane | np.isin(model.geom_bodyid, list(places.standing))
+    meets = _meeting(model)
+    touched: Flags = still & (meets[:, ~still].any(axis=1) | still.all())
+    collides: Flags = np.where(still, touched, meets.any(axis=1) | _collides(model))
+    ground = Link(GROUND)
     for k in range(model.ngeom):
         body = int(model.geom_bodyid[k])
-        name = model.geom(k).name or f"a geom of {places.body_names[body]}"
-        if not places.has(body):
-            lost.setdefault(f"geoms of the {WORLD}, which is no robot", []).append(name)
-            continue
-        robot, link, here = places.of(body)
         found = _shape(spec, model, k, path)
         if isinstance(found, str):
+            name = model.geom(k).name or f"a geom of {places.body_names[body]}"
             lost.setdefault(found, []).append(name)
             continue
-        shape = Shape(found.kind, found.size, here @ found.place, found.mesh, found.rgba)
-        collides = bool(model.geom_contype[k] or model.geom_conaffinity[k])
-        if collides:
-            robot.links[link].collisions.append(shape)
-        if model.geom_group[k] < SHOWN or not collides:
-            robot.links[link].visuals.append(shape)
+        if not still[k]:
+            robot, name, here = places.of(body)
+            link = robot.links[name]
+        elif plane[k] and collides[k]:
+            _stand_plane(model, places, k, found)
+            continue
+        else:
+            link, here = ground, places.in_world(body)
+        shape = replace(found, place=here @ found.place)
+        if collides[k]:
+            link.collisions.append(shape)
+            link.friction = max(link.friction or 0.0, _friction(model, k))
+        if model.geom_group[k] < SHOWN or not collides[k]:
+            link.visuals.append(shape)
+    if ground.visuals or ground.collisions:
+        scene.stand(GROUND, ground, Pose())
     for what, names in lost.items():
-        places.scene.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
+        scene.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
+    _say_what_meets(model, places, meets, still, collides)
+
+
+def _stand_plane(model: Any, places: Places, k: int, drawn: Shape) -> None:
+    """Put a plane into the scenery: it has no end where it is touched, and is drawn as a box."""
+    at = Pose(turn(model.geom_quat[k]), model.geom_pos[k].copy())
+    place = places.in_world(int(model.geom_bodyid[k])) @ at
+    drawn = replace(drawn, place=at.inverse @ drawn.place)
+    link = Link(GROUND, None, [drawn], [Shape("plane", (), Pose())])
+    link.friction = _friction(model, k)
+    places.scene.stand(model.geom(k).name or GROUND, link, place)
+
+
+def _friction(model: Any, k: int) -> float:
+    """Bullet multiplies the coefficients of both: the root is right for two that are alike."""
+    frictionless = (model.geom_condim <= 1).all()  # the larger number of both counts
+    return 0.0 if frictionless else float(np.sqrt(model.geom_friction[k][0]))
+
+
+def _collides(model: Any) -> Flags:
+    """Whether each geom collides with anything, in some scene."""
+    return np.asarray((model.geom_contype != 0) | (model.geom_conaffinity != 0), np.bool_)
+
+
+def _meeting(model: Any) -> Flags:
+    """Whether geoms meet by MuJoCo's rules (ngeom, ngeom), but for those of parents and bodies."""
+    contype, affinity = model.geom_contype, model.geom_conaffinity
+    one_way = (contype[:, None] & affinity[None, :]) != 0
+    meets = np.asarray(one_way | one_way.T, np.bool_)
+    body = model.geom_bodyid
+    for signature in model.exclude_signature:
+        first, second = int(signature) >> 16, int(signature) & 0xFFFF
+        apart = (body[:, None] == first) & (body[None, :] == second)
+        meets &= ~(apart | apart.T)
+    for one, two in zip(model.pair_geom1, model.pair_geom2, strict=True):
+        meets[one, two] = meets[two, one] = True
+    if model.opt.disableflags & library().mjtDisableBit.mjDSBL_CONTACT:
+        meets[...] = False
+    return meets
+
+
+def _say_what_meets(
+    model: Any, places: Places, meets: Flags, still: Flags, collides: Flags
+) -> None:
+    """Note that there is scenery, and where contacts differ from MuJoCo's."""
+    scene = places.scene
+    if scene.scenery:
+        names = listed(f"'{each.name}'" for each in scene.scenery)
+        scene.notes.append(
+            f"what stands in the world is scenery, which robots meet with contacts=True: {names}"
+        )
+    touched, moving = np.flatnonzero(still & collides), np.flatnonzero(~still & collides)
+    passing: dict[str, bool] = {}
+    for k in moving:
+        name = places.full_link(int(model.geom_bodyid[k]))
+        passing[name] = passing.get(name, True) and not meets[k, touched].any()
+    through = [name for name, passes in passing.items() if passes]
+    if len(touched) and through:
+        scene.notes.append(
+            f"links that MuJoCo lets pass through the scenery meet it here: {listed(through)}"
+        )
+    rubbing = [_friction(model, int(k)) ** 2 for k in (*touched, *moving)]
+    if len(touched) and rubbing and min(rubbing) < max(rubbing):
+        scene.notes.append(
+            "friction of two links in contact is the geometric mean of their largest, MuJoCo's the"
+            f" larger one: they are from {min(rubbing):g} to {max(rubbing):g}"
+        )
 
 
 def _shape(spec: Any, model: Any, k: int, path: Path) -> Shape | str:
     """A geom on its body, or why there is none."""
-    from scipy.spatial.transform import Rotation
-
     kind = library().mjtGeom(model.geom_type[k]).name.removeprefix("mjGEOM_").lower()
     size = [float(x) for x in model.geom_size[k]]
-    R = Rotation.from_quat(np.roll(model.geom_quat[k], -1)).as_matrix()
-    place = Pose(R, model.geom_pos[k].copy())
+    place = Pose(turn(model.geom_quat[k]), model.geom_pos[k].copy())
     rgba = tuple(float(x) for x in _colour(model, k))
     if kind == "box":
         return Shape("box", tuple(2.0 * x for x in size), place, "", rgba)
     if kind == "sphere":
         return Shape("sphere", (size[0],), place, "", rgba)
+    if kind == "ellipsoid":
+        return Shape("mesh", (size[0], size[1], size[2]), place, str(unit_sphere()), rgba)
     if kind in ("cylinder", "capsule"):
         return Shape(kind, (size[0], 2.0 * size[1]), place, "", rgba)
     if kind == "plane":
-        wide = [2.0 * (x or PLANE) for x in size[:2]]
-        below = place @ Pose(np.eye(3), np.array([0.0, 0.0, -0.5 * THICK]))
-        return Shape("box", (wide[0], wide[1], THICK), below, "", rgba)
+        wide, long = (2.0 * (x or PLANE) for x in size[:2])
+        below = place @ Pose(np.eye(3), np.array([0.0, 0.0, -0.5 * THIN]))
+        return Shape("box", (wide, long, THIN), below, "", rgba)
     if kind == "mesh":
         return _mesh(spec, model, k, place, path, rgba)
     return f"shapes that URDF has not ({kind})"
@@ -71,8 +161,6 @@ def _mesh(
     spec: Any, model: Any, k: int, place: Pose, path: Path, rgba: tuple[float, ...]
 ) -> Shape | str:
     """A mesh where its file has it: MuJoCo moves vertices to their centre and principal axes."""
-    from scipy.spatial.transform import Rotation
-
     number = int(model.geom_dataid[k])
     asset = spec.meshes[number]
     file = asset_path(spec, path, asset.file, spec.meshdir) if asset.file else None
@@ -80,8 +168,7 @@ def _mesh(
         return "meshes that Bullet cannot read"
     if np.any(asset.refpos) or not np.array_equal(asset.refquat, (1.0, 0.0, 0.0, 0.0)):
         return "meshes with refpos or refquat"
-    R = Rotation.from_quat(np.roll(model.mesh_quat[number], -1)).as_matrix()
-    moved = Pose(R, model.mesh_pos[number].copy())
+    moved = Pose(turn(model.mesh_quat[number]), model.mesh_pos[number].copy())
     return Shape(
         "mesh",
         tuple(float(x) for x in asset.scale),

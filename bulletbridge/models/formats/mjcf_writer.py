@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -100,6 +101,8 @@ class _Writer:
         self.used = self._named_links()
         for robot in scene.robots:
             self._robot(robot)
+        for robot in scene.scenery:
+            self._scenery(robot)
         for constraint in scene.loops:
             self._constraint(constraint)
         for element in scene.elements:
@@ -219,7 +222,7 @@ class _Writer:
     def _shapes(self, body: Xml.Element, link: Link) -> None:
         for kind, shapes in ((SEEN, link.visuals), (TOUCHED, link.collisions)):
             for shape in shapes:
-                if min(shape.size) <= 0.0 and shape.kind != "mesh":
+                if min(shape.size, default=1.0) <= 0.0 and shape.kind != "mesh":
                     self.flat.append(link.name)
                     continue
                 said = self._geom(shape)
@@ -229,12 +232,25 @@ class _Writer:
                 colour = {"rgba": exact(shape.rgba)} if len(shape.rgba) == 4 else {}
                 contact = {"group": "3"} if kind is TOUCHED and body is self.world else kind
                 given = said | _where(shape.place) | {"mass": "0"} | contact | colour
+                if link.friction is not None and kind is TOUCHED:
+                    given["friction"] = exact((link.friction**2,))
                 Xml.SubElement(body, "geom", given)
+
+    def _scenery(self, robot: Robot) -> None:
+        """What stands in the world, as geoms of it; a plane has its name."""
+        link = robot.links[robot.root]
+        for shapes in (link.visuals, link.collisions):
+            shapes[:] = [replace(shape, place=robot.place @ shape.place) for shape in shapes]
+        self._shapes(self.world, link)
+        if any(shape.kind == "plane" for shape in link.collisions):
+            self.world[-1].set("name", robot.name)
 
     def _geom(self, shape: Shape) -> dict[str, str]:
         """Type and size of a geom; nothing for a mesh that MuJoCo cannot read."""
         if shape.kind == "box":
             return {"type": "box", "size": exact(np.array(shape.size) / 2.0)}
+        if shape.kind == "plane":
+            return {"type": "plane", "size": exact((0.0, 0.0, 1.0))}
         if shape.kind != "mesh":
             size = (shape.size[0], *(length / 2.0 for length in shape.size[1:]))
             return {"type": shape.kind, "size": exact(size)}

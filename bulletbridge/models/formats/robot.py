@@ -5,7 +5,7 @@ it, after the joint's motion, as in URDF.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from bulletbridge.models.model_spec import EARTH, FileConstraint, JointForce
 from bulletbridge.numerics.records import Array
 
 UNLIMITED = (-np.inf, np.inf)
+GROUND = "ground"
+"""What a link is called that stands in the world without a name of its own."""
 PARALLEL = 1e-12
 """Sine of the angle below which two axes are one."""
 
@@ -91,7 +93,8 @@ class Shape:
 
     Attributes:
         kind: ``box`` with three lengths, ``sphere`` with a radius, ``cylinder`` and ``capsule``
-            with a radius and a length along z, ``mesh`` with three scales.
+            with a radius and a length along z, ``mesh`` with three scales, ``plane``, which is all
+            that is below z = 0, without a size.
         size: Those numbers [m].
         place: In the link's frame.
         mesh: Absolute path of its file.
@@ -107,12 +110,21 @@ class Shape:
 
 @dataclass
 class Link:
-    """A link; without an inertial it has no mass."""
+    """A link; without an inertial it has no mass.
+
+    Attributes:
+        name: Unique among links.
+        inertial: Mass and inertia.
+        visuals, collisions: What is seen of it, and what it touches with.
+        friction: Coefficient of its surface; that of a contact is the product of both. None for
+            Bullet's own.
+    """
 
     name: str
     inertial: Inertial | None = None
     visuals: list[Shape] = field(default_factory=lambda: [])
     collisions: list[Shape] = field(default_factory=lambda: [])
+    friction: float | None = None
 
 
 @dataclass
@@ -202,6 +214,8 @@ class Scene:
         wrenches: From outside, on links.
         base_damping: Against turns of floating bases [N m s/rad], by their joints.
         notes: What was lost, changed or assumed.
+        scenery: What stands in the world and is no part of a robot: a link each, in its place; each
+            plane by itself.
     """
 
     name: str
@@ -217,10 +231,18 @@ class Scene:
     start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
     start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
     notes: list[str] = field(default_factory=lambda: [])
+    scenery: list[Robot] = field(default_factory=lambda: [])
 
     def prefix(self, robot: Robot) -> str:
         """What precedes names of a robot's links and joints."""
         return f"{robot.name}/" if len(self.robots) > 1 else ""
+
+    def stand(self, name: str, link: Link, place: Pose) -> None:
+        """Put a link without joints into the scenery."""
+        for piece, at in pieces(link, place):
+            known = (each.name for each in self.scenery)
+            own = free_name(name.replace("/", "_"), known)
+            self.scenery.append(Robot(own, piece.name, True, {piece.name: piece}, {}, at))
 
     def joints(self) -> dict[str, Joint]:
         """All joints by full name."""
@@ -229,6 +251,26 @@ class Scene:
             for robot in self.robots
             for name, joint in robot.joints.items()
         }
+
+
+def pieces(link: Link, place: Pose) -> list[tuple[Link, Pose]]:
+    """A link that stands at a place, each of its planes apart and at its own place.
+
+    Bullet has a plane without end only where it is all of a body.
+    """
+    planes = [shape for shape in link.collisions if shape.kind == "plane"]
+    if not planes:
+        return [(link, place)]
+    rest = replace(link, collisions=[x for x in link.collisions if x.kind != "plane"])
+    first, *others = (
+        (replace(link, visuals=[], collisions=[Shape("plane", (), Pose())]), place @ plane.place)
+        for plane in planes
+    )
+    if rest.collisions:
+        return [(rest, place), first, *others]
+    back = first[1].inverse @ place
+    first[0].visuals = [replace(shape, place=back @ shape.place) for shape in link.visuals]
+    return [first, *others]
 
 
 def free_name(wanted: str, taken: Iterable[str] | Mapping[str, object]) -> str:

@@ -19,9 +19,19 @@ from bulletbridge.models.formats.joint_graph import (
     digits_worth,
     scene_of,
 )
-from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed, pose_of
+from bulletbridge.models.formats.robot import (
+    GROUND,
+    Inertial,
+    Link,
+    Pose,
+    Shape,
+    free_name,
+    listed,
+    pose_of,
+)
 from bulletbridge.models.formats.rotors import gains_note
 from bulletbridge.models.formats.sdf_frames import (
+    BALL_TAG,
     GAINS_TAG,
     GEAR_TAG,
     LOOP_TAG,
@@ -38,7 +48,12 @@ from bulletbridge.models.formats.sdf_frames import (
     text_of,
     version_of,
 )
-from bulletbridge.models.formats.sdf_shapes import inertial_of_shapes, read_shapes
+from bulletbridge.models.formats.sdf_shapes import (
+    PLANE,
+    THIN,
+    inertial_of_shapes,
+    read_shapes,
+)
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import EARTH, ModelSpec
 from bulletbridge.models.xml_file import read_xml
@@ -56,6 +71,9 @@ KINDS = {
     "fixed": "fixed",
 }
 GEARBOX = "gearbox"
+Z = np.array([0.0, 0.0, 1.0])
+GAZEBOS_GROUND = "ground_plane"
+"""A model that comes with Gazebo: the plane z = 0."""
 WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 """What SDF gives a world that says nothing."""
 NO_LIMIT = 1e15
@@ -83,23 +101,33 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
             " models alone"
         )
     top = (inside or path.parent).resolve()
-    scope = open_scope(_outermost(worlds, models), version, path.resolve(), top)
+    outermost, around = _outermost(worlds, models)
+    scope = open_scope(outermost, version, path.resolve(), top)
+    beside = list(open_scope(around, version, path.resolve(), top).scopes())
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += _gravity_notes(worlds)
-    for each in scope.scopes():
-        _add_links(graph, each, top)
+    scenery = _scenery(scope) | set(map(id, beside))
+    for each in (*scope.scopes(), *beside):
+        _add_links(graph, each, top, id(each) in scenery)
         canonical = each.element.get("canonical_link", "")
         if canonical in each.parts and each.prefix + canonical in graph.links:
             graph.roots.append(each.prefix + canonical)
     for each in scope.scopes():
-        _add_joints(graph, each)
-        _add_drake(graph, each)
+        if id(each) not in scenery:
+            _add_joints(graph, each)
+            _add_drake(graph, each)
     graph.notes += [
         f"a second model '{each.prefix}{name}' is called '{own}'"
         for each in scope.scopes()
         for own, name in each.renamed.items()
     ]
-    missing = [uri for each in scope.scopes() for uri in each.missing]
+    missing = [uri for each in (*scope.scopes(), *beside) for uri in each.missing]
+    grounds = [uri for uri in missing if _is_ground(uri)]
+    missing = [uri for uri in missing if uri not in grounds]
+    if grounds:
+        drawn = Shape("box", (PLANE, PLANE, THIN), Pose(np.eye(3), np.array([0, 0, -0.5 * THIN])))
+        plane = Link(GROUND, None, [drawn], [Shape("plane", (), Pose())], friction=1.0)
+        graph.scenery.append((GAZEBOS_GROUND, plane, Pose()))
     if missing:
         graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
     plugins = sum(1 for each in scope.scopes() for _ in each.element.iter("plugin"))
@@ -110,6 +138,13 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     graph.digits = _digits(scope)
     scene = scene_of(graph)
     scene.name = path.stem
+    for full, link, place in graph.scenery:
+        scene.stand(full.removesuffix(f"::{GROUND}"), replace(link, name=GROUND), place)
+    if scene.scenery:
+        names = listed(f"'{each.name}'" for each in scene.scenery)
+        scene.notes.append(
+            f"what stands in the world is scenery, which robots meet with contacts=True: {names}"
+        )
     if worlds:
         text = text_of(worlds[0], "gravity")
         x, y, z = numbers_in(text, 3, "<gravity>").tolist() if text else WORLDS_GRAVITY
@@ -119,17 +154,39 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     return specify(scene, path, folder)
 
 
-def _outermost(worlds: list[Xml.Element], models: list[Xml.Element]) -> Xml.Element:
-    """The model or world; of a world with one model and no more that model."""
+def _outermost(
+    worlds: list[Xml.Element], models: list[Xml.Element]
+) -> tuple[Xml.Element, Xml.Element]:
+    """The model or world, and a world with what stands beside.
+
+    Of a world with one model, but for such as stand still, it is that model: its names are whole.
+    """
+    around = Xml.Element("world")
     if len(models) == 1:
-        return models[0]
+        return models[0], around
     if models:  # beside each other in no world, as before SDF 1.8
         together = Xml.Element("world")
         together.extend(models)
-        return together
+        return together, around
     inside = [p for p in worlds[0] if p.tag in ("model", "include", "joint", "frame")]
+    still = [part for part in inside if _stands(part)]
+    others = [part for part in inside if part not in still]
+    if len(inside) > 1 and len(others) == 1:
+        inside = others
+        around.extend(still)
     alone = len(inside) == 1 and inside[0].tag == "model" and not relative_to(inside[0])
-    return inside[0] if alone else worlds[0]
+    return (inside[0], around) if alone else (worlds[0], Xml.Element("world"))
+
+
+def _stands(part: Xml.Element) -> bool:
+    """Whether a part of a world stands still by itself: a static model, or Gazebo's ground."""
+    if part.tag == "include":
+        return _is_ground(text_of(part, "uri"))
+    return part.tag == "model" and is_true(text_of(part, "static")) and not relative_to(part)
+
+
+def _is_ground(uri: str) -> bool:
+    return uri.rstrip("/").rpartition("/")[2].lower().replace(" ", "_") == GAZEBOS_GROUND
 
 
 def _digits(scope: Scope) -> int | None:
@@ -156,7 +213,30 @@ def _gravity_notes(worlds: list[Xml.Element]) -> list[str]:
     return []
 
 
-def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
+def _scenery(scope: Scope) -> set[int]:
+    """Models that stand still, and that nothing which moves is joined to, by their ids."""
+    scopes = list(scope.scopes())
+    links = [[each.prefix + n for n, p in each.parts.items() if p.tag == "link"] for each in scopes]
+    if not any(own and not each.static for each, own in zip(scopes, links, strict=True)):
+        return set()
+    if any(str(each.tag).startswith("drake:") for each in scope.element.iter()):
+        return set()  # which joins links by other words
+    joined = {
+        each.link_of(each.joint_end(part, end))
+        for each in scopes
+        if not each.static
+        for part in each.joints.values()
+        if part.get("type") != GEARBOX
+        for end in ("parent", "child")
+    }
+    return {
+        id(each)
+        for each, own in zip(scopes, links, strict=True)
+        if each.static and joined.isdisjoint(own)
+    }
+
+
+def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> None:
     """Links of one model, without those nested in it."""
     assumed: list[str] = []
     lost: dict[str, list[str]] = {}
@@ -169,8 +249,12 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
             # Gazebo refuses the name, Bullet holds such a link
             graph.notes.append(f"link '{full}' is taken for the world, which stands still")
             continue
-        link = Link(full, _inertial(part, full, scope, top, assumed))
+        link = Link(full)
         read_shapes(part, link, scope, top, lost)
+        if is_scenery:
+            graph.scenery.append((full, link, placed @ scope.pose(name)))
+            continue
+        link.inertial = _inertial(part, full, scope, top, assumed)
         graph.links[full] = link
         graph.places[full] = placed @ scope.pose(name)
         if scope.static:
@@ -236,6 +320,9 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             if KINDS[kind] not in ("fixed", "ball")
         )
         names.append(full)
+        ball = _numbers_of(part, BALL_TAG, 3, full) if KINDS[kind] == "ball" else None
+        if ball is not None:
+            alongs = (Along(Z, damping=float(ball[0]), friction=float(ball[1])),)
         place = scope.placed @ at
         place_b = _loop_end(graph, part, ends[1], full)
         if place_b is not None and len(alongs) == 2:
@@ -250,7 +337,7 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
                 place,
                 alongs,
                 screw_pitch(part, full) if kind == "screw" else 0.0,
-                _armature(part),
+                _armature(part) if ball is None else float(ball[2]),
                 place_b is not None,
                 place_b,
             )
@@ -266,11 +353,14 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
 
 def _loop_end(graph: JointGraph, part: Xml.Element, child: str, full: str) -> Pose | None:
     """Where the child has the frame of a joint that our writer has made a loop, in the world."""
-    said = next((each.text or "" for each in part if each.tag == LOOP_TAG), None)
-    if said is None:
-        return None
-    values = numbers_in(said, 6, f"<{LOOP_TAG}> of joint '{full}'")
-    return graph.places[child] @ pose_of(values[:3], values[3:])
+    values = _numbers_of(part, LOOP_TAG, 6, full)
+    return None if values is None else graph.places[child] @ pose_of(values[:3], values[3:])
+
+
+def _numbers_of(part: Xml.Element, tag: str, count: int, full: str) -> Array | None:
+    """What an element of ours says of a joint; None if there is none."""
+    said = next((each.text or "" for each in part if each.tag == tag), None)
+    return None if said is None else numbers_in(said, count, f"<{tag}> of joint '{full}'")
 
 
 def _along(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Along:

@@ -25,6 +25,8 @@ LOOP_TAG = "bulletbridge:loop"
 """In a joint that closes a loop whatever tree there might be, as our writer has it: where its frame
 is on the child, which is elsewhere than on the parent where the loop turns, or rounding leaves it
 open."""
+BALL_TAG = "bulletbridge:ball"
+"""Damping, friction and armature of a ball joint, which SDF has no words for."""
 ROTOR_TAG, GEAR_TAG = "drake:rotor_inertia", "drake:gear_ratio"
 GAINS_TAG = "drake:controller_gains"
 """Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""

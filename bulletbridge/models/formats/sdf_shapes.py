@@ -6,7 +6,9 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.mesh_files import read_mesh
+from bulletbridge.models.bundled import unit_sphere
 from bulletbridge.models.formats import solids
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, Shape
 from bulletbridge.models.formats.sdf_frames import (
@@ -23,8 +25,8 @@ from bulletbridge.models.formats.urdf_text import BULLETS_MESHES
 WEIGHTLESS = ("plane", "heightmap", "image", "polyline", "empty")
 """Shapes without a volume that Gazebo would know."""
 NOT_THERE = "it is not there: put it there"
-PLANE, THICK = 100.0, 1.0
-"""Width and thickness of the box that a plane becomes [m]."""
+PLANE, THICK, THIN = 100.0, 1.0, 0.01
+"""Width of the box that a plane becomes [m], its thickness, and that of one which is only seen."""
 
 ROUND = {"cylinder": solids.cylinder, "capsule": solids.capsule, "cone": solids.cone}
 
@@ -34,17 +36,22 @@ def read_shapes(
 ) -> None:
     """Give a link its shapes; names of links whose shapes cannot be had, by reason, go to ``lost``.
 
+    Planes are without end in what stands still, and boxes elsewhere.
+
     Raises:
         ModelError: A number is none.
     """
     for tag, shapes in (("visual", link.visuals), ("collision", link.collisions)):
         for element in part.findall(tag):
-            found = _shape(element, scope, top)
+            found = _shape(element, scope, top, tag == "collision")
             if isinstance(found, str):
                 lost.setdefault(found, []).append(link.name)
                 continue
             place = _place(element, part, scope) @ found.place
             shapes.append(Shape(found.kind, found.size, place, found.mesh, _colour(element)))
+        rough = [number_of(each, "surface/friction/ode/mu", 1.0) for each in part.findall(tag)]
+        if part.find(f"{tag}/surface/friction/ode/mu") is not None:
+            link.friction = max(rough) ** 0.5  # Bullet multiplies those of both links
 
 
 def _place(element: Xml.Element, part: Xml.Element, scope: Scope) -> Pose:
@@ -121,8 +128,20 @@ def _solid(
     return found.placed(_place(element, part, scope)) if found else None
 
 
-def _shape(element: Xml.Element, scope: Scope, top: Path) -> Shape | str:
-    """A shape in its own frame, or why there is none."""
+def _plane(element: Xml.Element, endless: bool, touched: bool) -> Shape:
+    """A plane, or the box that stands for it."""
+    geometry = element.find("geometry/plane")
+    normal = numbers_in(text_of(geometry, "normal", "0 0 1"), 3, "<normal> of a plane")
+    R = frame_with_z(normal)
+    if endless:
+        return Shape("plane", (), Pose(R))
+    size = numbers_in(text_of(geometry, "size", f"{PLANE} {PLANE}"), 2, "<size> of a plane")
+    thick = THICK if touched else THIN
+    return Shape("box", (*size.tolist(), thick), Pose(R, -0.5 * thick * R[:, 2]))
+
+
+def _shape(element: Xml.Element, scope: Scope, top: Path, touched: bool) -> Shape | str:
+    """A shape in its own frame, seen or touched, or why there is none."""
     geometry = element.find("geometry/*")
     if geometry is None or geometry.tag == "empty":
         return "shapes without geometry"
@@ -135,9 +154,11 @@ def _shape(element: Xml.Element, scope: Scope, top: Path) -> Shape | str:
     if kind in ("cylinder", "capsule"):
         sizes = number_of(geometry, "radius", 0.5), number_of(geometry, "length", 1.0)
         return Shape(kind, sizes, Pose())
+    if kind == "ellipsoid":
+        radii = numbers_in(text_of(geometry, "radii", "1 1 1"), 3, "<radii> of an ellipsoid")
+        return Shape("mesh", tuple(radii.tolist()), Pose(), str(unit_sphere()))
     if kind == "plane":
-        below = Pose(np.eye(3), np.array([0.0, 0.0, -0.5 * THICK]))
-        return Shape("box", (PLANE, PLANE, THICK), below)
+        return _plane(element, scope.static and touched, touched)
     if kind == "mesh":
         uri = text_of(geometry, "uri")
         file = find_file(uri, scope.place, top) if uri else None

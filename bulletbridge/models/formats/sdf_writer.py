@@ -29,6 +29,7 @@ from bulletbridge.models.formats.robot import (
     pose_of,
 )
 from bulletbridge.models.formats.sdf_frames import (
+    BALL_TAG,
     LOOP_TAG,
     ROTOR_TAG,
     SCOPE,
@@ -64,10 +65,11 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     """
     scene = scene_of(spec)
     _start_at_zero(scene, spec)
+    _name_plainly(scene)
     _name_apart(scene)
     file = path.with_name(f"{path.name}.sdf")
     root = Xml.Element("sdf", {"version": VERSION, **XMLNS})
-    in_world = len(scene.robots) > 1 or scene.gravity != EARTH
+    in_world = len(scene.robots) > 1 or scene.gravity != EARTH or bool(scene.scenery)
     outer = root
     if in_world:
         outer = Xml.SubElement(root, "world", name=scene.name)
@@ -76,6 +78,12 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     for robot in scene.robots:
         name = robot.name if len(scene.robots) > 1 else scene.name
         models.append(_model(outer, name, robot, file, scene.notes))
+    for robot in scene.scenery:
+        taken = (each.get("name", "") for each in outer.iterfind("model"))
+        still = Xml.SubElement(outer, "model", name=free_name(robot.name, taken))
+        Xml.SubElement(still, "static").text = "true"
+        _pose(still, robot.place)
+        _shapes(Xml.SubElement(still, "link", name=robot.root), robot.links[robot.root], file)
     holder = models[0] if len(models) == 1 else outer
     joints = {
         scene.prefix(robot) + joint.get("name", ""): (joint, model)
@@ -99,6 +107,37 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     notes = [*spec.notes, *scene.notes]
     write_xml(root, file, [f"converted from {spec.path.name} by bulletbridge", *notes])
     return Written((file,), tuple(scene.notes))
+
+
+def _name_plainly(scene: Scene) -> None:
+    """Take '::' out of all names, which SDF keeps for names of parts of models."""
+    changed: list[str] = []
+
+    def plain(name: str) -> str:
+        if SCOPE in name:
+            changed.append(name)
+        return name.replace(SCOPE, "_")
+
+    for robot in (*scene.robots, *scene.scenery):
+        robot.name, robot.root = plain(robot.name), plain(robot.root)
+        for link in robot.links.values():
+            link.name = plain(link.name)
+        for joint in robot.joints.values():
+            joint.name = plain(joint.name)
+            joint.parent, joint.child = plain(joint.parent), plain(joint.child)
+        links, joints = robot.links.values(), robot.joints.values()
+        robot.links = {link.name: link for link in links}
+        robot.joints = {joint.name: joint for joint in joints}
+    for k, loop in enumerate(scene.loops):
+        if isinstance(loop, Coupling):
+            factors = {plain(n): c for n, c in loop.coefficients.items()}
+            higher = {plain(n): c for n, c in loop.higher.items()}
+            scene.loops[k] = replace(loop, coefficients=factors, higher=higher)
+        else:
+            a, b = (replace(end, link=plain(end.link)) for end in (loop.a, loop.b))
+            scene.loops[k] = replace(loop, name=plain(loop.name), a=a, b=b)
+    if changed:
+        scene.notes.append(f"'{SCOPE}' in names is '_': {listed(dict.fromkeys(changed))}")
 
 
 def _name_apart(scene: Scene) -> None:
@@ -227,15 +266,21 @@ def _model(
         _ends(element, joint.parent, joint.child)
         if joint.kind in ("revolute", "prismatic"):
             _axis(element, joint)
+        acting = joint.damping, joint.friction, joint.armature
+        if joint.kind == "spherical" and any(acting):
+            Xml.SubElement(element, BALL_TAG).text = exact(acting)
     balls = [joint for joint in robot.joints.values() if joint.kind == "spherical"]
-    for what, held in (
-        ("damping", [joint.name for joint in balls if joint.damping]),
-        ("friction", [joint.name for joint in balls if joint.friction]),
-        ("armature", [joint.name for joint in balls if joint.armature]),
-        ("largest turns", [joint.name for joint in balls if joint.limited]),
-    ):
-        if held:
-            notes.append(f"{what} of ball joints {listed(held)}: left out, SDF has no word for it")
+    acting = [ball.name for ball in balls if ball.damping or ball.friction or ball.armature]
+    limited = [joint.name for joint in balls if joint.limited]
+    if acting:
+        notes.append(
+            f"damping, friction and armature of ball joints {listed(acting)} are in {BALL_TAG},"
+            " which SDF has no words for and bulletbridge alone reads"
+        )
+    if limited:
+        notes.append(
+            f"largest turns of ball joints {listed(limited)}: left out, SDF has no word for it"
+        )
     return model
 
 
@@ -296,7 +341,13 @@ def _inertial(element: Xml.Element, link: Link) -> None:
 def _shapes(element: Xml.Element, link: Link, file: Path) -> None:
     for tag, shapes in (("visual", link.visuals), ("collision", link.collisions)):
         for k, shape in enumerate(shapes):
-            _shape(Xml.SubElement(element, tag, name=f"{link.name}_{tag}_{k}"), shape, file)
+            made = Xml.SubElement(element, tag, name=f"{link.name}_{tag}_{k}")
+            _shape(made, shape, file)
+            if tag == "collision" and link.friction is not None:
+                rubs = Xml.SubElement(Xml.SubElement(made, "surface"), "friction")
+                ode = Xml.SubElement(rubs, "ode")
+                for key in ("mu", "mu2"):
+                    Xml.SubElement(ode, key).text = exact((link.friction**2,))
 
 
 def _shape(element: Xml.Element, shape: Shape, file: Path) -> None:
@@ -308,6 +359,8 @@ def _shape(element: Xml.Element, shape: Shape, file: Path) -> None:
         Xml.SubElement(geometry, "scale").text = exact(shape.size)
     elif shape.kind == "box":
         Xml.SubElement(geometry, "size").text = exact(shape.size)
+    elif shape.kind == "plane":
+        Xml.SubElement(geometry, "normal").text = "0 0 1"
     else:
         for tag, value in zip(("radius", "length"), shape.size, strict=False):
             Xml.SubElement(geometry, tag).text = exact((value,))

@@ -5,6 +5,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.models.formats.robot import (
     UNLIMITED,
     Inertial,
@@ -46,6 +47,7 @@ def scene_of(spec: ModelSpec) -> Scene:
         list(spec.elements),
         actuated=list(spec.actuated),
         gravity=spec.own_gravity,
+        scenery=[_robot(body, False, notes) for body in spec.scenery],
     )
     scene.notes += notes
     joints = scene.joints()
@@ -97,6 +99,9 @@ def _link(tree: UrdfTree, element: Xml.Element, body: BodySpec) -> Link:
     link = Link(name, _inertial(tree, element, body.scale))
     if name == tree.root and body.fixed_base and element.find("inertial") is None:
         link.inertial = None
+    rubs = element.find("contact/lateral_friction")
+    if rubs is not None:
+        link.friction = tree.number(rubs, "value", 0.0, f"link '{name}'")
     for tag, shapes in (("visual", link.visuals), ("collision", link.collisions)):
         for each in element.iterfind(tag):
             shape = _shape(tree, each, name, body.scale)
@@ -138,6 +143,10 @@ def _shape(tree: UrdfTree, element: Xml.Element, link: str, scale: float) -> Sha
     elif geometry.tag in ("sphere", "cylinder", "capsule"):
         keys = ("radius",) if geometry.tag == "sphere" else ("radius", "length")
         size = tuple(tree.number(geometry, key, 1.0, where) for key in keys)
+    elif geometry.tag == "plane":
+        normal = np.array(tree.triple(geometry, "normal", (0.0, 0.0, 1.0), where))
+        R = frame_with_z(_unit(normal, where)) if normal[:2].any() else np.eye(3)
+        return Shape("plane", (), place @ Pose(R), "", rgba)
     elif geometry.tag == "mesh":
         file = find_named(geometry.get("filename", ""), tree.path)
         if file is None:

@@ -23,6 +23,9 @@ BULLETS_MESHES = (".stl", ".obj", ".dae")
 UNSAID = 1e9
 """Effort and velocity of a joint whose drive has no limit; URDF wants numbers."""
 
+SCENERY = "scenery"
+"""What names of files begin with that hold what stands in the world."""
+
 
 def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
     """Write the URDFs of a scene into a folder and say what joins them.
@@ -46,6 +49,11 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         write_text(urdf, urdf_text(robot, folder))
         # URDF's base pose is that of the link; a floating one starts where ``start_q`` says, too
         bodies.append(BodySpec(name, urdf, robot.fixed, robot.place.xyz, robot.place.rpy))
+    scenery: list[BodySpec] = []
+    for robot in scene.scenery:
+        urdf = folder / f"{SCENERY}_{robot.name.replace('/', '_')}.urdf"
+        write_text(urdf, urdf_text(robot, folder))
+        scenery.append(BodySpec(robot.name, urdf, True, robot.place.xyz, robot.place.rpy))
     joints = scene.joints()
     springs = [
         JointForce(name, stiffness=joint.stiffness, rest=joint.rest)
@@ -69,6 +77,7 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         | {name: JointProperties(damping=d) for name, d in scene.base_damping.items()},
         notes=tuple(scene.notes),
         wrenches=tuple(scene.wrenches),
+        scenery=tuple(scenery),
     )
 
 
@@ -101,7 +110,7 @@ def _weigh_root(scene: Scene, robot: Robot) -> None:
             J = J + root.inertial.J  # of what is rigidly joined, the sum matters
         root.inertial = Inertial(own.mass, at.p + at.R @ own.com, J)
         link.inertial = None
-        start = scene.start_q.get(f"{scene.prefix(robot)}base")
+        start = (scene.start_q | scene.start_guess).get(f"{scene.prefix(robot)}base")
         if isinstance(start, list):  # its position is that of the centre of mass
             from scipy.spatial.transform import Rotation
 
@@ -134,6 +143,9 @@ def _origin(parent: Xml.Element, place: Pose) -> None:
 
 def _link(link: Link, folder: Path) -> Xml.Element:
     element = Xml.Element("link", name=link.name)
+    if link.friction is not None:
+        contact = Xml.SubElement(element, "contact")
+        Xml.SubElement(contact, "lateral_friction", value=exact((link.friction,)))
     element.append(_inertial(link.inertial))
     for kind, shapes in (("visual", link.visuals), ("collision", link.collisions)):
         for shape in shapes:
@@ -187,6 +199,8 @@ def _shape(kind: str, shape: Shape, folder: Path) -> Xml.Element:
         Xml.SubElement(geometry, "mesh", filename=file, scale=exact(shape.size))
     elif shape.kind == "box":
         Xml.SubElement(geometry, "box", size=exact(shape.size))
+    elif shape.kind == "plane":
+        Xml.SubElement(geometry, "plane", normal="0 0 1")
     else:
         sizes = zip(("radius", "length"), shape.size, strict=False)
         Xml.SubElement(geometry, shape.kind, {key: exact((x,)) for key, x in sizes})
