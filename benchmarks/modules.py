@@ -1,29 +1,33 @@
-"""Accelerations of robots in series: the modular formulation against the dense projector.
+"""Robots in series: the modular formulation against the dense projector and the default step.
 
 Each module is a free body with two hinges, held by the one before with a ball joint. Times are the
-medians of single calls at one random state; exponents are fits of log time over log modules for the
-last three sizes. The compiled projector's time is that of one evaluation as the step makes it.
+medians of single calls at one random state, those of steps of `rk4` with correction and filter the
+medians of processor time, the ways taking turns; exponents are fits of log time over log modules
+for the last three sizes. The compiled projector's time is that of one evaluation as the step makes
+it.
 """
 
 import argparse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.console import write_json
+from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.formulations.modular import Modular, open_modules
+from bulletbridge.formulations.modular import Modular
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.mechanism.records import FREE, REVOLUTE
+from bulletbridge.numerics.range_space import open_blocks
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.carrying import where_it_is
 
@@ -55,7 +59,7 @@ def robots(count: int, rng: np.random.Generator) -> Mechanism:
     return Mechanism(bodies, axes, links, joints, np.array([0.0, 0.0, -9.81]))
 
 
-def series(count: int) -> tuple[Solver, Array, Array]:
+def series(count: int) -> tuple[list[Constraint], Solver, Array, Array]:
     """``count`` modules in series, closed at a random state."""
     rng = np.random.default_rng(0)
     mechanism = robots(count, rng)
@@ -80,7 +84,25 @@ def series(count: int) -> tuple[Solver, Array, Array]:
     ]
     solver = Solver(mechanism, encode_closed(mechanism, joints), Tolerances())
     solver.q[:], solver.v[:] = state
-    return solver, *state
+    return joints, solver, *state
+
+
+def steps(joints: list[Constraint], solver: Solver, turns: int = 15) -> dict[str, float]:
+    """Processor time [s] of a step of `rk4` by modules and by default, from one state."""
+    found: dict[str, list[float]] = {"modular": [], "projector": []}
+    systems: dict[str, bb.System] = {}
+    for name in found:
+        own = bb.System(solver.mechanism, joints, dt=1e-3, integrator="rk4", formulation=name)
+        own.set_state(solver.q.copy(), solver.v.copy())
+        own.step()
+        systems[name] = own
+    for _ in range(turns):
+        for name, own in systems.items():
+            begun = process_time()
+            for _ in range(4):
+                own.step()
+            found[name].append((process_time() - begun) / 4)
+    return {name: float(np.median(times)) for name, times in found.items()}
 
 
 def median(call: Callable[[], object], seconds: float = 1.0) -> float:
@@ -103,15 +125,17 @@ def exponent(sizes: list[int], times: list[float]) -> float:
 def threads(solver: Solver, q: Array, v: Array) -> dict[str, float]:
     """Times [s] of evaluating all modules by themselves, in one thread and in two."""
     e = Tree(solver).modular_equations(q, v, 0.0)
-    parts = [(b, e.f[a.columns]) for a, b in zip(e.connectivity.alike, e.blocks, strict=True)]
-    halves = [
-        (type(b)(b.M[part], b.J[part]), f[part])
-        for b, f in parts
-        for part in (slice(0, len(f) // 2), slice(len(f) // 2, None))
-    ]
+    parts = list(zip(e.blocks, e.connectivity.pattern.slots, strict=True))
+    room = [np.zeros(len(e.connectivity.pattern.indices)) for _ in range(2)]
+
+    def evaluate(half: int, of: int) -> None:
+        for b, slots in parts:
+            part = slice(half * len(slots) // of, (half + 1) * len(slots) // of)
+            open_blocks(b.M[part].copy(), b.J[part].copy(), slots[part], room[half])
+
     with ThreadPoolExecutor(2) as pool:
-        two = median(lambda: list(pool.map(open_modules, *zip(*halves, strict=True))))
-    return {"one": median(lambda: [open_modules(*part) for part in parts]), "two": two}
+        two = median(lambda: list(pool.map(evaluate, (0, 1), (2, 2))))
+    return {"one": median(lambda: evaluate(0, 1)), "two": two}
 
 
 def measure(sizes: list[int]) -> dict[str, object]:
@@ -119,7 +143,7 @@ def measure(sizes: list[int]) -> dict[str, object]:
     rows: list[dict[str, object]] = []
     modular, dense, compiled = list[float](), list[float](), list[float]()
     for count in sizes:
-        solver, q, v = series(count)
+        joints, solver, q, v = series(count)
         tree = Tree(solver)
         one, other = Modular(tree), Projector(tree)
         a, b = one(q, v, 0.0), other(q, v, 0.0)
@@ -136,6 +160,7 @@ def measure(sizes: list[int]) -> dict[str, object]:
                 "compiled_projector_us": round(1e6 * compiled[-1], 1),
                 "vdot_difference": float(np.abs(a.vdot - b.vdot).max() / np.abs(b.vdot).max()),
                 "lam_difference": float(np.abs(a.lam - b.lam).max() / np.abs(b.lam).max()),
+                "step_us": {k: round(1e6 * s, 1) for k, s in steps(joints, solver).items()},
                 "threads_us": {k: round(1e6 * s, 1) for k, s in threads(solver, q, v).items()},
             }
         )

@@ -61,7 +61,7 @@ class Kinematics:
         body, arm, R_W = self._located(frame)
         pose, across = self.poses[body], cross_matrix(arm)
         J, J_angular = np.zeros((2, 3, self.mechanism.nv))
-        chain = self._chain(body)
+        chain = rates_of(self.mechanism, body)
         if chain:
             w, v = self.axes["w"][chain], self.axes["v"][chain]
             J_angular[:, chain] = w.T
@@ -81,7 +81,7 @@ class Kinematics:
 
     def wrench_at(self, body: int, arm: Array, force: Array, moment: Array) -> Array:
         """The same of a force on a body, at ``arm`` (3,) [m] from the origin of its tree."""
-        found, chain = np.zeros(self.mechanism.nv), self._chain(body)
+        found, chain = np.zeros(self.mechanism.nv), rates_of(self.mechanism, body)
         if chain:
             about_origin = moment + arm @ cross_matrix(force)
             axes = self.axes[chain]
@@ -94,14 +94,15 @@ class Kinematics:
         axes = self.poses["R"][body]
         return body, self.poses["p"][body] + axes @ p, axes @ R
 
-    def _chain(self, body: int) -> list[int]:
-        """Rates that move a body."""
-        chain, below = list[int](), self.axes["below"]
-        k = int(self.mechanism.bodies["axis"][body])
-        while k >= 0:
-            chain.append(k)
-            k = int(below[k])
-        return chain
+
+def rates_of(mechanism: Mechanism, body: int) -> list[int]:
+    """Rates that move a body."""
+    chain, below = list[int](), mechanism.axes["below"]
+    k = int(mechanism.bodies["axis"][body])
+    while k >= 0:
+        chain.append(k)
+        k = int(below[k])
+    return chain
 
 
 def cross_matrix(b: Array) -> Array:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
-from bulletbridge.constraints.user import Kinematics
+from bulletbridge.constraints.user import Kinematics, cross_matrix, rates_of
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import frame_with_z
+from bulletbridge.mechanism.frames import frame_with_z, locate
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
 
@@ -90,8 +91,53 @@ class ContactGeometry(NamedTuple):
     jacobian: Array
 
 
-def contact_geometry(loop: LoopJoint, kinematics: Kinematics) -> ContactGeometry:
-    """Contact geometry of a loop joint whose link b touches a surface of link a.
+@dataclass(frozen=True)
+class Surface:
+    """A surface of a link and what touches it: what of their geometry does not depend on the state.
+
+    Attributes:
+        loop: The loop joint that holds them together.
+        bodies: Of its links a and b.
+        frame: (3, 3) in the body of a, with the loop's axis as z.
+        places: Origins of the frames a and b in their bodies, (3,) each.
+        chains: Rates that move each body.
+        nv: Number of rates.
+    """
+
+    loop: LoopJoint
+    bodies: tuple[int, int]
+    frame: Array
+    places: tuple[Array, Array]
+    chains: tuple[list[int], list[int]]
+    nv: int
+
+    def at(self, poses: np.ndarray, axes: np.ndarray) -> ContactGeometry:
+        """Where they touch, with bodies (nb) and axes of the rates (nv) at these places."""
+        (a, b), loop = (poses[body] for body in self.bodies), self.loop
+        p_a, p_b = (
+            pose["origin"] + pose["p"] + pose["R"] @ place
+            for pose, place in zip((a, b), self.places, strict=True)
+        )
+        frame, way, below = a["R"] @ self.frame, p_b - p_a, 0.0
+        if loop.model is JointModel.POINT_ON_CYLINDER:
+            way = way - frame[:, 2] * (frame[:, 2] @ way)
+        if loop.model in (JointModel.POINT_ON_SPHERE, JointModel.POINT_ON_CYLINDER):
+            distance = float(np.linalg.norm(way))
+            n = way / distance
+            frame = frame_with_z((float(n[0]), float(n[1]), float(n[2])))
+        else:
+            distance, below = float(frame[:, 2] @ way), loop.radius
+        normal = frame[:, 2]
+        point, J = p_b - below * normal, np.zeros((3, self.nv))
+        for pose, chain, sign in ((b, self.chains[1], 1.0), (a, self.chains[0], -1.0)):
+            if chain:
+                across = cross_matrix(point - pose["origin"])
+                J[:, chain] += sign * (axes["v"][chain] + axes["w"][chain] @ across).T
+        return ContactGeometry(distance - loop.radius, normal, frame[:, :2].T.copy(), J)
+
+
+def surface_of(loop: LoopJoint, mechanism: Mechanism) -> Surface:
+    """The surface of a loop joint whose link b touches link a.
 
     Raises:
         ModelError: Nothing touches there, or the surface is driven.
@@ -102,20 +148,17 @@ def contact_geometry(loop: LoopJoint, kinematics: Kinematics) -> ContactGeometry
             f"{', '.join(model.value for model in SLIPPERY)} on links that are not driven have "
             f"surfaces that slide"
         )
-    a, b = kinematics.point(loop.a), kinematics.point(loop.b)
-    frame = a.R_W @ frame_with_z(loop.axis)
-    way, below = b.p_W - a.p_W, 0.0
-    if loop.model is JointModel.POINT_ON_CYLINDER:
-        way = way - frame[:, 2] * (frame[:, 2] @ way)
-    if loop.model in (JointModel.POINT_ON_SPHERE, JointModel.POINT_ON_CYLINDER):
-        distance = float(np.linalg.norm(way))
-        n = way / distance
-        frame = frame_with_z((float(n[0]), float(n[1]), float(n[2])))
-    else:
-        distance, below = float(frame[:, 2] @ way), loop.radius
-    normal = frame[:, 2]
-    point = b.p_W - below * normal
-    J = np.zeros_like(b.J)
-    for end, sign in ((b, 1.0), (a, -1.0)):
-        J += sign * (end.J + np.cross(end.J_angular.T, point - end.p_W).T)
-    return ContactGeometry(distance - loop.radius, normal, frame[:, :2].T.copy(), J)
+    (a, R, p_a), (b, _, p_b) = (
+        locate(mechanism, frame.link, frame.xyz, frame.rpy) for frame in (loop.a, loop.b)
+    )
+    chains = rates_of(mechanism, a), rates_of(mechanism, b)
+    return Surface(loop, (a, b), R @ frame_with_z(loop.axis), (p_a, p_b), chains, mechanism.nv)
+
+
+def contact_geometry(loop: LoopJoint, kinematics: Kinematics) -> ContactGeometry:
+    """Contact geometry of a loop joint whose link b touches a surface of link a.
+
+    Raises:
+        ModelError: Nothing touches there, or the surface is driven.
+    """
+    return surface_of(loop, kinematics.mechanism).at(kinematics.poses, kinematics.axes)

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.constraints.joints import LoopJoint
-from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import StepError, UnsupportedError
-from bulletbridge.events.contact import contact_geometry
+from bulletbridge.events.contact import Surface, surface_of
 from bulletbridge.formulations.equations import Dynamics, Formulation, Solution
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.numerics.records import Array, Mask
@@ -73,6 +72,7 @@ class Sliding:
         if not isinstance(dynamics, Tree):
             raise UnsupportedError("friction needs the links of a System; no other system has them")
         self._tree, self._frictions = dynamics, frictions
+        self._surfaces: dict[LoopJoint, Surface] = {}
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
         """Accelerations and multipliers at a state.
@@ -92,11 +92,10 @@ class Sliding:
         ]
         if not active:
             return Solution(split.unwhiten(y), lam)
-        seen = Kinematics(solver.mechanism, terms.poses, terms.axes, q, v, t)
         n = len(active)
         forces, supply = np.zeros((n, len(v))), np.zeros((n, len(lam)))
         for k, friction in enumerate(active):
-            at = contact_geometry(friction.loop, seen)
+            at = self._surface(friction.loop).at(terms.poses, terms.axes)
             against = friction.direction(at.tangents @ at.jacobian @ v) @ at.tangents
             forces[k] = -against @ at.jacobian
             supply[k] = normal_of(solver, terms, friction.loop.name, at.normal, t)
@@ -109,6 +108,12 @@ class Sliding:
         bilateral = np.array([friction.bilateral for friction in active])
         x = friction_forces(supply @ lam, supply @ more.T, mu, bilateral, t)
         return Solution(split.unwhiten(y + x @ np.array(answers)), lam + x @ more)
+
+    def _surface(self, loop: LoopJoint) -> Surface:
+        """The surface of a loop, found once."""
+        if loop not in self._surfaces:
+            self._surfaces[loop] = surface_of(loop, self._tree.solver.mechanism)
+        return self._surfaces[loop]
 
 
 def normal_of(solver: Solver, terms: Terms, name: str, normal: Array, t: float) -> Array:
@@ -129,7 +134,9 @@ def friction_forces(N: Array, change: Array, mu: Array, bilateral: Mask, t: floa
     for _ in range(2 * len(N) + 1):
         share = mu * sign
         matrix = np.eye(len(N)) - share[:, None] * change
-        if np.linalg.cond(matrix) > 1e12:
+        if len(N) == 1 and matrix[0, 0] == 0.0:
+            break
+        if len(N) > 1 and np.linalg.cond(matrix) > 1e12:
             break
         x: Array = np.asarray(np.linalg.solve(matrix, share * N), np.float64)
         new = np.where(np.logical_and(bilateral, N + change @ x < 0.0), -1.0, 1.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bulletbridge.errors import StepError, UnsupportedError
 from bulletbridge.numerics.projection import ROW, split_rows
-from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.numerics.triangles import solve_triangle
 
 NOT_DEFINITE = (
@@ -121,6 +121,39 @@ Formulation = Callable[[Array, Array, float], Solution]
 """(q, v, t) to accelerations and multipliers; made from a ``Dynamics``, one class a method."""
 
 
+class Ranked(NamedTuple):
+    """Rows by how far they are independent of each other.
+
+    Attributes:
+        independent: (nc,) rows that are solved for.
+        strengths: Lengths of what earlier rows do not explain of them, whitened.
+    """
+
+    independent: Mask
+    strengths: Array
+
+    @property
+    def margin(self) -> float:
+        """Weakest over strongest; 1 without rows."""
+        return float(self.strengths.min() / self.strengths.max()) if len(self.strengths) else 1.0
+
+
+class Closing(Protocol):
+    """Ways back onto the constraints: what correction and filter need of a split."""
+
+    def ranked(self) -> Ranked:
+        """Which rows are independent."""
+        ...
+
+    def back(self, g: Array) -> Array:
+        """Displacement (nv,) that takes residuals g (nc,) away, the shortest in the metric of M."""
+        ...
+
+    def filtered(self, v: Array, g_t: Array) -> Array:
+        """The velocity (nv,) nearest to v in the metric of M with J v + g_t = 0."""
+        ...
+
+
 @dataclass(frozen=True)
 class Split:
     """M = Lᵀ L and the scaled rows S J L⁻¹ = R Q, by decreasing length.
@@ -172,6 +205,20 @@ class Split:
             mu = solve_triangle(self.R, self.Q @ force, transposed=True)
             lam[self.kept] = self.unit * mu
         return lam
+
+    def back(self, g: Array) -> Array:
+        """Displacement (nv,) that takes residuals g (nc,) away, the shortest in the metric of M."""
+        return -self.unwhiten(self.shortest(g))
+
+    def filtered(self, v: Array, g_t: Array) -> Array:
+        """The velocity (nv,) nearest to v in the metric of M with J v + g_t = 0."""
+        return self.unwhiten(self.free(self.L @ v) - self.shortest(g_t))
+
+    def ranked(self) -> Ranked:
+        """Which rows are independent."""
+        independent, strengths = np.zeros(self.rows, bool), np.diag(self.R)
+        independent[self.kept[strengths >= SINGULAR_RTOL * strengths.max(initial=0.0)]] = True
+        return Ranked(independent, strengths)
 
     def _forward(self, y: Array) -> Array:
         return solve_triangle(self.R, y) if self.rank else y

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.implicit import symmetric_projection, trapezoidal
+from bulletbridge.formulations.modular import Modular
 from bulletbridge.formulations.quasi_velocity_steps import QuasiVelocities
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
 from bulletbridge.numerics.records import Array
@@ -172,7 +173,8 @@ class Scheme:
         """
         q, v = self.method(self.formulation, self.dynamics, s, h)
         after = NOTHING if self.method in SELF_PROJECTED else self.stabilisation
-        return after(self.dynamics, s.q, q, v, s.t + h)
+        f, whole = self.formulation, self.dynamics
+        return after(f.closing if isinstance(f, Modular) else whole, s.q, q, v, s.t + h)
 
 
 NOTHING = Stabilisation(passes=0, filtered=False)

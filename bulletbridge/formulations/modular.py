@@ -4,7 +4,8 @@ A module is a block of the mass matrix: each tree that hangs from the world is o
 open-chain acceleration M_k⁻¹ f_k and the inverse operational-space inertias J_i M_k⁻¹ J_jᵀ between
 its contacts; for a loop inside one module J is that of the relative motion. Connectivity alone puts
 them together: A lam = -(gamma + J v̇_open), A block sparse, since two constraints meet in it only
-where they share a module. Modules in series cost linearly.
+where they share a module. Modules in series cost linearly. Correction and filter go the same way:
+what they change a velocity by is M⁻¹ Jᵀ times something, as an impulse does.
 
 A squares the condition of the rows, so dependent ones are not judged by it: where a pivot says that
 rows of a connected group may depend on each other, that group as a whole is handed to the
@@ -21,8 +22,28 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.formulations.equations import Dynamics, Equations, Solution, split_of
-from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.formulations.equations import (
+    SINGULAR_RTOL,
+    Dynamics,
+    Equations,
+    Order,
+    Ranked,
+    Solution,
+    Split,
+    split_of,
+)
+from bulletbridge.numerics.range_space import (
+    BACK,
+    FORCE,
+    VELOCITY,
+    add_impulses,
+    add_rates,
+    factor_sparse,
+    open_blocks,
+    solve_sparse,
+    turn_blocks,
+)
+from bulletbridge.numerics.records import Array, Ints, Mask
 
 WEAKEST_PIVOT = 1e-8
 """Smallest pivot of A, relative to its largest diagonal: rows of 1e-4 of the strongest."""
@@ -42,27 +63,29 @@ class Alike(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Mass matrices (k, n, n) and rows (k, r, n) of modules that are alike."""
+    """Mass matrices (k, n, n), their lower triangles, and rows (k, r, n) of modules alike."""
 
     M: Array
     J: Array
 
 
-class Group(NamedTuple):
-    """Constraints that share modules, directly or not, and where their entries of A go.
+class Pattern(NamedTuple):
+    """Where the entries of A are, rows in an order of elimination that keeps it sparse.
 
     Attributes:
-        rows: (n,) in the order of elimination.
-        indptr, indices: Pattern of A, by columns, rows in that order.
-        entries: Of all modules' J M⁻¹ Jᵀ, one after another, those that belong here.
-        slots: Where in the pattern each of them is added.
+        order: (nc,) row of the constraints that comes at each place.
+        indptr, indices: Lower triangle by columns, with what fills in.
+        groups: (nc,) which group of rows that meet, directly or not, each place belongs to.
+        places: Of each stack of modules: (k, r) place of each of its rows.
+        slots: Likewise, (k, r, r): which entry each product of two rows is added to; -1 for none.
     """
 
-    rows: Ints
+    order: Ints
     indptr: Ints
     indices: Ints
-    entries: Ints
-    slots: Ints
+    groups: Ints
+    places: tuple[Ints, ...]
+    slots: tuple[Ints, ...]
 
 
 @dataclass(frozen=True)
@@ -73,30 +96,31 @@ class Connectivity:
     nc: int
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
-        """Connected groups of rows, each with an order of elimination that keeps A sparse."""
+    def pattern(self) -> Pattern:
+        """The pattern of A."""
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import connected_components
 
         parts = [(a.rows[:, :, None], a.rows[:, None, :]) for a in self.alike]
         pairs = [np.broadcast_arrays(*part) for part in parts]
-        left = np.concatenate([np.zeros(0, np.int64), *(p[0].ravel() for p in pairs)])
-        right = np.concatenate([np.zeros(0, np.int64), *(p[1].ravel() for p in pairs)])
-        shape = self.nc, self.nc
-        pattern = csr_matrix((np.ones(len(left)), (left, right)), shape)
-        count, labels = connected_components(pattern, directed=False)
-        found: list[Group] = []
-        for g in range(count):
-            rows, entries = np.flatnonzero(labels == g), np.flatnonzero(labels[left] == g)
-            order = np.zeros(self.nc, np.int64)
-            order[rows] = np.arange(len(rows))
-            rows = rows[elimination_order(order[left[entries]], order[right[entries]], len(rows))]
-            order[rows] = np.arange(len(rows))
-            i, j, n = order[left[entries]], order[right[entries]], len(rows)
-            places, slots = np.unique(j * n + i, return_inverse=True)
-            indptr = np.concatenate([[0], np.cumsum(np.bincount(places // n, minlength=n))])
-            found.append(Group(rows, indptr, places % n, entries, slots))
-        return tuple(found)
+        left = np.concatenate([np.arange(self.nc), *(p[0].ravel() for p in pairs)])
+        right = np.concatenate([np.arange(self.nc), *(p[1].ravel() for p in pairs)])
+        met = csr_matrix((np.ones(len(left)), (left, right)), (self.nc, self.nc))
+        _, labels = connected_components(met, directed=False)
+        order = elimination_order(left, right, self.nc) if self.nc else np.zeros(0, np.int64)
+        place = np.argsort(order)
+        columns = filled(place[left], place[right], self.nc)
+        indptr = np.cumsum([0, *map(len, columns)], dtype=np.int64)
+        indices = np.array([i for column in columns for i in column], np.int64)
+        entries = indices + self.nc * np.repeat(np.arange(self.nc), np.diff(indptr))
+        places, slots = list[Ints](), list[Ints]()
+        for a in self.alike:
+            at = np.ascontiguousarray(place[a.rows])
+            i, j = at[:, :, None], at[:, None, :]
+            places.append(at)
+            slots.append(np.where(i >= j, np.searchsorted(entries, i + self.nc * j), -1))
+        groups = np.asarray(labels, np.int64)[order]
+        return Pattern(order, indptr, indices, groups, tuple(places), tuple(slots))
 
 
 class ModularEquations(NamedTuple):
@@ -105,9 +129,21 @@ class ModularEquations(NamedTuple):
     connectivity: Connectivity
     blocks: tuple[Block, ...]
     f: Array  # (nv,)
+    g: Array  # (nc,)
+    g_t: Array  # (nc,)
     gamma: Array  # (nc,)
     unit: Array  # (nc,)
     cap: int | None = None
+    order: Order | None = None
+
+    @property
+    def nonlinear(self) -> bool:
+        """Whether rows are nonlinear in v: none are."""
+        return False
+
+    def split(self, rtol: float = SINGULAR_RTOL) -> "ModularSplit":
+        """Velocity space by the rows, module by module."""
+        return ModularSplit(self, rtol)
 
 
 @runtime_checkable
@@ -116,6 +152,10 @@ class ModularDynamics(Protocol):
 
     def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
         """The equations of motion at a state."""
+        ...
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration after a velocity has acted for a unit of time."""
         ...
 
 
@@ -129,6 +169,21 @@ def elimination_order(i: Ints, j: Ints, n: int) -> Ints:
     dominant = csc_matrix(ones + csc_matrix((np.full(n, float(n)), (range(n), range(n)))))
     factors = splu(dominant, "MMD_AT_PLUS_A", 0.0, options={"SymmetricMode": True})
     return np.argsort(factors.perm_c).astype(np.int64)
+
+
+def filled(i: Ints, j: Ints, n: int) -> list[list[int]]:
+    """Rows of every column of a symmetric pattern (i, j), n by n, with what elimination fills in.
+
+    Ascending from the diagonal. Source: George and Liu, 5.4.
+    """
+    columns: list[set[int]] = [{k} for k in range(n)]
+    for a, b in zip(i.tolist(), j.tolist(), strict=True):
+        columns[min(a, b)].add(max(a, b))
+    for k in range(n):
+        below = columns[k] - {k}
+        if below:
+            columns[min(below)] |= below
+    return [sorted(column) for column in columns]
 
 
 def alike_modules(columns: Sequence[Ints], rows: Sequence[Ints]) -> tuple[Alike, ...]:
@@ -161,7 +216,8 @@ def by_modules(e: Equations) -> ModularEquations:
         )
         for a in alike
     )
-    return ModularEquations(Connectivity(alike, len(e.J)), blocks, e.f, e.gamma, e.unit, e.cap)
+    known = e.f, e.g, e.g_t, e.gamma, e.unit, e.cap, e.order
+    return ModularEquations(Connectivity(alike, len(e.J)), blocks, *known)
 
 
 class Modular:
@@ -173,6 +229,9 @@ class Modular:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics = dynamics
+        known = isinstance(dynamics, ModularDynamics)
+        self.closing: Dynamics | ByModules = ByModules(dynamics) if known else dynamics
+        """What correction and filter are made with: by modules too, where they are known."""
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
         """Accelerations and multipliers at a state.
@@ -180,42 +239,23 @@ class Modular:
         Raises:
             UnsupportedError: The mass matrix of a module is not positive definite.
         """
-        if isinstance(self.dynamics, ModularDynamics):
-            return solve_modular(self.dynamics.modular_equations(q, v, t))
-        return solve_modular(by_modules(self.dynamics.equations(q, v, t)))
+        e = self.closing.equations(q, v, t)
+        return solve_modular(by_modules(e) if isinstance(e, Equations) else e)
 
 
-class Open(NamedTuple):
-    """What modules that are alike say of themselves.
+@dataclass(frozen=True)
+class ByModules:
+    """A system whose equations are told module by module."""
 
-    Attributes:
-        vdot: (k, n) open-chain accelerations.
-        psi: (k, n, r) accelerations by unit multipliers: M⁻¹ Jᵀ.
-        inertia: (k, r, r) inverse operational-space inertias J M⁻¹ Jᵀ.
-    """
+    dynamics: ModularDynamics
 
-    vdot: Array
-    psi: Array
-    inertia: Array
+    def equations(self, q: Array, v: Array, t: float) -> ModularEquations:
+        """The equations of motion at a state."""
+        return self.dynamics.modular_equations(q, v, t)
 
-
-def open_modules(block: Block, f: Array) -> Open:
-    """Evaluate modules by themselves: mass matrices and rows of ``block``, forces f (k, n).
-
-    Raises:
-        UnsupportedError: A mass matrix is not positive definite.
-    """
-    try:
-        root = np.linalg.cholesky(block.M)
-    except np.linalg.LinAlgError:
-        raise UnsupportedError(
-            "the mass matrix of a module is not positive definite; use the multipliers formulation"
-        ) from None
-    right = np.concatenate([f[:, :, None], block.J.transpose(0, 2, 1)], axis=2)
-    half: Array = np.asarray(np.linalg.solve(root, right), np.float64)
-    whole: Array = np.asarray(np.linalg.solve(root.transpose(0, 2, 1), half), np.float64)
-    rows = half[:, :, 1:]
-    return Open(whole[:, :, 0], whole[:, :, 1:], rows.transpose(0, 2, 1) @ rows)
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration after a velocity has acted for a unit of time."""
+        return self.dynamics.displace(q, step)
 
 
 def solve_modular(e: ModularEquations) -> Solution:
@@ -224,83 +264,141 @@ def solve_modular(e: ModularEquations) -> Solution:
     Raises:
         UnsupportedError: The mass matrix of a module is not positive definite.
     """
-    alike, nc = e.connectivity.alike, e.connectivity.nc
-    pairs = list(zip(alike, e.blocks, strict=True))
-    scaled = [Block(b.M, e.unit[a.rows][:, :, None] * b.J) for a, b in pairs]
-    opened = [open_modules(b, e.f[a.columns]) for a, b in zip(alike, scaled, strict=True)]
-    entries = np.concatenate([np.zeros(0), *(o.inertia.ravel() for o in opened)])
-    diagonal = np.zeros(nc)
-    for a, o in zip(alike, opened, strict=True):
-        np.add.at(diagonal, a.rows, np.diagonal(o.inertia, axis1=1, axis2=2))
-    least = WEAKEST_PIVOT * float(diagonal.max(initial=0.0))
-    found = [(g, eliminate(g, entries, least)) for g in e.connectivity.groups]
-    strong = [(g, factors) for g, factors in found if factors is not None]
-    if e.cap is not None and e.cap < nc and len(strong) == len(found):
-        strong = []  # rows depend on each other by design, though not at this state
-    vdot, lam = np.zeros(len(e.f)), np.zeros(nc)
-    for a, o in zip(alike, opened, strict=True):
-        vdot[a.columns] = o.vdot
-    for _ in range(1 + REFINEMENTS if strong else 0):
-        right, more = e.unit * e.gamma, np.zeros(nc)
-        for a, b in zip(alike, scaled, strict=True):
-            np.add.at(right, a.rows, np.einsum("krn,kn->kr", b.J, vdot[a.columns]))
-        for g, factors in strong:
-            more[g.rows] = -factors.solve(right[g.rows])
-        for a, o in zip(alike, opened, strict=True):
-            vdot[a.columns] += np.einsum("knr,kr->kn", o.psi, more[a.rows])
-        lam += e.unit * more
-    weak = np.ones(nc, bool)
-    for g, _ in strong:
-        weak[g.rows] = False
-    if weak.any():
-        split_weak(e, weak, vdot, lam)
-    return Solution(vdot, lam)
+    return Solution(*e.split().nearest(e.f, FORCE, e.gamma))
 
 
-class Factors(Protocol):
-    """A factorised matrix."""
+class ModularSplit:
+    """What constraints forbid of velocity space, by modules; see ``Split``, which does it whole.
 
-    def solve(self, rhs: Array) -> Array:
-        """Solution of one right-hand side."""
-        ...
+    Attributes:
+        weak: (nc,) rows of groups that are split as a whole.
 
+    Raises:
+        UnsupportedError: The mass matrix of a module is not positive definite.
+    """
 
-def eliminate(group: Group, entries: Array, least: float) -> Factors | None:
-    """Factors of A of a group; None when a pivot is below ``least``."""
-    from scipy.sparse import csc_matrix
-    from scipy.sparse.linalg import splu
+    def __init__(self, e: ModularEquations, rtol: float = SINGULAR_RTOL) -> None:
+        self._e, self._rtol, pattern = e, rtol, e.connectivity.pattern
+        self._stacks: list[tuple[Alike, Block]] = []
+        self._factors = np.zeros(len(pattern.indices))
+        definite = True
+        for a, b, slots in zip(e.connectivity.alike, e.blocks, pattern.slots, strict=True):
+            L, Y = b.M.copy(), e.unit[a.rows][:, :, None] * b.J
+            definite = open_blocks(L, Y, slots, self._factors) and definite
+            self._stacks.append((a, Block(L, Y)))
+        if not definite:
+            raise UnsupportedError(
+                "the mass matrix of a module is not positive definite; use the multipliers"
+                " formulation"
+            )
+        self._weak = np.zeros(int(pattern.groups.max(initial=-1)) + 1, np.int64)
+        where = pattern.indptr, pattern.indices, self._factors, pattern.groups, self._weak
+        self._where = where
+        factor_sparse(*where, WEAKEST_PIVOT)
+        nc = e.connectivity.nc
+        if e.cap is not None and e.cap < nc and not self._weak.any():
+            self._weak[:] = 1  # rows depend on each other by design, though not at this state
+        self.weak: Mask = np.zeros(nc, bool)
+        self.weak[pattern.order] = self._weak[pattern.groups] == 1
 
-    n = len(group.rows)
-    data = np.bincount(group.slots, entries[group.entries], len(group.indices))
-    A = csc_matrix((data, group.indices, group.indptr), (n, n))
-    try:
-        factors = splu(A, "NATURAL", 0.0, options={"SymmetricMode": True})
-    except RuntimeError:  # a pivot is zero
-        return None
-    return factors if factors.U.diagonal().min() > least else None
+    def nearest(self, x: Array | None, what: int, right: Array) -> tuple[Array, Array]:
+        """What is nearest to M⁻¹ x or to x and fulfils J y + right = 0, and the multipliers of it.
 
+        Args:
+            x: (nv,) forces or velocities; None for none.
+            what: FORCE or VELOCITY.
+            right: (nc,) of the rows.
 
-def split_weak(e: ModularEquations, weak: Array, vdot: Array, lam: Array) -> None:
-    """Solve rows that may depend on each other by the rank-revealing split of all their modules."""
-    rows = np.flatnonzero(weak)
-    touched = [a.rows.size > 0 and weak[a.rows].any(axis=1) for a in e.connectivity.alike]
-    columns = np.concatenate(
-        [
-            a.columns[hit].ravel()
-            for a, hit in zip(e.connectivity.alike, touched, strict=True)
-            if np.any(hit)
+        Returns:
+            y (nv,) and lam (nc,), M (y - M⁻¹ x) = Jᵀ lam.
+        """
+        e, pattern = self._e, self._e.connectivity.pattern
+        ys, here = list[Array](), (e.unit * right)[pattern.order]
+        for a, b in self._stacks:
+            y = np.zeros(a.columns.shape) if x is None else x[a.columns]
+            if x is not None:
+                turn_blocks(b.M, y, what)
+            ys.append(y)
+        lam = np.zeros(len(here))
+        for _ in range(1 + REFINEMENTS if len(here) and not self.weak.all() else 0):
+            mu = here.copy()
+            for (_, b), places, y in zip(self._stacks, pattern.places, ys, strict=True):
+                add_rates(b.J, places, y, mu)
+            solve_sparse(*self._where, mu)
+            np.negative(mu, mu)
+            for (_, b), places, y in zip(self._stacks, pattern.places, ys, strict=True):
+                add_impulses(b.J, places, mu, y)
+            lam += mu
+        end, multipliers = np.zeros(len(e.f)), np.zeros(len(here))
+        multipliers[pattern.order] = lam
+        for (a, b), y in zip(self._stacks, ys, strict=True):
+            turn_blocks(b.M, y, BACK)
+            end[a.columns] = y
+        multipliers *= e.unit
+        if self.weak.any():
+            self._split_weak(x, what, right, (end, multipliers))
+        return end, multipliers
+
+    def back(self, g: Array) -> Array:
+        """Displacement (nv,) that takes residuals g (nc,) away, the shortest in the metric of M."""
+        return self.nearest(None, VELOCITY, g)[0]
+
+    def filtered(self, v: Array, g_t: Array) -> Array:
+        """The velocity (nv,) nearest to v in the metric of M with J v + g_t = 0."""
+        return self.nearest(v, VELOCITY, g_t)[0]
+
+    def ranked(self) -> Ranked:
+        """Which rows are independent.
+
+        The margin is that of the order of elimination: rows are not exchanged by their strength.
+        """
+        pattern, independent = self._e.connectivity.pattern, ~self.weak
+        pivots = np.sqrt(self._factors[pattern.indptr[:-1]][~self.weak[pattern.order]])
+        strengths = [pivots.min(), pivots.max()] if len(pivots) else []
+        if self.weak.any():
+            rows, _ = self._weak_part
+            inner = self._whole.ranked()
+            independent[rows] = inner.independent
+            strengths += list(inner.strengths)
+        return Ranked(independent, np.array(strengths))
+
+    @cached_property
+    def _weak_part(self) -> tuple[Ints, Ints]:
+        """Rows that may depend on each other, and the coordinates of all their modules."""
+        touched = [
+            a.columns[self.weak[a.rows].any(axis=1)].ravel()
+            for a in self._e.connectivity.alike
+            if a.rows.size
         ]
-    )
-    row_at, column_at = np.zeros(len(lam), np.int64), np.zeros(len(vdot), np.int64)
-    row_at[rows], column_at[columns] = np.arange(len(rows)), np.arange(len(columns))
-    M, J = np.zeros((len(columns), len(columns))), np.zeros((len(rows), len(columns)))
-    for a, b, hit in zip(e.connectivity.alike, e.blocks, touched, strict=True):
-        if np.any(hit):
-            c, r = column_at[a.columns[hit]], row_at[a.rows[hit]]
-            M[c[:, :, None], c[:, None, :]] = b.M[hit]
-            J[r[:, :, None], c[:, None, :]] = b.J[hit]
-    cap = None if e.cap is None else e.cap - (len(lam) - len(rows))
-    split = split_of(M, J, e.unit[rows], cap=cap)
-    pushed = split.whiten_force(e.f[columns])
-    y = split.free(pushed) - split.shortest(e.gamma[rows])
-    vdot[columns], lam[rows] = split.unwhiten(y), split.multipliers(y - pushed)
+        return np.flatnonzero(self.weak), np.concatenate(touched)
+
+    @cached_property
+    def _whole(self) -> Split:
+        """Rank-revealing split of the rows that may depend on each other."""
+        e, (rows, columns) = self._e, self._weak_part
+        row_at, column_at = np.zeros(len(self.weak), np.int64), np.zeros(len(e.f), np.int64)
+        row_at[rows], column_at[columns] = np.arange(len(rows)), np.arange(len(columns))
+        M, J = np.zeros((len(columns), len(columns))), np.zeros((len(rows), len(columns)))
+        for a, b in zip(e.connectivity.alike, e.blocks, strict=True):
+            if a.rows.size and np.any(hit := self.weak[a.rows].any(axis=1)):
+                c, r = column_at[a.columns[hit]], row_at[a.rows[hit]]
+                M[c[:, :, None], c[:, None, :]] = b.M[hit]
+                J[r[:, :, None], c[:, None, :]] = b.J[hit]
+        cap = None if e.cap is None else e.cap - int((~self.weak).sum())
+        order = e.order
+        if order is not None:
+            taken = int((order.levels[~self.weak] == 0).sum())
+            order = Order(order.levels[rows], order.positions - taken)
+        return split_of(M, J, e.unit[rows], self._rtol, cap, order)
+
+    def _split_weak(
+        self, x: Array | None, what: int, right: Array, found: tuple[Array, Array]
+    ) -> None:
+        """Put what ``nearest`` asks for where rows are weak into what was found elsewhere."""
+        (end, lam), (rows, columns), split = found, self._weak_part, self._whole
+        pushed = np.zeros(len(columns))
+        if x is not None:
+            here = x[columns]
+            pushed = split.whiten_force(here) if what == FORCE else split.L @ here
+        y = split.free(pushed) - split.shortest(right[rows])
+        end[columns], lam[rows] = split.unwhiten(y), split.multipliers(y - pushed)

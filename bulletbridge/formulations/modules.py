@@ -1,6 +1,8 @@
 """The equations of a solver module by module: no mass matrix or Jacobian of the whole is made."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,7 +10,9 @@ from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.rows import block_jacobian, jacobian, residuals
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.formulations.equations import Order
 from bulletbridge.formulations.modular import (
+    Alike,
     Block,
     Connectivity,
     ModularEquations,
@@ -16,7 +20,7 @@ from bulletbridge.formulations.modular import (
 )
 from bulletbridge.mechanism.dynamics import bias, block_masses, joint_forces
 from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.records import Array, Ints, copied
 
 
 def modules_of(below: Ints) -> list[Ints]:
@@ -38,6 +42,24 @@ def modules_of(below: Ints) -> list[Ints]:
     return [np.arange(a, b) for a, b in zip(starts, ends, strict=True)]
 
 
+class Entries(NamedTuple):
+    """Where the terms of modules alike are in the arrays that kernels write.
+
+    Attributes:
+        mass: (k, n, n) in the mass matrix by modules, flat; its upper triangle is of no meaning.
+        rows: (k, r, n) in what one end of the loops adds to J, flat.
+        ends: (2, k, r, 1) 1.0 where the end a, and the end b, of a row's loop is on the module.
+        others: (k, r, n) in the rows that are not those of loops, flat; None where there are none.
+        other: (k, r, 1) whether a row is one of those.
+    """
+
+    mass: Ints
+    rows: Ints
+    ends: Array
+    others: Ints | None
+    other: Array
+
+
 @dataclass
 class Modules:
     """Modules of a solver and where their parts are.
@@ -46,8 +68,8 @@ class Modules:
         first: (nv,) first coordinate of the module of each.
         width: Coordinates of the largest.
         rows: Rows of loops; couplings and users' rows come after them.
-        ends: Of each stack of ``connectivity``: (2, k, r) whether a row's loop has its end a, and
-            its end b, on the module.
+        connectivity: Which rows are at which modules.
+        entries: Of each stack of ``connectivity``.
     """
 
     solver: Solver
@@ -55,17 +77,26 @@ class Modules:
     width: int
     rows: int
     connectivity: Connectivity
-    ends: tuple[Array, ...]
+    entries: tuple[Entries, ...]
+
+    @cached_property
+    def _room(self) -> tuple[tuple[np.ndarray, ...], Array, Array]:
+        """Records of the solver to write to, M (nv, width) and J (2, rows, width)."""
+        s = self.solver
+        known = s.poses, s.axes, s.rows[0], s.beams, s.stations
+        M = np.zeros((s.mechanism.nv, self.width))
+        return tuple(map(copied, known)), M, np.zeros((2, max(self.rows, 1), self.width))
 
     def equations(self, q: Array, v: Array, t: float) -> ModularEquations:
         """The equations of motion at a state, rows as kept."""
         s, e = self.solver, self.solver.encoded
-        poses, axes, rows = s.poses.copy(), s.axes.copy(), s.rows[0].copy()
-        nv = s.mechanism.nv
-        M, J = np.zeros((nv, self.width)), np.zeros((2, max(self.rows, 1), self.width))
-        h, forces = np.zeros((2, nv))
-        targets = e.targets(np.array([t]))[0]
-        beams, stations = s.beams.copy(), s.stations.copy()
+        records, M, J = self._room
+        theirs = s.poses, s.axes, s.rows[0], s.beams, s.stations
+        for mine, known in zip(records, theirs, strict=True):
+            overwrite(mine, known)
+        poses, axes, rows, beams, stations = records
+        h, forces = np.zeros((2, s.mechanism.nv))
+        targets = s.targets_at(t)
         kinematics(s.bodies, beams, stations, q, poses, axes)
         block_masses(s.bodies, beams, stations, poses, axes, self.first, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
@@ -74,22 +105,21 @@ class Modules:
         bias(s.bodies, beams, stations, efforts, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
         joint_forces(axes, q, v, s.tau[0] + s.scripted(t), forces)
-        others = self._other_rows(Kinematics(s.mechanism, poses, axes, q, v, t), rows)
+        others: Array | None = None
+        if e.nc > self.rows:
+            others = self._other_rows(Kinematics(s.mechanism, poses, axes, q, v, t), rows)
         blocks: list[Block] = []
-        for alike, ends in zip(self.connectivity.alike, self.ends, strict=True):
-            n = alike.columns.shape[1]
-            lower = np.tril(M[alike.columns, :n])
-            mass = lower + np.tril(lower, -1).transpose(0, 2, 1)
-            at = np.minimum(alike.rows, max(self.rows - 1, 0))
-            jacobian = ends[0][:, :, None] * J[0][at, :n] + ends[1][:, :, None] * J[1][at, :n]
-            if len(others):
-                at = np.maximum(alike.rows - self.rows, 0)
-                extra = others[at[:, :, None], alike.columns[:, None, :]]
-                jacobian += np.where((alike.rows >= self.rows)[:, :, None], extra, 0.0)
-            blocks.append(Block(mass, jacobian))
-        cap = int(s.control[0]["cap"])
-        gamma = np.array(rows["gamma"])
-        return ModularEquations(self.connectivity, tuple(blocks), forces - h, gamma, e.scale, cap)
+        for at in self.entries:
+            jacobian = at.ends[0] * J[0].take(at.rows)
+            jacobian += at.ends[1] * J[1].take(at.rows)
+            if others is not None and at.others is not None:
+                jacobian += at.other * others.take(at.others)
+            blocks.append(Block(M.take(at.mass), jacobian))
+        c = s.control[0]
+        order = Order(np.array(rows["level"]), int(c["held_cap"]))
+        g, g_t, gamma = (np.array(rows[name]) for name in ("g", "g_t", "gamma"))
+        known = forces - h, g, g_t, gamma, e.scale, int(c["cap"]), order
+        return ModularEquations(self.connectivity, tuple(blocks), *known)
 
     def _other_rows(self, kinematics: Kinematics, rows: np.ndarray) -> Array:
         """Rows (n, nv) that are not those of loops; users write theirs."""
@@ -103,6 +133,12 @@ class Modules:
         if s.user_size:
             s.evaluate_users(kinematics, rows[self.rows :], J)
         return J
+
+
+def overwrite(target: np.ndarray, source: np.ndarray) -> None:
+    """Copy records over others of the same layout, as they lie in memory."""
+    opaque = np.dtype((np.void, source.dtype.itemsize))
+    target.view(opaque)[...] = source.view(opaque)
 
 
 def modules(solver: Solver) -> Modules:
@@ -135,8 +171,30 @@ def modules(solver: Solver) -> Modules:
         for k in np.flatnonzero(touched[row]):
             rows[k].append(row)
     alike = alike_modules(columns, [np.array(part, np.int64) for part in rows])
-    masks = tuple(
-        np.array([end[a.rows] == module[a.columns[:, :1]] for end in ends], float) for a in alike
-    )
     width = max((len(part) for part in columns), default=1)
-    return Modules(solver, first, width, count, Connectivity(alike, e.nc), masks)
+    connectivity = Connectivity(alike, e.nc)
+    entries = tuple(entries_of(a, ends, module, first, (count, width, nv)) for a in alike)
+    return Modules(solver, first, width, count, connectivity, entries)
+
+
+def entries_of(
+    alike: Alike, ends: Ints, module: Ints, first: Ints, sizes: tuple[int, int, int]
+) -> Entries:
+    """Where the terms of modules alike are.
+
+    Args:
+        alike: The modules.
+        ends: (2, nc) module at the ends a and b of each row's loop; -1 for none.
+        module: (nv,) number of the module of each coordinate.
+        first: (nv,) first coordinate of that module.
+        sizes: Rows of loops, coordinates of the largest module, and all coordinates.
+    """
+    (count, width, nv), (columns, rows) = sizes, alike
+    inner = columns - first[columns]
+    mass = columns[:, :, None] * width + inner[:, None, :]
+    at = np.minimum(rows, max(count - 1, 0))[:, :, None] * width + inner[:, None, :]
+    masks = (ends[:, rows] == module[columns[:, :1]]).astype(float)[..., None]
+    other, others = (rows >= count)[:, :, None], None
+    if other.any():
+        others = np.maximum(rows - count, 0)[:, :, None] * nv + columns[:, None, :]
+    return Entries(mass, at, masks, others, other.astype(float))

@@ -5,13 +5,13 @@ Source: Kövecses and Piedbœuf 2003, eq. 33 (filter), 35 (directions of the sta
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.admissible import admissible
-from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, Equations, Split
+from bulletbridge.formulations.equations import SINGULAR_RTOL, Closing, Dynamics, Equations
 from bulletbridge.numerics.records import Array
 
 FILTER_RTOL = 1e-10
@@ -21,6 +21,46 @@ CLOSED, ACCEPTED = 2e-14, 1e-12
 
 Times the length of q where that exceeds one: residuals are no better than the coordinates."""
 MOST_PASSES = 24
+
+
+class Closable(Protocol):
+    """What correction and filter need of ``Equations``."""
+
+    @property
+    def g(self) -> Array:
+        """(nc,) residuals."""
+        ...
+
+    @property
+    def g_t(self) -> Array:
+        """(nc,) their rates at fixed q."""
+        ...
+
+    @property
+    def unit(self) -> Array:
+        """(nc,) factors that bring them to one unit."""
+        ...
+
+    @property
+    def nonlinear(self) -> bool:
+        """Whether rows are nonlinear in v."""
+        ...
+
+    def split(self, rtol: float = SINGULAR_RTOL) -> Closing:
+        """Velocity space by the rows."""
+        ...
+
+
+class ClosableDynamics(Protocol):
+    """What correction and filter need of ``Dynamics``."""
+
+    def equations(self, q: Array, v: Array, t: float) -> Closable:
+        """The equations of motion at a state."""
+        ...
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration (nq,) after a velocity (nv,) has acted for a unit of time."""
+        ...
 
 
 class Stabilised(NamedTuple):
@@ -61,7 +101,7 @@ class Stabilisation:
     filtered: bool = True
 
     def __call__(
-        self, dynamics: Dynamics, start: Array, q: Array, v: Array, t: float
+        self, dynamics: ClosableDynamics, start: Array, q: Array, v: Array, t: float
     ) -> Stabilised:
         """Bring (q, v) at time t back, after a step from the configuration ``start``.
 
@@ -70,38 +110,36 @@ class Stabilisation:
         """
         q, e, passes = self._correct(dynamics, start, q, v, t)
         split = e.split(FILTER_RTOL)
-        if self.filtered:
+        if self.filtered and not e.nonlinear:
+            v = split.filtered(v, e.g_t)
+        elif self.filtered:
 
             def nearest(now: Equations, v: Array) -> Array:
                 known = split if now is e else now.split(FILTER_RTOL)
-                return filter_velocity(known, v, now.g_t)
+                return known.filtered(v, now.g_t)
 
-            v = admissible(dynamics, e, q, v, t, nearest)
-        sizes = np.abs(e.unit * e.g)
-        dependent = np.ones(len(sizes), bool)
-        rank, margin = 0, 1.0
-        if split.rank:
-            strengths = np.diag(split.R) / np.diag(split.R).max()
-            strong = strengths >= SINGULAR_RTOL
-            rank, margin = int(strong.sum()), float(strengths.min())
-            dependent[split.kept[strong]] = False
-        gap = float(sizes[~dependent].max(initial=0.0))
-        return Stabilised(q, v, passes, rank, margin, gap, float(sizes[dependent].max(initial=0.0)))
+            v = admissible(cast(Dynamics, dynamics), cast(Equations, e), q, v, t, nearest)
+        sizes, ranked = np.abs(e.unit * e.g), split.ranked()
+        independent = ranked.independent
+        gap = float(sizes[independent].max(initial=0.0))
+        dependent_gap = float(sizes[~independent].max(initial=0.0))
+        rank = int(independent.sum())
+        return Stabilised(q, v, passes, rank, ranked.margin, gap, dependent_gap)
 
     def _correct(
-        self, dynamics: Dynamics, start: Array, q: Array, v: Array, t: float
-    ) -> tuple[Array, Equations, int]:
+        self, dynamics: ClosableDynamics, start: Array, q: Array, v: Array, t: float
+    ) -> tuple[Array, Closable, int]:
         """The corrected configuration, the equations there, and the passes it took."""
         e = dynamics.equations(q, v, t)
         if self.passes == 0 or not len(e.g):
             return q, e, 0
-        chord: Split | None = None
+        chord: Closing | None = None
         if self.directions == "start":
             chord = dynamics.equations(start, v, t).split()
         last = np.inf
         for n in range(MOST_PASSES if self.passes is None else self.passes):
             split = chord or e.split()
-            gap = gap_of(split, e)
+            gap = float(np.abs(e.unit * e.g)[split.ranked().independent].max(initial=0.0))
             if self.passes is None:
                 size = max(1.0, float(np.abs(q).max(initial=0.0)))
                 if gap <= CLOSED * size or (gap <= ACCEPTED * size and not gap < 0.5 * last):
@@ -109,7 +147,7 @@ class Stabilisation:
                 if chord is not None and not gap < 0.1 * last:
                     chord, split = None, e.split()
             last = gap
-            q = dynamics.displace(q, -split.unwhiten(split.shortest(e.g)))
+            q = dynamics.displace(q, split.back(e.g))
             e = dynamics.equations(q, v, t)
         if self.passes is None:
             raise StepError(
@@ -117,13 +155,3 @@ class Stabilisation:
                 f"correction passes; use a smaller step"
             )
         return q, e, self.passes
-
-
-def gap_of(split: Split, e: Equations) -> float:
-    """Largest residual of the independent rows, in one unit."""
-    return float(np.abs(split.unit * e.g[split.kept]).max(initial=0.0))
-
-
-def filter_velocity(split: Split, v: Array, g_t: Array) -> Array:
-    """The velocity (nv,) nearest to v in the metric of M that the rows allow: P v - J⁺ g_t."""
-    return split.unwhiten(split.free(split.L @ v) - split.shortest(g_t))
