@@ -26,7 +26,7 @@ class Texture(NamedTuple):
 
     Attributes:
         uv: (n, 2) where each vertex is in the picture, from 0 to 1, from its lower left corner.
-        image: Of Pillow.
+        image: Of Pillow, without opacity, which Bullet does not heed either.
     """
 
     uv: Array
@@ -72,11 +72,15 @@ def visuals_of(client: int) -> list[Visual]:
     Meshes that cannot be read here are left out, and named in a warning.
     """
     found, lost = list[Visual](), list[str]()
+    known: dict[tuple[int, Sequence[float], str], list[Surface]] = {}
     for n in range(pybullet.getNumBodies(physicsClientId=client)):
         body = pybullet.getBodyUniqueId(n, physicsClientId=client)
-        for shape in pybullet.getVisualShapeData(body, physicsClientId=client) or ():
-            index, kind, size, file, position, turn, colour = shape[1:8]
-            for vertices, faces, texture in _surfaces(kind, size, file.decode(), lost):
+        for data in pybullet.getVisualShapeData(body, physicsClientId=client) or ():
+            index, kind, size, file, position, turn, colour = data[1:8]
+            shape = kind, size, file.decode()
+            if shape not in known:
+                known[shape] = list(_surfaces(*shape, lost))
+            for vertices, faces, texture in known[shape]:
                 placed = Rotation.from_quat(turn).apply(vertices) + np.array(position)
                 found.append(Visual((body, index), placed, faces, tuple(colour), texture))
     if lost:
@@ -130,7 +134,7 @@ def _surfaces(kind: int, size: Sequence[float], file: str, lost: list[str]) -> I
             yield from [_surface_of(mesh, size) for mesh in _meshes_of(file)]
         except Exception:  # readers of meshes raise what they like
             lost.append(Path(file).name)
-    elif kind in make:
+    elif kind in make and any(size):  # some robots hide a shape by giving it no size
         mesh = make[kind]()
         mesh.apply_translation(-mesh.bounds.mean(axis=0))
         yield _with_sharp_edges(mesh)
@@ -156,7 +160,9 @@ def _surface_of(mesh: Any, size: Sequence[float]) -> Surface:
     image = _image_of(mesh)
     if image is not None:  # cut along its edges, and where the picture has its own
         vertices = np.asarray(mesh.vertices, float) * size
-        texture = Texture(np.asarray(mesh.visual.uv, float), image)
+        picture = image.convert("RGB")
+        picture.format = "JPEG"  # sent as such: PNG takes a second for each of some robots
+        texture = Texture(np.asarray(mesh.visual.uv, float), picture)
         return Surface(vertices, np.asarray(mesh.faces, np.int64), texture)
     if len(mesh.faces) <= MOST_SMOOTHED:
         mesh.merge_vertices(merge_norm=True, merge_tex=True)
@@ -168,9 +174,7 @@ def _with_sharp_edges(mesh: Any) -> Surface:
     """Vertices apart where faces meet at an edge, so that it is seen as one."""
     import trimesh
 
-    if (
-        len(mesh.faces) <= MOST_SMOOTHED
-    ):  # others: as in their file, by whose normals they are apart
+    if len(mesh.faces) <= MOST_SMOOTHED:  # others are apart by the normals of their file
         plain: Any = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
         mesh = cast(Any, trimesh.graph.smooth_shade(plain, SHARP))
     return Surface(np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64))
