@@ -259,8 +259,9 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
         rest = f"; and {len(changes) - SHOWN} more links" if len(changes) > SHOWN else ""
         warn_user(
             f"body '{robot.name}': Bullet does not use the inertia of {path.name}"
-            f" ([ixx iyy izz ixy ixz iyz] in link axes, kg m²): {'; '.join(changes[:SHOWN])}{rest}. Load it with"
-            " flags=pybullet.URDF_USE_INERTIA_FROM_FILE, or ignore this if you changed it yourself"
+            f" ([ixx iyy izz ixy ixz iyz] in link axes, kg m²): {'; '.join(changes[:SHOWN])}{rest}."
+            " Load it with flags=pybullet.URDF_USE_INERTIA_FROM_FILE,"
+            " or ignore this if you changed it yourself"
         )
 
 
