@@ -445,7 +445,9 @@ def run(arguments: list[str] | None = None) -> int:
         describe: Callable[[], str] | None = getattr(error, "format_message", None)
         if describe is None:
             raise
-        return _complain(describe(), WRONG_INPUT)
+        said = describe().replace("Value error, ", "").rstrip(".")
+        of = getattr(getattr(error, "ctx", None), "command_path", "bulletbridge")
+        return _complain(f"{said}; see {of} --help", WRONG_INPUT)
 
 
 def _complain(message: str, code: int) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pybullet
 import pytest
+from PIL import Image
 
 import bulletbridge as bb
 from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, take
@@ -169,6 +170,54 @@ def test_bodies_without_shapes_are_drawn_as_lines_between_their_joints(tmp_path)
         viewer = bb.view(model.system, port=PORT + 9, wait=False)
         assert 0.9 < viewer.scene.size < 1.4 and not viewer.scene.links
         viewer.close()
+
+
+SQUARE = """mtllib square.mtl
+usemtl painted
+v 0 -1 -1
+v 0 1 -1
+v 0 1 1
+v 0 -1 1
+vt 1 0
+vt 1 1
+vt 0 1
+vt 0 0
+vn 1 0 0
+f 1/1/1 2/2/1 3/3/1
+f 1/1/1 3/3/1 4/4/1
+"""
+PLATE = """<robot name="plate"><link name="plate">
+<visual><geometry><mesh filename="square.obj"/></geometry>
+<material name="white"><color rgba="1 1 1 1"/></material></visual>
+<visual><geometry><sphere radius="0"/></geometry></visual></link></robot>"""
+
+
+def test_textures_lie_where_bullet_paints_them(tmp_path):
+    colours = np.array([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [255, 255, 0]]], np.uint8)
+    Image.fromarray(colours.repeat(32, 0).repeat(32, 1)).save(tmp_path / "four.png")
+    (tmp_path / "square.obj").write_text(SQUARE)
+    (tmp_path / "square.mtl").write_text("newmtl painted\nKd 1 1 1\nmap_Kd four.png\n")
+    (tmp_path / "plate.urdf").write_text(PLATE)
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        pybullet.loadURDF(str(tmp_path / "plate.urdf"), physicsClientId=client)
+        (visual,) = visuals_of(client)  # a sphere without a size is not seen
+        camera = Camera(np.zeros(3), np.array([1.0, 0.0, 0.0]), 4.0)
+        picture = take(camera, client, SIZE)[0]
+    finally:
+        pybullet.disconnect(client)
+    assert visual.texture is not None
+    image = np.asarray(visual.texture.image)
+    for y, z in ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)):
+        # where the point is in the texture: affine in its place, by the vertices that are seen
+        places = np.column_stack([visual.vertices[:, 1:], np.ones(len(visual.vertices))])
+        u, v = np.array([y, z, 1.0]) @ np.linalg.lstsq(places, visual.texture.uv, rcond=None)[0]
+        ours = image[int((1.0 - v) * 64), int(u * 64)] > 128
+        half = 4.0 * HALF
+        column = int(0.5 * SIZE[0] * (1.0 + y / (half * SIZE[0] / SIZE[1])))
+        row = int(0.5 * SIZE[1] * (1.0 - z / half))
+        drawn = picture[row, column, :3]
+        assert np.array_equal(ours, drawn > 0.5 * drawn.max()), (y, z, ours, drawn)
 
 
 def test_what_cannot_be_viewed_is_refused(monkeypatch):

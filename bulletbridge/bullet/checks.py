@@ -23,6 +23,9 @@ POINT = 1e-7
 MASSLESS = 1e-13
 """Inertia about an axis over all inertia carried that counts as none; round-off is 1e-15."""
 
+SHOWN = 3
+"""Links whose inertias a warning writes out."""
+
 FILE_RTOL = 1e-3
 """Change of an inertia that is worth a warning; Bullet's own diagonalisation changes it by 1e-6."""
 
@@ -253,10 +256,12 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
         if np.abs(J - found.J).max() > FILE_RTOL * size:
             changes.append(f"link '{link.name}' from {entries(found.J)} to {entries(J)}")
     if changes:
+        rest = f"; and {len(changes) - SHOWN} more links" if len(changes) > SHOWN else ""
         warn_user(
             f"body '{robot.name}': Bullet does not use the inertia of {path.name}"
-            f" ([ixx iyy izz ixy ixz iyz] in link axes, kg m²): {'; '.join(changes)}. Load it with"
-            " flags=pybullet.URDF_USE_INERTIA_FROM_FILE, or ignore this if you changed it yourself"
+            f" ([ixx iyy izz ixy ixz iyz] in link axes, kg m²): {'; '.join(changes[:SHOWN])}{rest}."
+            " Load it with flags=pybullet.URDF_USE_INERTIA_FROM_FILE,"
+            " or ignore this if you changed it yourself"
         )
 
 

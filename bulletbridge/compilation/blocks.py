@@ -111,6 +111,12 @@ def _subtract_blocks(
 def _scale_after(
     _context: Any, y: Any, first: Any, s: Any, x: Any, other: Any, at: Any, count: Any
 ) -> Any:
+    """Code of ``scale_after``: y[i] = s x[i] for i > at, else 0, ``LANES`` numbers at a time.
+
+    ``first`` and ``other`` are the numbers of the first block of y and x. In each block the lanes
+    after ``at`` are found by comparing their numbers with ``at`` less those of the blocks before.
+    """
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         into = Blocks(context, builder, signature.args[0], given[0], given[1])
         of = Blocks(context, builder, signature.args[3], given[3], given[4])

@@ -234,7 +234,11 @@ class LinkedLowering(KernelLowering):
     code = LinkedCode
 
     def run_pass(self, state: Any) -> bool:
-        """Translate, and tell others where to find the code.
+        """Translate a function that kernels call to an object of its own, kept on disk.
+
+        Its name ends with the key of its sources and types, so that kernels that call it are
+        linked with that object, whichever process made it. Nothing is made ready to be called
+        from Python: numba gets a stand-in for the address.
 
         Raises:
             FoundError: Another process has just done so.

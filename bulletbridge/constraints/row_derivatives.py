@@ -231,7 +231,21 @@ def turned_rates(spin: Rates, motion: RelativeMotion) -> tuple[Vector, Vector]:
 def varied_row(
     loop: Loop, motion: RelativeMotion, turn: Vector, spun: tuple[Vector, Vector], way: Rates
 ) -> tuple[float, float]:
-    """What velocity and acceleration of a row change by whose direction depends on the place."""
+    """Derivatives of a row whose direction is no constant of the frames, as of a rod's length.
+
+    Such a row has the velocity m(x) w + f(x) u, of w and u the relative angular and linear
+    velocity in axes of a', with m and f by ``variable_direction``.
+
+    Args:
+        loop: It has this row last.
+        motion: Relative pose, velocities and accelerations.
+        turn: How b turns along the way that is derived along.
+        spun: By what angular velocity and acceleration change along it.
+        way: By what relative place, linear velocity and acceleration change along it.
+
+    Returns:
+        Derivatives of the row's velocity and of its acceleration.
+    """
     moment, force = variable_direction(loop, motion.relative, motion.s)
     bent, pushed = variable_direction_rate(loop, motion.relative, motion.s, turn, way[0])
     if loop.variable == PERPENDICULAR:

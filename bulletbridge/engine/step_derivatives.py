@@ -788,9 +788,10 @@ class StepDifferentiator:
                 why = "leads beyond a limit of a joint; take"
             elif failure != NOT_PLAIN:
                 why = "could not be finished as a whole; take a shorter dt, or"
-            raise UnsupportedError(
-                f"the step from t = {t:.6g} s {why} central differences of step()"
-            )
+            way_out = "central differences of step()"
+            if failure == AT_LIMIT:
+                way_out += "; it has no smoothing: with one, start farther from the limit"
+            raise UnsupportedError(f"the step from t = {t:.6g} s {why} {way_out}")
         changes, end = self._changes.copy(), e.state.copy()
         nv = len(changes) // 2
         return StepDerivatives(

@@ -11,7 +11,7 @@ from bulletbridge.constraints.records import MOTOR_ROW
 from bulletbridge.errors import ModelError
 from bulletbridge.inequalities.encode import LoopAxes
 from bulletbridge.mechanism.model import SINGLE, Joint, Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, are_numbers
 
 PYBULLETS_FORCE = 1e5
 """Largest force [N or N m] of motors of which neither a caller nor the robot's file says more."""
@@ -109,12 +109,9 @@ class Motors:
             )
         target = 0.0 if position is None else position
         gain = 0.0 if position is None else position_gain
-        try:
-            possible = math.isfinite(velocity + target + velocity_gain + gain)
-            possible = possible and 0.0 <= force < math.inf and max_velocity > 0.0
-        except TypeError:
-            possible = False
-        if not possible:
+        numbers = (velocity, target, velocity_gain, gain, force)
+        bounded = max_velocity == math.inf or are_numbers(max_velocity)
+        if not (are_numbers(numbers, (5,)) and bounded and force >= 0.0 < max_velocity):
             raise ModelError(
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"

@@ -80,5 +80,5 @@ def find(model: str | Path) -> Path:
             " (`bulletbridge models` lists them)"
         )
     near = get_close_matches(str(model), known, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}"
-    raise ModelError(f"no model is called '{model}'; {hint}, or give the path of a robot's file")
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}."
+    raise ModelError(f"no model is called '{model}'; {hint} Or give the path of a robot's file")

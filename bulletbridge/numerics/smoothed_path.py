@@ -255,9 +255,16 @@ def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tu
     def follow_smoothed_path(
         p: ComplementarityProblem, n: int, tolerance: float
     ) -> tuple[float, int]:
-        """Solve for x along a path of smooth problems, from nothing; residual and Newton's steps.
+        """Solve a complementarity problem that cycles otherwise, by ever sharper smooth ones.
 
-        x ends where the residual was least.
+        Begins with x = 0. First a path inside of all bounds leads near (``approach``, by parts
+        where the problem has parts). Then problems with a smoothness ``share`` are solved one
+        after the other, each from the last; where one is not solved, the share is cut less. As
+        soon as a share is ``SHARP``, ``finish`` tries the problem itself.
+
+        Returns:
+            Residual of the best x found, which is what p.x holds then, and how many steps of
+            Newton's method it took.
         """
         energy, near, steps, most = 0.0, math.inf, 0, MOST_STEPS
         for i in range(n):

@@ -7,7 +7,7 @@ import numpy as np
 from bulletbridge.comparison.window.overlay import NEGLIGIBLE, marks_of, weight_of
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
-from bulletbridge.viewer.visuals import Link, Visual, bones_of, link_poses, visuals_of
+from bulletbridge.viewer.visuals import Link, Texture, Visual, bones_of, link_poses, visuals_of
 
 FORCE, MOMENT, LOOP = (214, 98, 20), (92, 45, 180), (200, 30, 60)
 BONE = (70, 84, 96)
@@ -82,8 +82,12 @@ class Scene:
         """A piece of a link."""
         body, index = visual.link
         *colour, opacity = visual.colour
+        name = f"/bodies/{body}/{index}/{n}"
+        if visual.texture is not None:
+            self._server.scene.add_mesh_trimesh(name, _painted(visual, visual.texture))
+            return
         self._server.scene.add_mesh_simple(
-            f"/bodies/{body}/{index}/{n}",
+            name,
             visual.vertices.astype(np.float32),
             visual.faces.astype(np.uint32),
             color=tuple(round(255 * c) for c in colour),
@@ -139,6 +143,22 @@ class Scene:
                 head_radius=0.015 * unit,
                 head_length=0.04 * unit,
             )
+
+
+def _painted(visual: Visual, texture: Texture) -> Any:
+    """A piece with its texture, as viser takes it."""
+    import trimesh
+
+    material = trimesh.visual.material.PBRMaterial(
+        baseColorTexture=texture.image,
+        baseColorFactor=[round(255 * c) for c in visual.colour],
+        alphaMode="OPAQUE" if visual.colour[3] >= 1.0 else "BLEND",
+        doubleSided=True,
+        metallicFactor=0.0,
+        roughnessFactor=0.8,
+    )
+    look = trimesh.visual.TextureVisuals(uv=texture.uv, material=material)
+    return trimesh.Trimesh(visual.vertices, visual.faces, visual=look, process=False)
 
 
 def _box(visual: Visual, p: Array, turn: Array) -> Array:

@@ -1,9 +1,9 @@
 """What bodies in Bullet look like, and where their links are, in double precision."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pybullet
@@ -21,6 +21,32 @@ Link = tuple[int, int]
 """Bullet's body id and link index."""
 
 
+class Texture(NamedTuple):
+    """A picture on a surface.
+
+    Attributes:
+        uv: (n, 2) where each vertex is in the picture, from 0 to 1, from its lower left corner.
+        image: Of Pillow, without opacity, which Bullet does not heed either.
+    """
+
+    uv: Array
+    image: Any
+
+
+class Surface(NamedTuple):
+    """Triangles in a frame of their own.
+
+    Attributes:
+        vertices: (n, 3) [m].
+        faces: (k, 3) numbers of vertices.
+        texture: What is painted on them, if anything is.
+    """
+
+    vertices: Array
+    faces: Ints
+    texture: Texture | None = None
+
+
 @dataclass(frozen=True)
 class Visual:
     """One piece of what is seen of a link.
@@ -29,13 +55,15 @@ class Visual:
         link: On which it is.
         vertices: (n, 3) in the frame of the link [m].
         faces: (k, 3) numbers of vertices.
-        colour: Red, green, blue, opacity, from 0 to 1.
+        colour: Red, green, blue, opacity, from 0 to 1; it tints a texture.
+        texture: What is painted on it, if anything is.
     """
 
     link: Link
     vertices: Array
     faces: Ints
     colour: tuple[float, float, float, float]
+    texture: Texture | None = None
 
 
 def visuals_of(client: int) -> list[Visual]:
@@ -44,16 +72,17 @@ def visuals_of(client: int) -> list[Visual]:
     Meshes that cannot be read here are left out, and named in a warning.
     """
     found, lost = list[Visual](), list[str]()
+    known: dict[tuple[int, Sequence[float], str], list[Surface]] = {}
     for n in range(pybullet.getNumBodies(physicsClientId=client)):
         body = pybullet.getBodyUniqueId(n, physicsClientId=client)
-        for shape in pybullet.getVisualShapeData(body, physicsClientId=client) or ():
-            index, kind, size, file, position, turn, colour = shape[1:8]
-            mesh = _mesh(kind, size, file.decode(), lost)
-            if mesh is None:
-                continue
-            vertices, faces = mesh
-            placed = Rotation.from_quat(turn).apply(vertices) + np.array(position)
-            found.append(Visual((body, index), placed, faces, tuple(colour)))
+        for data in pybullet.getVisualShapeData(body, physicsClientId=client) or ():
+            index, kind, size, file, position, turn, colour = data[1:8]
+            shape = kind, size, file.decode()
+            if shape not in known:
+                known[shape] = list(_surfaces(*shape, lost))
+            for vertices, faces, texture in known[shape]:
+                placed = Rotation.from_quat(turn).apply(vertices) + np.array(position)
+                found.append(Visual((body, index), placed, faces, tuple(colour), texture))
     if lost:
         warn_user(f"not shown, since they cannot be read: {', '.join(sorted(set(lost)))}")
     return found
@@ -90,10 +119,8 @@ def link_poses(client: int, links: Sequence[Link]) -> list[tuple[Array, Array]]:
     return found
 
 
-def _mesh(
-    kind: int, size: Sequence[float], file: str, lost: list[str]
-) -> tuple[Array, Ints] | None:
-    """Vertices (n, 3) and faces (k, 3) of a shape of Bullet's, edges kept sharp."""
+def _surfaces(kind: int, size: Sequence[float], file: str, lost: list[str]) -> Iterator[Surface]:
+    """What a shape of Bullet's shows, edges kept sharp; meshes that cannot be read are noted."""
     import trimesh
 
     make: dict[int, Callable[[], Any]] = {
@@ -104,20 +131,50 @@ def _mesh(
     }
     if kind == pybullet.GEOM_MESH:
         try:
-            mesh: Any = trimesh.load(file, force="mesh", process=False)
-            if len(mesh.faces) <= MOST_SMOOTHED:
-                mesh.merge_vertices(merge_norm=True, merge_tex=True)
-            mesh.apply_scale(size)
+            yield from [_surface_of(mesh, size) for mesh in _meshes_of(file)]
         except Exception:  # readers of meshes raise what they like
             lost.append(Path(file).name)
-            return None
-    elif kind in make:
+    elif kind in make and any(size):  # some robots hide a shape by giving it no size
         mesh = make[kind]()
         mesh.apply_translation(-mesh.bounds.mean(axis=0))
-    else:
-        return None
-    if len(mesh.faces) > MOST_SMOOTHED:  # with the normals of its file, by which vertices are apart
-        return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
-    plain: Any = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)  # no copies of textures
-    smooth = cast(Any, trimesh.graph.smooth_shade(plain, SHARP))
-    return np.asarray(smooth.vertices, float), np.asarray(smooth.faces, np.int64)
+        yield _with_sharp_edges(mesh)
+
+
+def _meshes_of(file: str) -> list[Any]:
+    """Meshes of a file: those with a texture each by itself, all others as one."""
+    import trimesh
+
+    parts = cast(Any, trimesh.load(file, force="scene", process=False)).dump()
+    painted = [part for part in parts if _image_of(part) is not None]
+    plain = [part for part in parts if _image_of(part) is None]
+    return [*painted, trimesh.util.concatenate(plain)] if plain else painted
+
+
+def _image_of(mesh: Any) -> Any:
+    """The texture of a mesh that was read from a file; where one is missing there are stand-ins."""
+    image = getattr(getattr(mesh.visual, "material", None), "image", None)
+    return image if getattr(image, "format", None) and mesh.visual.uv is not None else None
+
+
+def _surface_of(mesh: Any, size: Sequence[float]) -> Surface:
+    image = _image_of(mesh)
+    if image is not None:  # cut along its edges, and where the picture has its own
+        vertices = np.asarray(mesh.vertices, float) * size
+        picture = image.convert("RGB")
+        picture.format = "JPEG"  # sent as such: PNG takes a second for each of some robots
+        texture = Texture(np.asarray(mesh.visual.uv, float), picture)
+        return Surface(vertices, np.asarray(mesh.faces, np.int64), texture)
+    if len(mesh.faces) <= MOST_SMOOTHED:
+        mesh.merge_vertices(merge_norm=True, merge_tex=True)
+    mesh.apply_scale(size)
+    return _with_sharp_edges(mesh)
+
+
+def _with_sharp_edges(mesh: Any) -> Surface:
+    """Vertices apart where faces meet at an edge, so that it is seen as one."""
+    import trimesh
+
+    if len(mesh.faces) <= MOST_SMOOTHED:  # others are apart by the normals of their file
+        plain: Any = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+        mesh = cast(Any, trimesh.graph.smooth_shade(plain, SHARP))
+    return Surface(np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64))
