@@ -246,9 +246,9 @@ def parting(solver: Solver) -> str:
     terms = solver.terms(solver.q, solver.v, solver.t)
     scale = solver.rows[0]["scale"]
     rows = whiten(terms.M, scale[:, None] * terms.J)
-    for asked, unit in ((terms.g_t, "s"), (terms.gamma, "s²")):
-        met = rows @ np.linalg.lstsq(rows, scale * asked, rcond=float(c["filter_rtol"]))[0]
-        left = np.abs(scale * asked - met)
+    inverse = np.linalg.pinv(rows, rcond=float(c["filter_rtol"]))
+    for asked, unit in ((scale * terms.g_t, "s"), (scale * terms.gamma, "s²")):
+        left: Array = np.abs(asked - rows @ (inverse @ asked))
         worst = int(np.argmax(left))
         if left[worst] > HARDLY:
             kind = "m" if encoded.in_metres[worst] else "rad"

@@ -147,9 +147,11 @@ class Scene:
 
 def _painted(visual: Visual, texture: Texture) -> Any:
     """A piece with its texture, as viser takes it."""
-    import trimesh
+    from trimesh import Trimesh
+    from trimesh.visual import TextureVisuals
+    from trimesh.visual.material import PBRMaterial
 
-    material = trimesh.visual.material.PBRMaterial(
+    material: Any = PBRMaterial(
         baseColorTexture=texture.image,
         baseColorFactor=[round(255 * c) for c in visual.colour],
         alphaMode="OPAQUE" if visual.colour[3] >= 1.0 else "BLEND",
@@ -157,8 +159,8 @@ def _painted(visual: Visual, texture: Texture) -> Any:
         metallicFactor=0.0,
         roughnessFactor=0.8,
     )
-    look = trimesh.visual.TextureVisuals(uv=texture.uv, material=material)
-    return trimesh.Trimesh(visual.vertices, visual.faces, visual=look, process=False)
+    look: Any = TextureVisuals(uv=texture.uv, material=material)
+    return Trimesh(visual.vertices, visual.faces, visual=look, process=False)
 
 
 def _box(visual: Visual, p: Array, turn: Array) -> Array:
