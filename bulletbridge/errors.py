@@ -3,12 +3,15 @@
 import inspect
 import os
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
 PACKAGE = str(Path(__file__).parent) + os.sep
+T = TypeVar("T")
 
 
 class BulletBridgeError(Exception):
@@ -17,6 +20,12 @@ class BulletBridgeError(Exception):
 
 class ModelError(BulletBridgeError):
     """A body, link, joint or frame that cannot be modelled, or a name that does not exist."""
+
+
+class UnknownNameError(ModelError, KeyError):
+    """A name that does not exist, looked up in a dict; the message lists the nearest ones."""
+
+    __str__ = Exception.__str__  # KeyError's is the repr
 
 
 class LoopFileError(BulletBridgeError):
@@ -113,6 +122,42 @@ def naming_the_extra(
             raise
         named = f"'{package}'" if "[" in package else package
         raise MissingExtraError(f"{use}; install it with: pip install {named}{otherwise}") from None
+
+
+def refuse_name(kind: str, name: object, known: Iterable[str]) -> NoReturn:
+    """Refuse a name that does not exist.
+
+    Raises:
+        UnknownNameError: It lists the nearest ones.
+    """
+    known = list(known)
+    near = get_close_matches(str(name), known, n=3, cutoff=0.4)
+    if near:
+        hint = f"did you mean {', '.join(near)}?"
+    else:
+        hint = f"there are: {', '.join(known)}" if known else "there is none"
+    raise UnknownNameError(f"unknown {kind} '{name}'; {hint}")
+
+
+class ByName(dict[str, T]):
+    """What is known by name; one that does not exist is told with the nearest.
+
+    Args:
+        kind: What has these names, in a word or two.
+        entries: By name.
+    """
+
+    def __init__(self, kind: str, entries: dict[str, T]) -> None:
+        super().__init__(entries)
+        self.kind = kind
+
+    def __missing__(self, name: str) -> NoReturn:
+        """Refuse a name that does not exist."""
+        refuse_name(self.kind, name, self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is copied and pickled."""
+        return type(self), (self.kind, dict(self))
 
 
 def require_kind(given: object, kind: type, said: str) -> None:

@@ -186,6 +186,8 @@ def require_names(constraints: Sequence[Constraint]) -> None:
     """Raise ModelError if a field is not what it must be, or a name is used twice."""
     for constraint in constraints:
         require_fields(constraint)
+        if not constraint.name:
+            raise ModelError("a constraint has an empty name; give it one, errors tell it by that")
     counts = Counter(constraint.name for constraint in constraints)
     for name, count in counts.items():
         if count > 1:

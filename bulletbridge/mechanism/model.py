@@ -1,12 +1,11 @@
 """A mechanism: frozen forest of links and joints, one or several robots."""
 
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TypeVar
 
 import numpy as np
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import refuse_name
 from bulletbridge.mechanism.records import AXIS, BEAMS, BODY, EFFORT, STATION
 from bulletbridge.numerics.records import Array
 
@@ -122,9 +121,7 @@ T = TypeVar("T")
 def _find(kind: str, name: str, table: dict[str, T]) -> T:
     if name in table:
         return table[name]
-    near = get_close_matches(name, table, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(table)}"
-    raise ModelError(f"unknown {kind} '{name}'; {hint}")
+    refuse_name(kind, name, table)
 
 
 def empty_arrays(nb: int, nv: int) -> tuple[np.ndarray, np.ndarray]:

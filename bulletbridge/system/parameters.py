@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from bulletbridge.constraints.force_elements import (
 )
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, refuse_name
 from bulletbridge.mechanism.model import Joint, Mechanism
 from bulletbridge.mechanism.records import BEAM
 from bulletbridge.numerics.records import are_numbers
@@ -106,9 +105,7 @@ def require_known(kind: str, name: str, known: Iterable[str]) -> None:
     """
     known = list(known)
     if name not in known:
-        near = get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}"
-        raise ModelError(f"unknown {kind} '{name}'; {hint}")
+        refuse_name(kind, name, known)
 
 
 def changed_mechanism(

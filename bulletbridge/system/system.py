@@ -22,7 +22,7 @@ from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
-from bulletbridge.errors import AssemblyError, ModelError, UnsupportedError, require_kind
+from bulletbridge.errors import AssemblyError, ByName, ModelError, UnsupportedError, require_kind
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.inequalities.constraints import Complementarity, with_watched_limits
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
@@ -921,13 +921,14 @@ class System:
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""
-        return spring_forces(self._active.full, *self._active.now)
+        return ByName("force element", spring_forces(self._active.full, *self._active.now))
 
     def applied_wrenches(
         self, q: Array | None = None, v: Array | None = None, t: float | None = None
     ) -> dict[str, AppliedWrench]:
         """Point, force, torque and power of each ``Wrench`` by name; at the state unless given."""
-        return applied_wrenches(self._active.full, *self._state_or(q, v, t))
+        state = self._state_or(q, v, t)
+        return ByName("wrench", applied_wrenches(self._active.full, *state))
 
     def applied_power(
         self, q: Array | None = None, v: Array | None = None, t: float | None = None
@@ -975,7 +976,7 @@ class System:
         """
         here_q, v, here_t = self._active.now
         q, t = here_q if q is None else q, here_t if t is None else t
-        return gap_vectors(self._active.full, q, v, t)
+        return ByName("loop", gap_vectors(self._active.full, q, v, t))
 
     def kinematics(self) -> Kinematics:
         """Frames, Jacobians and bias accelerations at the state."""
@@ -1033,8 +1034,10 @@ class System:
         """Forces of motors, friction and limits in the last step, by joint."""
         step = self._inequalities.last
         if step is None:
-            return {name: JointLoad(0.0, 0.0, 0.0) for name in self.motors.names}
-        return joint_loads(step, self.motors)
+            loads = {name: JointLoad(0.0, 0.0, 0.0) for name in self.motors.names}
+        else:
+            loads = joint_loads(step, self.motors)
+        return ByName("joint", loads)
 
     def reactions(self) -> dict[str, Reaction]:
         """What each constraint does, by name.
@@ -1046,9 +1049,12 @@ class System:
         step = self._inequalities.last_of_these
         if step is None:
             vdot, solver = self.acceleration(), self._active.solver
-            return reactions(solver, self.decision.by_name, *self._active.now, vdot, solver.tau[0])
-        decision = self.decision if step.rigid is None else step.rigid.decision
-        return loaded_reactions(step, decision.by_name)
+            now = self._active.now
+            found = reactions(solver, self.decision.by_name, *now, vdot, solver.tau[0])
+        else:
+            decision = self.decision if step.rigid is None else step.rigid.decision
+            found = loaded_reactions(step, decision.by_name)
+        return ByName("constraint", found)
 
     @property
     def holding(self) -> frozenset[str]:
