@@ -11,7 +11,9 @@ from bulletbridge.errors import ModelError
 
 
 def test_names_that_do_not_exist_are_told_with_the_nearest():
-    spring = bb.Spring("coil", bb.Frame("world", (0.0, 0.0, 1.0)), bb.Frame("l0"), stiffness=1.0, length=0.1)
+    spring = bb.Spring(
+        "coil", bb.Frame("world", (0.0, 0.0, 1.0)), bb.Frame("l0"), stiffness=1.0, length=0.1
+    )
     system = four_bar(extra=[spring])
     system.assemble()
     name = next(iter(system.reactions()))
