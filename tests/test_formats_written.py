@@ -11,6 +11,7 @@ from support import urdf_builder
 from support.mujoco_models import Oracle, apart, random_state, terms_at, unassembled
 
 import bulletbridge as bb
+from bulletbridge.errors import ModelError
 from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.urdf_scene import scene_of
@@ -301,3 +302,21 @@ def test_names_of_several_sdf_models_are_written_so_that_they_can_be_read(tmp_pa
     assert any("'::' in names is '_'" in note for note in done.notes)
     after = unassembled(read_model(done.files[0]))
     np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)
+
+
+def test_names_that_sdf_would_make_one_are_refused(tmp_path):
+    """'a::b' is written as 'a_b', which is another link here; neither may be lost."""
+    joint = (
+        '<joint name="{0}" type="revolute"><parent link="base"/><child link="{0}"/>'
+        '<axis xyz="0 0 1"/><limit effort="1" velocity="1" lower="-1" upper="1"/></joint>'
+    )
+    link = (
+        '<link name="{0}"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    )
+    names = "a::b", "a_b"
+    text = link.format("base") + "".join(link.format(n) + joint.format(n) for n in names)
+    path = tmp_path / "two.urdf"
+    path.write_text(f'<robot name="two">{text}</robot>')
+    with pytest.raises(ModelError, match="not unique in SDF"):
+        convert(read_model(path), tmp_path / "again", "sdf")

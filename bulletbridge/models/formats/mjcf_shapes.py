@@ -111,11 +111,7 @@ def _say_what_meets(
 ) -> None:
     """Note that there is scenery, and where contacts differ from MuJoCo's."""
     scene = places.scene
-    if scene.scenery:
-        names = listed(f"'{each.name}'" for each in scene.scenery)
-        scene.notes.append(
-            f"what stands in the world is scenery, which robots meet with contacts=True: {names}"
-        )
+    scene.note_scenery()
     touched, moving = np.flatnonzero(still & collides), np.flatnonzero(~still & collides)
     passing: dict[str, bool] = {}
     for k in moving:

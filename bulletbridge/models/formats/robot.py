@@ -244,6 +244,15 @@ class Scene:
             own = free_name(name.replace("/", "_"), known)
             self.scenery.append(Robot(own, piece.name, True, {piece.name: piece}, {}, at))
 
+    def note_scenery(self) -> None:
+        """Say what stands in the world, if anything does."""
+        if self.scenery:
+            names = listed(f"'{each.name}'" for each in self.scenery)
+            self.notes.append(
+                "what stands in the world is scenery, which robots meet with contacts=True: "
+                + names
+            )
+
     def joints(self) -> dict[str, Joint]:
         """All joints by full name."""
         return {

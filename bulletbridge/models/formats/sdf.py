@@ -140,11 +140,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     scene.name = path.stem
     for full, link, place in graph.scenery:
         scene.stand(full.removesuffix(f"::{GROUND}"), replace(link, name=GROUND), place)
-    if scene.scenery:
-        names = listed(f"'{each.name}'" for each in scene.scenery)
-        scene.notes.append(
-            f"what stands in the world is scenery, which robots meet with contacts=True: {names}"
-        )
+    scene.note_scenery()
     if worlds:
         text = text_of(worlds[0], "gravity")
         x, y, z = numbers_in(text, 3, "<gravity>").tolist() if text else WORLDS_GRAVITY

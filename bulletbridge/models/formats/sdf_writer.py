@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopAxis, LoopJoint
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.model import Joint as MechanismJoint
 from bulletbridge.models.formats.robot import (
@@ -126,8 +127,14 @@ def _name_plainly(scene: Scene) -> None:
             joint.name = plain(joint.name)
             joint.parent, joint.child = plain(joint.parent), plain(joint.child)
         links, joints = robot.links.values(), robot.joints.values()
+        known = robot.links, robot.joints
         robot.links = {link.name: link for link in links}
         robot.joints = {joint.name: joint for joint in joints}
+        if (len(robot.links), len(robot.joints)) != tuple(map(len, known)):
+            raise ModelError(
+                f"names of '{robot.name}' are not unique in SDF, where '{SCOPE}' becomes '_';"
+                " give its links and joints names that differ otherwise"
+            )
     for k, loop in enumerate(scene.loops):
         if isinstance(loop, Coupling):
             factors = {plain(n): c for n, c in loop.coefficients.items()}
