@@ -63,15 +63,19 @@ from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.steps_kernel import (
+    ACCOUNTED,
     ASK,
     CONTACTS,
     COUNTS,
+    LED_TO,
+    NOTED,
     REMEMBERED,
     STEPS,
     StepArrays,
     Trace,
     keep_state,
     predict,
+    step_at_contacts,
     step_with_contacts,
 )
 from bulletbridge.inequalities.sticking import filter_arrays
@@ -84,7 +88,7 @@ from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, parts_of
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.projection import ROW
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 
 NO_CONTACTS = np.zeros(0, CONTACT_POINT)
 NO_TRACE = Trace(NO_RECORD, 0, 0)
@@ -96,16 +100,10 @@ class BoundedMemory(NamedTuple):
     Attributes:
         arrays: Contents of its arrays.
         size: Contacts that there is room for.
-        known: Step and state that the energy budget belongs to.
-        dt: Length of the last step [s].
-        contact_points: Its contacts.
     """
 
     arrays: Memory
     size: int
-    known: tuple[float, bytes]
-    dt: float
-    contact_points: bytes
 
 
 MOST_STEPS = 2000
@@ -130,20 +128,30 @@ class Surroundings(Protocol):
 
 
 class Begun(NamedTuple):
-    """A step that was begun: its length [s], and where it began if it may be taken back."""
+    """A step that may be taken back: where it began."""
 
-    dt: float
-    state: Array | None
-    budget: Array | None
+    state: Array
+    budget: Array
 
 
 class Calls(NamedTuple):
-    """The compiled call of steps that a detector finds the contacts of."""
+    """A compiled call of steps, by itself and as one step that nothing drives but forces that stay.
 
-    detector: Detector
-    version: tuple[int, int]  # of its room, and of that of the steps
-    arrays: StepArrays
-    step: Callable[[tuple[Any, ...]], int]
+    Steps with contacts that a detector finds are of this detector, with the room that it had.
+    """
+
+    steps: StoredCall
+    step: Callable[[tuple[()]], int]
+    detector: Detector | None
+    version: int
+
+
+def grown(before: np.ndarray, *shape: int) -> np.ndarray:
+    """An array of another shape with what both have room for; the rest is zero."""
+    after = np.zeros(shape, before.dtype)
+    both = tuple(slice(min(a, b)) for a, b in zip(before.shape, shape, strict=True))
+    after[both] = before[both]
+    return after
 
 
 class InequalityStepper:
@@ -161,9 +169,7 @@ class InequalityStepper:
         gave_way: Which of these did not hold, where a step ended by ``GAVE_WAY``.
         report: (REPORT,) of the last step.
         tau: (nv,) forces on the rates in the last step.
-        contact_points: (n,) of the last step, of dtype ``CONTACT_POINT``.
-        contact_rows: (n,) and more, the rows of each of them.
-        dt: Its length [s], less than a whole one if that was divided.
+        contact_rows: (n,) and more, the rows of each of its contacts.
     """
 
     def __init__(
@@ -178,11 +184,10 @@ class InequalityStepper:
         self.solver, self.inequalities = solver, inequalities
         self.motor_rows, self.joint_limits = motor_rows, joint_limits
         self.report, self.tau = np.zeros(REPORT), solver.tau[0].copy()
-        self.contact_points = NO_CONTACTS
         self._exerted = np.zeros(solver.mechanism.nv)
-        self._end = np.full(len(solver.state), np.nan)
-        self._known = 0.0, b""  # step and state that the energy budget belongs to
-        self.dt = float(solver.control[0]["dt"])
+        self._noted: Array = np.full((NOTED, len(solver.state) + 1), np.nan)
+        self._noted[LED_TO, -1] = solver.control[0]["dt"]
+        self._counts: Ints = np.zeros(COUNTS, np.int64)
         self.rigid, self.gave_way = rigid, ""
         self._multipliers = np.zeros((3, solver.encoded.nc))
         self._reference = reference
@@ -196,9 +201,12 @@ class InequalityStepper:
         self.force_limited_rows = np.zeros(inequalities.force_limited.nc, ROW)
         self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
         self.contact_impulses = np.zeros(0, CONTACT_IMPULSE)
-        self._version = 0
-        self._made: dict[bool, Calls] = {}
+        self.contact_rows, self._points = np.zeros(0, CONTACT_ROWS), NO_CONTACTS
+        self.C, self.D = np.zeros((2, 0, solver.mechanism.nv)), np.zeros((2, 0, 0))
+        self.bound_records = np.zeros(0, ROW_BOUNDS)
+        self._made: dict[tuple[bool, bool], Calls] = {}  # by links or not, with contacts or not
         self._predict: dict[bool, Callable[[tuple[Any, ...]], int]] = {}
+        self._asked = solver.tau  # for which they are made
         self._links = self._may_take_links()
         self._planned = solver.stepper  # for which there is room
         self._allocate(4)
@@ -210,7 +218,7 @@ class InequalityStepper:
         self._forget_impulses()
         if self._links and isinstance(self.solver.stepper, SparseStepper):
             self._take_plan(self.solver.stepper.touched(UNTOUCHED))
-        self._end[:], self._known = np.nan, (0.0, b"")
+        self._noted[:, :-1] = np.nan
         for row, freedom in zip(self.positions, self.inequalities.loop_axes.acting, strict=True):
             lower, upper = freedom.limits or (-np.inf, np.inf)
             row["g"] = (lower + upper) / 2 if np.isfinite(upper - lower) else 0.0
@@ -222,17 +230,23 @@ class InequalityStepper:
 
     def memory(self) -> "BoundedMemory":
         """What the next steps go by besides the solver's: impulses, loads, turns, energy."""
-        return BoundedMemory(
-            self._remembered.copy(), self._size, self._known, self.dt, self.contact_points.tobytes()
-        )
+        return BoundedMemory(self._remembered.copy(), self._size)
 
     def recall(self, memory: "BoundedMemory") -> None:
         """Go on from ``memory``, of another step of the same drives, stops and inequalities."""
         if memory.size != self._size or self._planned is not self.solver.stepper:
             self._allocate(memory.size)
         self._remembered.put_back(memory.arrays)
-        self._known, self.dt = memory.known, memory.dt
-        self.contact_points = np.frombuffer(memory.contact_points, CONTACT_POINT).copy()
+
+    @property
+    def dt(self) -> float:
+        """Length of the last step [s], less than a whole one if that was divided."""
+        return float(self._noted[LED_TO, -1])
+
+    @property
+    def contact_points(self) -> np.ndarray:
+        """Those of the last step (n,), of dtype ``CONTACT_POINT``, valid until the next."""
+        return self._points[: self._counts[CONTACTS]]
 
     @property
     def complementarity(self) -> Complementarity:
@@ -290,8 +304,12 @@ class InequalityStepper:
             self.report,
             self._exerted,
             np.zeros((PREDICTIONS, nv)),
-            np.zeros(COUNTS, np.int64),
+            self._counts,
             contacts,
+            self._noted,
+            solver.tau,
+            self.tau,
+            self._points,
         )
 
     def _given(self, steps: int = 1) -> Given:
@@ -306,18 +324,42 @@ class InequalityStepper:
         each = FORCES_PER_STEP[int(solver.control[0]["integrator"])]  # lines, of which we take one
         return given._replace(tau=np.ascontiguousarray(solver.forces(steps)[::each]))
 
-    def _calls(self, detector: Detector, links: bool) -> Calls:
-        """The compiled call with this detector, made anew when they need more room."""
-        version, made = (detector.version, self._version), self._made.get(links)
-        if made is None or made[:2] != (detector, version):
-            given, limited = self._given(), self.inequalities.force_limited.nc
-            arrays = self._step_arrays(detector.contacts)
-            rest = given, limited, 0, NO_TRACE, 0
-            with announce_compilation(step_with_contacts):
-                fixed = self._ways[links].block, detector.call.block, arrays
-                stored = StoredCall(step_with_contacts, fixed, rest)
-            made = self._made[links] = Calls(detector, version, arrays, stored.call)
+    def _calls(self, links: bool, detector: Detector | None) -> Calls:
+        """The compiled call of steps by one of the ways, made anew when it needs more room.
+
+        With contacts that this detector finds, or without.
+        """
+        if self._asked is not self.solver.tau:  # others may replace it
+            self._made, self._predict, self._asked = {}, {}, self.solver.tau
+        version, which = 0 if detector is None else detector.version, (links, detector is None)
+        made = self._made.get(which)
+        if made is None or made.detector is not detector or made.version != version:
+            block, steady = self._ways[links].block, self._steady
+            if detector is None:
+                arrays, own = self._step_arrays(NO_CONTACTS), (NO_CONTACTS,)
+                kernel, fixed = step_at_contacts, (block, arrays)
+            else:
+                arrays = self._step_arrays(detector.contacts)
+                own = self.inequalities.force_limited.nc, self._size
+                kernel, fixed = step_with_contacts, (block, detector.call.block, arrays)
+            rest = steady, *own, NO_TRACE, 1
+            with announce_compilation(kernel):
+                stored = StoredCall(kernel, fixed, rest)
+            made = self._made[which] = Calls(stored, stored.with_rest(rest), detector, version)
         return made
+
+    @property
+    def _steady(self) -> Given:
+        """What drives steps where nothing does but forces that stay."""
+        return Given(self.solver.still, *self._still, self.solver.tau, self._address)
+
+    @property
+    def _is_steady(self) -> bool:
+        """Whether nothing does."""
+        solver, others = self.solver, self.inequalities
+        moved = solver.encoded.motions or others.loop_axes.encoded.motions
+        moved = moved or others.force_limited.motions or solver.script.signals
+        return not moved and solver.held is None
 
     def step(self, contact_points: np.ndarray = NO_CONTACTS) -> int:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
@@ -328,17 +370,26 @@ class InequalityStepper:
         Raises:
             StepError: The solver that was asked for could not solve the mixed problem.
         """
+        return self._step_at(contact_points, NO_TRACE, 1)[0]
+
+    def _step_at(self, contact_points: np.ndarray, trace: Trace, steps: int) -> tuple[int, int]:
+        """Steps at contacts that are known; as ``take_steps``."""
         if len(contact_points) > self._size:
             self._allocate(2 * len(contact_points))
-        begun = self._begin()
-        rest = self._given(), contact_points, STEP, 1
-        failure = self._ways[self._links].call(rest)
-        if failure != DENSE_REQUIRED:
-            return self._end_of(begun, failure, contact_points)
-        self.solver.handed_over += 1
-        failure = self._end_of(begun, self._ways[False].call(rest), contact_points)
-        self._expect(contact_points)
-        return failure
+        begun, calls = self._begin(), self._calls(self._links and steps == 1, None)
+        if trace is NO_TRACE and steps == 1 and not len(contact_points) and self._is_steady:
+            failure = calls.step(())
+        else:
+            failure = calls.steps.call((self._given(steps), contact_points, trace, steps))
+        dense = failure == DENSE_REQUIRED
+        if dense:
+            self.solver.handed_over += 1
+            rest = self._given(steps), contact_points, trace, steps
+            failure = self._calls(False, None).steps.call(rest)
+        failure = self._end_of(begun, failure)
+        if dense:
+            self._expect(contact_points)
+        return failure, int(self._counts[STEPS])
 
     def _expect(self, contact_points: np.ndarray) -> None:
         """Plan steps by links anew where they did not expect contacts, if that has come often."""
@@ -359,36 +410,28 @@ class InequalityStepper:
         if self._planned is not stepper:
             self._allocate(self._size)
 
-    def _begin(self) -> Begun:
-        """What a step has to go back to."""
-        solver, dt = self.solver, float(self.solver.control[0]["dt"])
-        self.tau[:] = solver.tau[0]
-        if self._known != (known := (dt, solver.state.tobytes())):  # put elsewhere meanwhile
-            self.report[BUDGET], self._known = np.nan, known
+    def _begin(self) -> Begun | None:
+        """What a step has to go back to, if it may have to."""
         if self.rigid is not None and self.rigid.holding:
-            return Begun(dt, solver.state.copy(), self.report[[BUDGET, LARGEST]])
-        return Begun(dt, None, None)
+            return Begun(self.solver.state.copy(), self.report[[BUDGET, LARGEST]])
+        return None
 
-    def _end_of(self, begun: Begun, failure: int, contact_points: np.ndarray) -> int:
-        """Take note of how steps ended; the failure that stopped them, or DONE."""
-        solver, dt = self.solver, begun.dt
-        failure, self.contact_points = solver.finish_call(failure), contact_points
+    def _end_of(self, begun: Begun | None, failure: int) -> int:
+        """Take back what does not hold; the failure that stopped steps, or DONE."""
+        solver = self.solver
+        failure = solver.finish_call(failure)
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
-            self._end[:] = np.nan
+            self._noted[LED_TO, :-1] = np.nan
             self._forget_impulses()
             raise error
-        if begun.state is not None and failure == DONE and not self._holds(dt):
-            solver.state[:], self.report[[BUDGET, LARGEST]] = begun.state, begun.budget
+        if begun is not None and failure == DONE and not self._holds(self.dt):
+            solver.state[:], self.report[[BUDGET, LARGEST]] = begun
             solver.control[0]["factored"] = 0
-            self._end[:] = np.nan
+            self._noted[LED_TO, :-1], self._noted[ACCOUNTED, :-1] = np.nan, begun.state
             return GAVE_WAY
-        self.dt, self._end[:] = dt, solver.state
-        self._known = dt, solver.state.tobytes()
-        if failure != DONE:
-            self._end[:] = np.nan
-            if not np.isfinite(self.impulses[X]).all():  # they would be the next start
-                self._forget_impulses()
+        if failure != DONE and not np.isfinite(self.impulses[X]).all():
+            self._forget_impulses()  # they would be the next start
         return failure
 
     def _holds(self, dt: float) -> bool:
@@ -414,11 +457,11 @@ class InequalityStepper:
             "report",
             "tau",
             "_exerted",
-            "_end",
+            "_noted",
+            "_counts",
+            "_points",
         ):
             getattr(self, name)[:] = getattr(other, name)
-        self._known, self.dt = other._known, other.dt
-        self.contact_points = other.contact_points
 
     @property
     def start(self) -> tuple[Array, Array, float]:
@@ -429,7 +472,7 @@ class InequalityStepper:
 
     def led_to(self, state: Array) -> bool:
         """Whether a state (nq + nv + 1) is that after the last step."""
-        return bool(np.array_equal(self._end, state))
+        return bool((self._noted[LED_TO, :-1] == state).all())
 
     def _find(self, n: int) -> None:
         """Solve the mixed problem of n rows for the kernel; exceptions are kept, raised later."""
@@ -464,52 +507,40 @@ class InequalityStepper:
             The failure that stopped them, with the state before it, or DONE; and steps done.
         """
         if surroundings is None:
-            return self._take_alone(steps, trace)
+            return self._step_at(NO_CONTACTS, trace, steps)
         detector, done = surroundings.detector(), 0
         if detector is None:
-            begun = self._begin()
             self.predict()
         else:
-            calls, begun = self._calls(detector, self._links), self._begin()
-            given = self._given(steps)
+            begun, calls = self._begin(), self._calls(self._links, detector)
             numbers = self.inequalities.force_limited.nc, self._size
-            failure = calls.step((given, *numbers, trace, steps))
-            contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
-            done = int(calls.arrays.counts[STEPS])
+            if trace is NO_TRACE and steps == 1 and self._is_steady:
+                failure = calls.step(())
+            else:
+                failure = calls.steps.call((self._given(steps), *numbers, trace, steps))
+            done = int(self._counts[STEPS])
             dense = failure == DENSE_REQUIRED and done == 0
             if dense:
                 self.solver.handed_over += 1
-                calls = self._calls(detector, False)
-                failure = calls.step((given, *numbers, trace, 1))
-                contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
-                done = int(calls.arrays.counts[STEPS])
+                rest = self._given(steps), *numbers, trace, 1
+                failure = self._calls(False, detector).steps.call(rest)
+                done = int(self._counts[STEPS])
             elif failure == DENSE_REQUIRED:
                 failure = DONE  # the next call takes up that step
             if failure != ASK:
-                failure = self._end_of(begun, failure, contacts)
+                failure = self._end_of(begun, failure)
                 if dense:
-                    self._expect(contacts)
+                    self._expect(self.contact_points)
                 return failure, done
             if done > 0:
-                self._end_of(begun, DONE, contacts)
+                self._end_of(begun, DONE)
         predicted = self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
-        failure = self.step(surroundings.contact_points(predicted, self._predicted_rates, begun.dt))
+        dt = float(self.solver.control[0]["dt"])
+        failure = self.step(surroundings.contact_points(predicted, self._predicted_rates, dt))
         if failure == DONE:
             done += 1
             total = trace.before + done
             keep_state(trace.table, trace.every, total, self.solver.state, self.solver.control)
-        return failure, done
-
-    def _take_alone(self, steps: int, trace: Trace) -> tuple[int, int]:
-        """Steps that touch nothing, up to the next state that is kept; as ``take_steps``."""
-        if trace.every > 0:
-            steps = min(steps, trace.every - trace.before % trace.every)
-        begun, solver = self._begin(), self.solver
-        rest = self._given(steps), NO_CONTACTS, STEP, steps
-        failure = self._end_of(begun, self._ways[False].call(rest), NO_CONTACTS)
-        done = int(solver.control[0]["done"])
-        if failure == DONE:
-            keep_state(trace.table, trace.every, trace.before + done, solver.state, solver.control)
         return failure, done
 
     def roll(self, surroundings: Surroundings | None, steps: int, trace: Trace) -> tuple[int, int]:
@@ -660,19 +691,14 @@ class InequalityStepper:
             + force_limited.nc
             + ROWS_OF_CONTACT * contacts
         )
-        before = self.impulses
         self._still = axis_rows.targets(np.zeros(1))[0], force_limited.targets(np.zeros(1))[0]
-        self.contact_rows = np.zeros(contacts, CONTACT_ROWS)
-        kept = self.contact_impulses
-        self.contact_impulses = np.zeros(contacts, CONTACT_IMPULSE)
-        shared = min(contacts, len(kept))
-        self.contact_impulses[:shared] = kept[:shared]
-        self.C = np.zeros((2, rows, nv))
-        self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, ROW_BOUNDS)
-        self.impulses = np.zeros((IMPULSES, max(rows, nv)))
-        shared = min(rows, before.shape[1])  # a prediction is under way, and a step begins warm
-        self.impulses[:, :shared] = before[:, :shared]
-        self.impulses[MOVING, :nv] = before[MOVING, :nv]
+        # a prediction is under way, a step begins warm, and the last one may be asked about
+        self.contact_rows = grown(self.contact_rows, contacts)
+        self.contact_impulses = grown(self.contact_impulses, contacts)
+        self._points = grown(self._points, contacts)
+        self.C, self.D = grown(self.C, 2, rows, nv), grown(self.D, 2, rows, rows)
+        self.bound_records = grown(self.bound_records, rows)
+        self.impulses = grown(self.impulses, IMPULSES, max(rows, nv))
         own = InequalityArrays(
             filter_arrays(contacts, nv, self._multipliers),
             self.motor_rows,
@@ -705,7 +731,7 @@ class InequalityStepper:
         with announce_compilation(run_inequalities):
             call = StoredCall(run_inequalities, (solver.arrays, own), rest)
         self._ways = {False: call}
-        self._version, self._made, self._predict = self._version + 1, {}, {}
+        self._made, self._predict = {}, {}
         kept = arrays_in((own,))
         if self._links:
             assert isinstance(solver.stepper, SparseStepper)
@@ -714,7 +740,8 @@ class InequalityStepper:
             with announce_compilation(run_contacts):
                 self._ways[True] = StoredCall(run_contacts, fixed, rest)
             kept += [self._link.bodies, self._link.on]
-        self._remembered = Remembered([*kept, self.tau, self._exerted, self._end])
+        noted = self.tau, self._exerted, self._noted, self._counts, self._points
+        self._remembered = Remembered([*kept, *noted])
 
     @property
     def rows(self) -> Array:

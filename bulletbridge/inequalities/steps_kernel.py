@@ -1,9 +1,10 @@
 """Many steps with motors, limits and contacts in one compiled call.
 
 A step with contacts predicts where forces would lead, finds what touches there, and solves. Each is
-a kernel of its own; these call them by their blocks.
+a kernel of its own; these call them by their blocks, and take note of how steps began and ended.
 """
 
+import math
 from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import bundling, caller, kernel
@@ -11,6 +12,7 @@ from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
 from bulletbridge.inequalities.arrays import (
+    BUDGET,
     MOVING,
     PREDICT,
     ROWS,
@@ -30,6 +32,9 @@ REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
 STEPS, CONTACTS, COUNTS = range(3)
 """What is counted: steps that were done, contacts of the last one."""
+LED_TO, ACCOUNTED, NOTED = range(3)
+"""Lines of what is noted, states (nq + nv + 1) and lengths of steps [s]: where the last step led,
+not a number if it failed; the state that the energy budget belongs to, and is not known of."""
 
 
 class StepArrays(NamedTuple):
@@ -45,6 +50,10 @@ class StepArrays(NamedTuple):
     scratch: Array  # (PREDICTIONS, nv)
     counts: Ints  # (COUNTS,)
     contacts: Records[ContactPoint]  # that are found
+    noted: Array  # (NOTED, nq + nv + 2)
+    asked: Array  # (1, nv) forces that are set on the rates
+    tau: Array  # (nv,) those of the last step
+    points: Records[ContactPoint]  # its contacts, and room for more
 
 
 class Trace(NamedTuple):
@@ -119,24 +128,102 @@ def step_with_contacts(
         steps: How many.
     """
     nv = len(a.exerted)
-    nq = len(a.state) - nv - 1
-    a.counts[STEPS] = a.counts[CONTACTS] = 0
+    nq, failure = len(a.state) - nv - 1, DONE
+    note_start(a)
     for n in range(steps):
         line = min(n, len(given.tau) - 1)
-        if predict(run, a, given, line, limited) != DONE:
-            return DENSE_REQUIRED
+        failure = predict(run, a, given, line, limited)
+        if failure != DONE:
+            break
         q, rates = a.vectors[PREDICTED_Q, :nq], a.impulses[MOVING, :nv]
         count = call_stored(find, (q, rates, a.control[0].dt))
         if count < 0 or count > room:
-            return ASK
-        a.counts[CONTACTS] = count
+            failure = ASK
+            break
         now = driven_by(given, given.tau[line : line + 1])
         failure = call_stored(run, (now, a.contacts[:count], STEP, 1))
+        note_contacts(a, a.contacts[:count])
         if failure != DONE:
-            return failure
+            break
         a.counts[STEPS] = n + 1
         keep_state(trace.table, trace.every, trace.before + n + 1, a.state, a.control)
-    return DONE
+    note_end(a, failure)
+    return failure
+
+
+@caller
+def step_at_contacts(
+    run: Any,
+    a: StepArrays,
+    given: Given,
+    contacts: Records[ContactPoint],
+    trace: Trace,
+    steps: int,
+) -> int:
+    """Steps whose contacts are known; the failure that stopped them with the state before, or DONE.
+
+    Args:
+        run: As of ``predict``,
+        a: as there,
+        given: as there.
+        contacts: (n,) at the prediction of the only step; there may be more without any.
+        trace: Receives states.
+        steps: How many.
+    """
+    failure, n = DONE, 0
+    note_start(a)
+    note_contacts(a, contacts)
+    while n < steps and failure == DONE:
+        count = steps - n
+        if trace.every > 0:  # up to the next that is kept
+            count = min(count, trace.every - (trace.before + n) % trace.every)
+        now = driven_by(given, given.tau[min(n, len(given.tau) - 1) :])
+        failure = call_stored(run, (now, contacts, STEP, count))
+        n += a.control[0].done
+        if failure == DONE:
+            keep_state(trace.table, trace.every, trace.before + n, a.state, a.control)
+    a.counts[STEPS] = n
+    note_end(a, failure)
+    return failure
+
+
+@kernel
+def note_start(a: StepArrays) -> None:
+    """Note where steps begin; the energy budget ends if somebody has put the state elsewhere."""
+    state, known, nv, dt = a.state, a.noted[ACCOUNTED], len(a.tau), a.control[0].dt
+    n = len(state)
+    a.counts[STEPS] = a.counts[CONTACTS] = 0
+    for j in range(nv):
+        a.tau[j] = a.asked[0, j]
+    same = known[n] == dt
+    for k in range(n):
+        same = same and known[k] == state[k]
+    if not same:
+        a.report[BUDGET] = math.nan
+        for k in range(n):
+            known[k] = state[k]
+        known[n] = dt
+
+
+@kernel
+def note_contacts(a: StepArrays, contacts: Records[ContactPoint]) -> None:
+    """Keep contacts (n,) of a step."""
+    a.counts[CONTACTS] = len(contacts)
+    for i in range(len(contacts)):
+        a.points[i] = contacts[i]
+
+
+@kernel
+def note_end(a: StepArrays, failure: int) -> None:
+    """Note where steps ended, and whether the last that was begun led there."""
+    state, n = a.state, len(a.state)
+    if failure == ASK and a.counts[STEPS] == 0:
+        return  # none was made
+    led = failure == DONE or (failure in (ASK, DENSE_REQUIRED) and a.counts[STEPS] > 0)
+    for k in range(n):
+        a.noted[ACCOUNTED, k] = state[k]
+        a.noted[LED_TO, k] = state[k] if led else math.nan
+    a.noted[ACCOUNTED, n] = a.noted[LED_TO, n] = a.control[0].dt
 
 
 @kernel

@@ -288,7 +288,7 @@ class InequalitySteps:
             self.motors.exerted = step.motor_forces
             if rigid is not None:
                 rigid.hold(rigid.holding)
-        if rigid is None:
+        if rigid is None and len(self._constraints.force_limits):
             self._constraints.force_limits["holds"] = 0
         return step
 

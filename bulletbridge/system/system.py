@@ -1027,7 +1027,7 @@ class System:
     def contact_points(self) -> np.ndarray:
         """Records (n,) of what ``contacts`` tells, as they were found, of ``CONTACT_POINT``."""
         step = self._inequalities.last
-        return NO_CONTACTS if step is None else step.contact_points
+        return NO_CONTACTS if step is None else step.contact_points.copy()
 
     @property
     def joint_loads(self) -> dict[str, JointLoad]:
