@@ -7,6 +7,8 @@ a kernel of its own; these call them by their blocks, and take note of how steps
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bulletbridge.compilation.jit import bundling, caller, kernel
 from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
@@ -53,7 +55,7 @@ class StepArrays(NamedTuple):
     noted: Array  # (NOTED, nq + nv + 2)
     asked: Array  # (1, nv) forces that are set on the rates
     tau: Array  # (nv,) those of the last step
-    points: Records[ContactPoint]  # its contacts, and room for more
+    points: np.ndarray  # its contacts, and room for more, of CONTACT_POINT
 
 
 class Trace(NamedTuple):
