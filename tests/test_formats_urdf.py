@@ -665,6 +665,17 @@ def test_attributes_need_no_blank_between(put):
     assert read_model(put(loose)).bodies[0].urdf.name == "robot.urdf"
 
 
+def test_parts_that_stand_in_no_link_or_joint_are_told(put):
+    """As behind a link that is closed too early, which then has no mass, without a word."""
+    early = chain("").replace(link("l0"), '<link name="l0"/>' + 2 * INERTIAL + "<contact/>")
+    (told,) = (note for note in read_model(put(early)).notes if "in no link" in note)
+    assert told == (
+        "left out, as they stand in no link or joint: <inertial> (2 times), <contact>;"
+        " is a <link .../> closed too early?"
+    )
+    assert not any("in no link" in note for note in read_model(put(chain(""))).notes)
+
+
 def test_missing_meshes_do_not_stop_a_robot(put):
     shape = '<{0}><geometry><mesh filename="{1}"/></geometry></{0}>'
     inside = INERTIAL + shape.format("visual", "package://gone/a.stl")

@@ -489,3 +489,27 @@ def test_a_merged_model_is_as_if_it_stood_there(tmp_path: Path) -> None:
     again = top.format('<include merge="true"><uri>part</uri></include>', inner)
     with pytest.raises(ModelError, match="a model that it merges has 'one', too; rename one"):
         read(again, tmp_path)
+
+
+def test_numbers_are_read_as_gazebo_reads_them(tmp_path: Path) -> None:
+    """What begins a word counts, in the file and in one that it includes, and is told."""
+    inner = f"""<link name="two"><pose>1 2 3, {text(TURN)}</pose>{MASSES}<collision name="c">
+<geometry><sphere><radius> 0.1" </radius></sphere></geometry></collision></link>"""
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "model.sdf").write_text(
+        f'<sdf version="1.9"><model name="part">{inner}</model></sdf>'
+    )
+    stray = arm(joint(OWN)).replace("<mass>2</mass>", "<mass>2kg</mass>", 1)
+    link = re.search(r'<link name="two">.*?</link>', stray, re.DOTALL)
+    assert link is not None
+    stray = stray.replace(link.group(), '<include merge="true"><uri>part</uri></include>')
+    spec, usual = read(stray, tmp_path), read(arm(joint(OWN)), tmp_path)
+    one, other = unassembled(spec), unassembled(usual)
+    q, v = random_state(one, np.random.default_rng(6))
+    a, b = terms_at(one, q, v), terms_at(other, q, v)
+    assert apart(a.M, b.M) < ROUND_OFF and apart(a.h, b.h) < ROUND_OFF
+    taken = "<{}> is '{}', which is taken as '{}', as Gazebo takes it: {}"
+    assert taken.format("mass", "2kg", "2", "one") in spec.notes
+    assert taken.format("radius", '0.1"', "0.1", "c") in spec.notes
+    with pytest.raises(ModelError, match="<mass> of <inertial name=''> is 'heavy'; give a number"):
+        read(stray.replace("2kg", "heavy"), tmp_path)

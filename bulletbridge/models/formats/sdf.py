@@ -44,6 +44,7 @@ from bulletbridge.models.formats.sdf_frames import (
     numbers_in,
     open_scope,
     pose_in,
+    read_sdf_xml,
     relative_to,
     text_of,
     version_of,
@@ -56,7 +57,6 @@ from bulletbridge.models.formats.sdf_shapes import (
 )
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import EARTH, ModelSpec
-from bulletbridge.models.xml_file import read_xml
 from bulletbridge.numerics.records import Array
 
 KINDS = {
@@ -92,7 +92,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     Raises:
         ModelError: The file, or one that it includes, cannot be understood.
     """
-    root = read_xml(path)
+    root, settled = read_sdf_xml(path)
     version = version_of(root, path)
     worlds, models = root.findall("world"), root.findall("model")
     if len(worlds) > 1 or bool(worlds) == bool(models):
@@ -105,6 +105,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     scope = open_scope(outermost, version, path.resolve(), top)
     beside = list(open_scope(around, version, path.resolve(), top).scopes())
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
+    graph.notes += settled + [note for each in (*scope.scopes(), *beside) for note in each.notes]
     graph.notes += _gravity_notes(worlds)
     scenery = _scenery(scope) | set(map(id, beside))
     for each in (*scope.scopes(), *beside):

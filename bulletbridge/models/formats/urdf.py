@@ -66,6 +66,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     retyped = of_drake | sidecar.retyped
     notes = [
         *second,
+        *tree.stray_notes(),
         *numbers,
         *about_limits,
         *in_file.notes,
