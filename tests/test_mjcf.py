@@ -570,6 +570,30 @@ def test_what_tendons_round_bodies_lose_is_told(tmp_path: Path) -> None:
     assert said(spec, "a side site on another body than what they go round, do nothing: 't'")
 
 
+def test_tendons_on_one_rigid_body_do_nothing(tmp_path: Path) -> None:
+    """Between sites of a body, or of bodies that are fixed to each other or to the world."""
+    tip = """<site name="s1"/><body name="fixed" pos="0.1 0 0"><site name="s2" pos="0 0 0.1"/>
+<geom size="0.1"/></body>"""
+    more = """<tendon><spatial name="t" stiffness="9" limited="true" range="0 1"><site site="s1"/>
+<site site="s2"/></spatial><spatial name="u" damping="1"><site site="w1"/><site site="w2"/>
+</spatial><spatial name="v" stiffness="5"><site site="w1"/><site site="s1"/></spatial></tendon>
+<equality><tendon tendon1="t"/></equality>
+<actuator><motor name="pull" tendon="u"/></actuator>"""
+    still = (
+        '<site name="w1"/><body name="post" pos="1 0 0"><site name="w2"/><geom size="1"/></body>'
+    )
+    path = write(tmp_path, HINGES.format(tip=tip) + still, more)
+    spec = read_mjcf(path, tmp_path)
+    assert [each.name for each in spec.elements] == ["v"] and not spec.constraints
+    assert said(spec, "tendons between points of one rigid body, whose length never changes")
+    assert said(spec, "are left out: 't', 'u'")
+    assert said(spec, "or is on one rigid body") and said(spec, "are left out: pull")
+    system = unassembled(spec)
+    oracle, rng = Oracle(path, system, spec), np.random.default_rng(8)
+    oracle.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EQUALITY)
+    assert max(oracle.compare(*random_state(system, rng))) < ROUND_OFF
+
+
 BALL = """<body name="rod" pos="0 0 1"><joint name="hang" type="ball" range="0 40" {more}/>
   <inertial pos="0.2 0.1 0.05" mass="0.5" diaginertia="0.01 0.02 0.025"/></body>"""
 HARD = 'solreflimit="1e-3 1" solimplimit="0.9999 0.9999 1e-3"'
