@@ -239,6 +239,34 @@ def test_the_first_keyframe_is_where_loops_are_closed_from(tmp_path: Path) -> No
     assert said(spec, "'home', the first one; others: other")
 
 
+def test_joints_drawn_beyond_a_limit_start_at_it(tmp_path: Path) -> None:
+    """Where they were they would be taken back, which lifts what they carry by no force.
+
+    Not where a loop or a coupling was closed there, or a keyframe asks for it.
+    """
+    arm = """<body name="arm"><joint name="lift" axis="0 1 0" range="20 90" limited="true"/>
+<joint name="turn" axis="0 0 1" range="-90 90" limited="true"/><geom size="0.1" pos="1 0 0"/>
+<site name="tip" pos="1 0 0"/>{}</body>"""
+    two = """<body name="one" pos="1 0 0"><joint name="j1" axis="0 1 0" range="5 40"
+limited="true"/><geom size="0.1"/></body><body name="two" pos="1 1 0">
+<joint name="j2" axis="0 1 0"/><geom size="0.1"/></body>"""
+    gear = '<equality><joint joint1="j1" joint2="j2" polycoef="0 1 0 0 0"/></equality>'
+    file = write(tmp_path, arm.format(two), gear)
+    spec = read_mjcf(file, tmp_path)
+    assert spec.start_guess == {"lift": pytest.approx(np.radians(20.0))}
+    assert said(spec, "start at a limit, beyond which the file draws them and names no keyframe: l")
+    alone = read_mjcf(write(tmp_path, arm.format("")), tmp_path)
+    with bb.load(replace(alone, notes=()), "new") as model:
+        before = model.system.evaluate().energy
+        model.system.run(0.2)
+        assert model.system.evaluate().energy <= before + ROUND_OFF * abs(before)
+    key = '<keyframe><key qpos="0 0 0 0"/></keyframe>'
+    assert not read_mjcf(write(tmp_path, arm.format(two), gear + key), tmp_path).start_guess
+    held = '<equality><connect site1="tip" site2="post"/></equality>'
+    post = '<site name="post" pos="1 0 0"/>'
+    assert not read_mjcf(write(tmp_path, arm.format("") + post, held), tmp_path).start_guess
+
+
 def test_joints_start_where_mujoco_draws_them(tmp_path: Path) -> None:
     path = write(tmp_path, HINGES.format(tip=""))
     spec = read_mjcf(path, tmp_path)
