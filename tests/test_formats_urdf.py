@@ -634,7 +634,7 @@ def test_entities_and_foreign_roots_are_refused(put):
 
 
 def test_a_loops_file_names_a_robot_whose_meshes_are_missing(put, tmp_path):
-    """Written by hand beside a robot without its meshes, and of a package of another name."""
+    """Written by hand beside a robot and scenery without their meshes, of a package renamed."""
     put("solid x\nendsolid x\n", "my clone/meshes/a.stl")
     gone, there = (
         f'<visual><geometry><mesh filename="package://robot/meshes/{name}.stl"/></geometry></visual>'
@@ -644,14 +644,20 @@ def test_a_loops_file_names_a_robot_whose_meshes_are_missing(put, tmp_path):
     put(text, "my clone/urdf/r.urdf")
     loops = "bulletbridge: 1\nurdf: r.urdf\nfixed_base: true\nloops:\n  - {name: pin, type: ball,"
     loops += " a: {link: rocker, xyz: [0.7, 0, 0]}, b: {link: ground, xyz: [1, 0, 0]}}\n"
+    loops += "scenery:\n  - {name: table, urdf: table.urdf}\n"
     put(loops, "my clone/urdf/r.loops.yaml")
+    put(
+        f'<robot name="t"><link name="top">{gone}{there}</link></robot>', "my clone/urdf/table.urdf"
+    )
     with pytest.warns(
-        BulletBridgeWarning, match=r"r\.urdf: mesh 'package://robot/meshes/gone\.stl'"
+        BulletBridgeWarning,
+        match=r"r\.urdf: mesh 'package://robot/meshes/gone\.stl'.*table\.urdf: mesh",
     ):
         loaded = load(tmp_path / "my clone/urdf/r.urdf", "new")
     with loaded:
         kept = pybullet.getVisualShapeData(loaded.ids["robot"], physicsClientId=loaded.client)
         assert any("my clone/meshes/a.stl" in str(shape[4]) for shape in kept)
+        assert list(loaded.scenery) == ["table"]
         for _ in range(20):
             loaded.system.step()
         assert loaded.system.evaluate().gaps[0].metres < 1e-12  # the promise
