@@ -583,6 +583,35 @@ def test_plugins_that_couple_joints_are_told(put):
     assert not any("Gazebo plugin" in note for note in read_model(put(known)).notes)
 
 
+@pytest.mark.parametrize("off", ["<turnGravityOff>true</turnGravityOff>", "<gravity> 0 </gravity>"])
+def test_links_that_gazebo_turns_gravity_off_for_have_no_weight(put, off):
+    """An arm of one such link hangs wherever it is left; on another link it weighs nothing."""
+    light = f'<gazebo reference="l0">{off}</gazebo></robot>'
+    spec = read_model(put(chain("").replace("</robot>", light)))
+    assert "gravity does not act on l0: forces take their weight (wrenches)" in spec.notes
+    with load(replace(spec, notes=()), "new") as model:
+        model.system.set_state([0.3], [0.0])
+        model.system.run(0.5)
+        assert model.system.q == pytest.approx([0.3], abs=1e-12)
+        assert model.system.evaluate().kinetic < 1e-20
+    other = read_model(put(chain("").replace("</robot>", light.replace("true", "false"))))
+    assert bool(other.wrenches) == ("turn" not in off)
+
+
+def test_plugins_that_close_loops_are_told(put):
+    """Their axes are compiled into them, so that the loop cannot be read from the file."""
+    plugin = (
+        "<gazebo><plugin><joint>{}</joint><parent>l0</parent><child>l1</child></plugin></gazebo>"
+        "</robot>"
+    )
+    told = "a Gazebo plugin joins 'l0' and 'l1' by 'closing', and is left out, for how is not in"
+    text = chain("", "")
+    notes = read_model(put(text.replace("</robot>", plugin.format("closing")))).notes
+    assert any(told in note for note in notes)
+    notes = read_model(put(text.replace("</robot>", plugin.format("j1")))).notes
+    assert not any("Gazebo plugin" in note for note in notes)
+
+
 def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
     text = chain('<mimic joint="j9"/>', '<mimic joint="held" multiplier="3" offset="0.2"/>')
     text = text.replace("</robot>", link("tip") + joint("held", "l1", "tip", kind="fixed"))

@@ -14,7 +14,9 @@ from bulletbridge.constraints.joints import JointModel
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.sdf import read_sdf
+from bulletbridge.models.formats.sdf_writer import write_sdf
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
 
@@ -513,3 +515,29 @@ def test_numbers_are_read_as_gazebo_reads_them(tmp_path: Path) -> None:
     assert taken.format("radius", '0.1"', "0.1", "c") in spec.notes
     with pytest.raises(ModelError, match="<mass> of <inertial name=''> is 'heavy'; give a number"):
         read(stray.replace("2kg", "heavy"), tmp_path)
+
+
+def test_links_without_gravity_have_no_weight(tmp_path: Path) -> None:
+    """At rest their robot is held as if they had no mass; it moves with all of it."""
+    usual = arm(joint(OWN))
+    second = re.search(r'<link name="two">.*?</link>', usual, re.DOTALL)
+    assert second is not None
+    lifted = usual.replace(
+        second.group(), second.group().replace("</link>", "<gravity>false</gravity></link>")
+    )
+    empty = usual.replace(second.group(), second.group().replace("<mass>2<", "<mass>0<"))
+    spec = read(lifted, tmp_path)
+    system = unassembled(spec)
+    assert "gravity does not act on two: forces take their weight (wrenches)" in spec.notes
+    (tmp_path / "out").mkdir()
+    again = read_model(write_sdf(spec, tmp_path / "out" / "arm").files[0])
+    assert len(again.wrenches) == 1
+    q, v = random_state(system, np.random.default_rng(7))
+    light = terms_at(unassembled(read(empty, tmp_path)), q, 0.0 * v).h
+    one, written = (terms_at(each, q, 0.0 * v) for each in (system, unassembled(again)))
+    for terms in (one, written):
+        assert apart(terms.h - terms.forces, light) < ROUND_OFF
+    assert apart(one.M, terms_at(unassembled(read(usual, tmp_path)), q, v).M) < ROUND_OFF
+    weightless = f"<gravity>0 0 0</gravity>{lifted.partition('>')[2].replace('</sdf>', '')}"
+    world = f'<sdf version="1.9"><world name="w">{weightless}</world></sdf>'
+    assert not read(world, tmp_path).wrenches

@@ -372,3 +372,16 @@ def test_joints_between_the_same_bodies_act_one_after_the_other(load, order, tmp
     )
     kept = load(text % (body("rod", 0.05, 0.1, 0.0, *rod) + door))
     assert len(kept.spec.constraints) == 1 and kept.system.dof == 1
+
+
+def test_bodies_whose_gravity_is_off_have_no_weight(load):
+    """A crank that nothing pulls stays where it is, wherever that is."""
+    off = "bool physxRigidBody:disableGravity = 1\n        float physics:mass"
+    rod = 0.4, (0.01, 0.02, 0.015), (0.0, -0.2), 1.0, 1.0
+    text = UNITS.format(metre=1.0, kilogram=1.0) + 'def Xform "robot"\n{%s\n}\n'
+    parts = body("rod", 0.0, 0.0, 0.0, *rod) + hinge("pin", "", "rod", (0.0, 0.0), (0.0, 0.0), 1.0)
+    loaded = load(text % parts.replace("float physics:mass", off))
+    assert any("gravity does not act on rod" in note for note in loaded.spec.notes)
+    loaded.system.set_state([0.7], [0.0])
+    loaded.system.run(0.3)
+    assert loaded.system.q == pytest.approx([0.7], abs=1e-12)

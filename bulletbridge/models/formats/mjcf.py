@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Bushing, Wrench
-from bulletbridge.constraints.joints import Coupling, Frame
+from bulletbridge.constraints.force_elements import Bushing
+from bulletbridge.constraints.joints import Coupling
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
@@ -254,12 +254,8 @@ def _lift(model: Any, places: Places) -> None:
         if model.dof_armature[model.jnt_dofadr[k]]
     ]
     for body, mass, at in (*lifts, *armatures):
-        if not (places.moves(body) and any(scene.gravity)):
-            continue
-        x, y, z = (-float(mass) * g for g in scene.gravity)
-        name = free_name(f"{places.full_link(body)}_lift", (each.name for each in scene.wrenches))
-        frame = places.point(body, at)
-        scene.wrenches.append(Wrench(frame, (x, y, z), axes=Frame(WORLD), name=name))
+        if places.moves(body):
+            scene.lift(places.point(body, at), float(mass))
     for found, what in (
         (lifts, "gravity compensation of {}: forces on them (wrenches)"),
         (armatures, "armature of free joints of {}: mass and inertia without weight (wrenches)"),

@@ -137,17 +137,16 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     if left:
         graph.notes.append(f"left out: {', '.join(left)}")
     graph.digits = _digits(scope)
+    if worlds and (text := text_of(worlds[0], "gravity")):
+        x, y, z = numbers_in(text, 3, "<gravity>").tolist()
+        graph.gravity = x, y, z
+    elif worlds:
+        graph.gravity = WORLDS_GRAVITY
     scene = scene_of(graph)
     scene.name = path.stem
     for full, link, place in graph.scenery:
         scene.stand(full.removesuffix(f"::{GROUND}"), replace(link, name=GROUND), place)
     scene.note_scenery()
-    if worlds:
-        text = text_of(worlds[0], "gravity")
-        x, y, z = numbers_in(text, 3, "<gravity>").tolist() if text else WORLDS_GRAVITY
-        scene.gravity = x, y, z
-    else:
-        scene.gravity = EARTH
     return specify(scene, path, folder)
 
 
@@ -257,9 +256,12 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> 
         if scope.static:
             place = graph.places[full]
             graph.connections.append(Connection(f"{full}_static", "fixed", WORLD, full, place))
-        for tag, meant in (("gravity", True), ("kinematic", False), ("enable_wind", False)):
+        weighs = text_of(part, "gravity")
+        if weighs and not is_true(weighs):
+            graph.weightless.append(full)
+        for tag in ("kinematic", "enable_wind"):
             text = text_of(part, tag)
-            if text and is_true(text) != meant:
+            if is_true(text):
                 graph.notes.append(f"link '{full}': <{tag}>{text}</{tag}> is left out")
     if assumed:
         graph.notes.append(

@@ -105,11 +105,10 @@ def read_usd(
     )
     read = Read(stage, physics, units, {}, JointGraph(path.stem), {}, servos, [], [])
     read.graph.digits = LEAST_DIGITS  # single precision has no more
-    gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
+    read.graph.gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
     _add_links(read, folder)
     _add_joints(read)
     scene = scene_of(read.graph)
-    scene.gravity = gravity
     _settle(read, scene)
     return specify(scene, path, folder)
 
@@ -194,7 +193,7 @@ def _add_links(read: Read, folder: Path) -> None:
             )
         off = prim.GetAttribute("physxRigidBody:disableGravity")
         if off and off.Get():
-            graph.notes.append(f"body '{name}' has its weight, though its gravity is switched off")
+            graph.weightless.append(name)
         rates = body.GetVelocityAttr().Get(), body.GetAngularVelocityAttr().Get()
         if any(rate is not None and np.any(rate) for rate in rates):
             moving.append(name)
