@@ -583,6 +583,35 @@ def test_plugins_that_couple_joints_are_told(put):
     assert not any("Gazebo plugin" in note for note in read_model(put(known)).notes)
 
 
+@pytest.mark.parametrize("off", ["<turnGravityOff>true</turnGravityOff>", "<gravity> 0 </gravity>"])
+def test_links_that_gazebo_turns_gravity_off_for_have_no_weight(put, off):
+    """An arm of one such link hangs wherever it is left; on another link it weighs nothing."""
+    light = f'<gazebo reference="l0">{off}</gazebo></robot>'
+    spec = read_model(put(chain("").replace("</robot>", light)))
+    assert "gravity does not act on l0: forces take their weight (wrenches)" in spec.notes
+    with load(replace(spec, notes=()), "new") as model:
+        model.system.set_state([0.3], [0.0])
+        model.system.run(0.5)
+        assert model.system.q == pytest.approx([0.3], abs=1e-12)
+        assert model.system.evaluate().kinetic < 1e-20
+    other = read_model(put(chain("").replace("</robot>", light.replace("true", "false"))))
+    assert bool(other.wrenches) == ("turn" not in off)
+
+
+def test_plugins_that_close_loops_are_told(put):
+    """Their axes are compiled into them, so that the loop cannot be read from the file."""
+    plugin = (
+        "<gazebo><plugin><joint>{}</joint><parent>l0</parent><child>l1</child></plugin></gazebo>"
+        "</robot>"
+    )
+    told = "a Gazebo plugin joins 'l0' and 'l1' by 'closing', and is left out, for how is not in"
+    text = chain("", "")
+    notes = read_model(put(text.replace("</robot>", plugin.format("closing")))).notes
+    assert any(told in note for note in notes)
+    notes = read_model(put(text.replace("</robot>", plugin.format("j1")))).notes
+    assert not any("Gazebo plugin" in note for note in notes)
+
+
 def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
     text = chain('<mimic joint="j9"/>', '<mimic joint="held" multiplier="3" offset="0.2"/>')
     text = text.replace("</robot>", link("tip") + joint("held", "l1", "tip", kind="fixed"))
@@ -634,7 +663,7 @@ def test_entities_and_foreign_roots_are_refused(put):
 
 
 def test_a_loops_file_names_a_robot_whose_meshes_are_missing(put, tmp_path):
-    """Written by hand beside a robot without its meshes, and of a package of another name."""
+    """Written by hand beside a robot and scenery without their meshes, of a package renamed."""
     put("solid x\nendsolid x\n", "my clone/meshes/a.stl")
     gone, there = (
         f'<visual><geometry><mesh filename="package://robot/meshes/{name}.stl"/></geometry></visual>'
@@ -644,14 +673,20 @@ def test_a_loops_file_names_a_robot_whose_meshes_are_missing(put, tmp_path):
     put(text, "my clone/urdf/r.urdf")
     loops = "bulletbridge: 1\nurdf: r.urdf\nfixed_base: true\nloops:\n  - {name: pin, type: ball,"
     loops += " a: {link: rocker, xyz: [0.7, 0, 0]}, b: {link: ground, xyz: [1, 0, 0]}}\n"
+    loops += "scenery:\n  - {name: table, urdf: table.urdf}\n"
     put(loops, "my clone/urdf/r.loops.yaml")
+    put(
+        f'<robot name="t"><link name="top">{gone}{there}</link></robot>', "my clone/urdf/table.urdf"
+    )
     with pytest.warns(
-        BulletBridgeWarning, match=r"r\.urdf: mesh 'package://robot/meshes/gone\.stl'"
+        BulletBridgeWarning,
+        match=r"r\.urdf: mesh 'package://robot/meshes/gone\.stl'.*table\.urdf: mesh",
     ):
         loaded = load(tmp_path / "my clone/urdf/r.urdf", "new")
     with loaded:
         kept = pybullet.getVisualShapeData(loaded.ids["robot"], physicsClientId=loaded.client)
         assert any("my clone/meshes/a.stl" in str(shape[4]) for shape in kept)
+        assert list(loaded.scenery) == ["table"]
         for _ in range(20):
             loaded.system.step()
         assert loaded.system.evaluate().gaps[0].metres < 1e-12  # the promise
@@ -663,6 +698,17 @@ def test_attributes_need_no_blank_between(put):
     loose = text.replace('name="l0">', 'name="l0"kind="x">').replace('"j0" type', '"j0"type')
     assert loose != text
     assert read_model(put(loose)).bodies[0].urdf.name == "robot.urdf"
+
+
+def test_parts_that_stand_in_no_link_or_joint_are_told(put):
+    """As behind a link that is closed too early, which then has no mass, without a word."""
+    early = chain("").replace(link("l0"), '<link name="l0"/>' + 2 * INERTIAL + "<contact/>")
+    (told,) = (note for note in read_model(put(early)).notes if "in no link" in note)
+    assert told == (
+        "left out, as they stand in no link or joint: <inertial> (2 times), <contact>;"
+        " is a <link .../> closed too early?"
+    )
+    assert not any("in no link" in note for note in read_model(put(chain(""))).notes)
 
 
 def test_missing_meshes_do_not_stop_a_robot(put):

@@ -239,6 +239,34 @@ def test_the_first_keyframe_is_where_loops_are_closed_from(tmp_path: Path) -> No
     assert said(spec, "'home', the first one; others: other")
 
 
+def test_joints_drawn_beyond_a_limit_start_at_it(tmp_path: Path) -> None:
+    """Where they were they would be taken back, which lifts what they carry by no force.
+
+    Not where a loop or a coupling was closed there, or a keyframe asks for it.
+    """
+    arm = """<body name="arm"><joint name="lift" axis="0 1 0" range="20 90" limited="true"/>
+<joint name="turn" axis="0 0 1" range="-90 90" limited="true"/><geom size="0.1" pos="1 0 0"/>
+<site name="tip" pos="1 0 0"/>{}</body>"""
+    two = """<body name="one" pos="1 0 0"><joint name="j1" axis="0 1 0" range="5 40"
+limited="true"/><geom size="0.1"/></body><body name="two" pos="1 1 0">
+<joint name="j2" axis="0 1 0"/><geom size="0.1"/></body>"""
+    gear = '<equality><joint joint1="j1" joint2="j2" polycoef="0 1 0 0 0"/></equality>'
+    file = write(tmp_path, arm.format(two), gear)
+    spec = read_mjcf(file, tmp_path)
+    assert spec.start_guess == {"lift": pytest.approx(np.radians(20.0))}
+    assert said(spec, "start at a limit, beyond which the file draws them and names no keyframe: l")
+    alone = read_mjcf(write(tmp_path, arm.format("")), tmp_path)
+    with bb.load(replace(alone, notes=()), "new") as model:
+        before = model.system.evaluate().energy
+        model.system.run(0.2)
+        assert model.system.evaluate().energy <= before + ROUND_OFF * abs(before)
+    key = '<keyframe><key qpos="0 0 0 0"/></keyframe>'
+    assert not read_mjcf(write(tmp_path, arm.format(two), gear + key), tmp_path).start_guess
+    held = '<equality><connect site1="tip" site2="post"/></equality>'
+    post = '<site name="post" pos="1 0 0"/>'
+    assert not read_mjcf(write(tmp_path, arm.format("") + post, held), tmp_path).start_guess
+
+
 def test_joints_start_where_mujoco_draws_them(tmp_path: Path) -> None:
     path = write(tmp_path, HINGES.format(tip=""))
     spec = read_mjcf(path, tmp_path)
@@ -568,6 +596,30 @@ def test_what_tendons_round_bodies_lose_is_told(tmp_path: Path) -> None:
     spec = read_mjcf(write(tmp_path, WRAPPED, wrapping("sb ball/off s0", held)), tmp_path)
     assert not spec.elements and said(spec, "spring and damper of tendon 't': left out")
     assert said(spec, "a side site on another body than what they go round, do nothing: 't'")
+
+
+def test_tendons_on_one_rigid_body_do_nothing(tmp_path: Path) -> None:
+    """Between sites of a body, or of bodies that are fixed to each other or to the world."""
+    tip = """<site name="s1"/><body name="fixed" pos="0.1 0 0"><site name="s2" pos="0 0 0.1"/>
+<geom size="0.1"/></body>"""
+    more = """<tendon><spatial name="t" stiffness="9" limited="true" range="0 1"><site site="s1"/>
+<site site="s2"/></spatial><spatial name="u" damping="1"><site site="w1"/><site site="w2"/>
+</spatial><spatial name="v" stiffness="5"><site site="w1"/><site site="s1"/></spatial></tendon>
+<equality><tendon tendon1="t"/></equality>
+<actuator><motor name="pull" tendon="u"/></actuator>"""
+    still = (
+        '<site name="w1"/><body name="post" pos="1 0 0"><site name="w2"/><geom size="1"/></body>'
+    )
+    path = write(tmp_path, HINGES.format(tip=tip) + still, more)
+    spec = read_mjcf(path, tmp_path)
+    assert [each.name for each in spec.elements] == ["v"] and not spec.constraints
+    assert said(spec, "tendons between points of one rigid body, whose length never changes")
+    assert said(spec, "are left out: 't', 'u'")
+    assert said(spec, "or is on one rigid body") and said(spec, "are left out: pull")
+    system = unassembled(spec)
+    oracle, rng = Oracle(path, system, spec), np.random.default_rng(8)
+    oracle.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EQUALITY)
+    assert max(oracle.compare(*random_state(system, rng))) < ROUND_OFF
 
 
 BALL = """<body name="rod" pos="0 0 1"><joint name="hang" type="ball" range="0 40" {more}/>

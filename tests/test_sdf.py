@@ -14,7 +14,9 @@ from bulletbridge.constraints.joints import JointModel
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.sdf import read_sdf
+from bulletbridge.models.formats.sdf_writer import write_sdf
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
 
@@ -489,3 +491,53 @@ def test_a_merged_model_is_as_if_it_stood_there(tmp_path: Path) -> None:
     again = top.format('<include merge="true"><uri>part</uri></include>', inner)
     with pytest.raises(ModelError, match="a model that it merges has 'one', too; rename one"):
         read(again, tmp_path)
+
+
+def test_numbers_are_read_as_gazebo_reads_them(tmp_path: Path) -> None:
+    """What begins a word counts, in the file and in one that it includes, and is told."""
+    inner = f"""<link name="two"><pose>1 2 3, {text(TURN)}</pose>{MASSES}<collision name="c">
+<geometry><sphere><radius> 0.1" </radius></sphere></geometry></collision></link>"""
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "model.sdf").write_text(
+        f'<sdf version="1.9"><model name="part">{inner}</model></sdf>'
+    )
+    stray = arm(joint(OWN)).replace("<mass>2</mass>", "<mass>2kg</mass>", 1)
+    link = re.search(r'<link name="two">.*?</link>', stray, re.DOTALL)
+    assert link is not None
+    stray = stray.replace(link.group(), '<include merge="true"><uri>part</uri></include>')
+    spec, usual = read(stray, tmp_path), read(arm(joint(OWN)), tmp_path)
+    one, other = unassembled(spec), unassembled(usual)
+    q, v = random_state(one, np.random.default_rng(6))
+    a, b = terms_at(one, q, v), terms_at(other, q, v)
+    assert apart(a.M, b.M) < ROUND_OFF and apart(a.h, b.h) < ROUND_OFF
+    taken = "<{}> is '{}', which is taken as '{}', as Gazebo takes it: {}"
+    assert taken.format("mass", "2kg", "2", "one") in spec.notes
+    assert taken.format("radius", '0.1"', "0.1", "c") in spec.notes
+    with pytest.raises(ModelError, match="<mass> of <inertial name=''> is 'heavy'; give a number"):
+        read(stray.replace("2kg", "heavy"), tmp_path)
+
+
+def test_links_without_gravity_have_no_weight(tmp_path: Path) -> None:
+    """At rest their robot is held as if they had no mass; it moves with all of it."""
+    usual = arm(joint(OWN))
+    second = re.search(r'<link name="two">.*?</link>', usual, re.DOTALL)
+    assert second is not None
+    lifted = usual.replace(
+        second.group(), second.group().replace("</link>", "<gravity>false</gravity></link>")
+    )
+    empty = usual.replace(second.group(), second.group().replace("<mass>2<", "<mass>0<"))
+    spec = read(lifted, tmp_path)
+    system = unassembled(spec)
+    assert "gravity does not act on two: forces take their weight (wrenches)" in spec.notes
+    (tmp_path / "out").mkdir()
+    again = read_model(write_sdf(spec, tmp_path / "out" / "arm").files[0])
+    assert len(again.wrenches) == 1
+    q, v = random_state(system, np.random.default_rng(7))
+    light = terms_at(unassembled(read(empty, tmp_path)), q, 0.0 * v).h
+    one, written = (terms_at(each, q, 0.0 * v) for each in (system, unassembled(again)))
+    for terms in (one, written):
+        assert apart(terms.h - terms.forces, light) < ROUND_OFF
+    assert apart(one.M, terms_at(unassembled(read(usual, tmp_path)), q, v).M) < ROUND_OFF
+    weightless = f"<gravity>0 0 0</gravity>{lifted.partition('>')[2].replace('</sdf>', '')}"
+    world = f'<sdf version="1.9"><world name="w">{weightless}</world></sdf>'
+    assert not read(world, tmp_path).wrenches

@@ -333,3 +333,55 @@ def test_generic_joints_are_sliders_and_hinges_one_after_the_other(load, free, k
     loaded = load(text.replace("physics:excludeFromArticulation = 1", "physics:jointEnabled = 0"))
     found = [joint.kind for joint in loaded.system.mechanism.joints.values()]
     assert found == kinds
+
+
+@pytest.mark.parametrize("order", ["XZY", "YXZ"])
+def test_joints_between_the_same_bodies_act_one_after_the_other(load, order, tmp_path):
+    """As MuJoCo's converter writes those of one body; as loops they would lock each other."""
+    mujoco = pytest.importorskip("mujoco")
+    axes = {"X": "1 0 0", "Y": "0 1 0", "Z": "0 0 1"}
+    rod = 0.4, (0.01, 0.02, 0.015), (0.0, -0.2), 1.0, 1.0
+    hinges = "".join(
+        hinge(f"on_{axis}", "", "rod", (0.1, 0.2), (0.05, 0.1), 1.0).replace('"Y"', f'"{axis}"')
+        for axis in order
+    )
+    text = UNITS.format(metre=1.0, kilogram=1.0) + 'def Xform "robot"\n{%s\n}\n'
+    loaded = load(text % (body("rod", 0.05, 0.1, 0.0, *rod) + hinges))
+    system, names = loaded.system, [f"on_{axis}" for axis in order]
+    assert list(system.mechanism.joints) == names and not loaded.spec.constraints
+    assert "joints between the same two bodies act one after the other" in "".join(
+        loaded.spec.notes
+    )
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body pos="0.05 0 0.1">'
+        + "".join(f'<joint pos="0.05 0 0.1" axis="{axes[axis]}"/>' for axis in order)
+        + '<inertial pos="0 0 -0.2" mass="0.4" diaginertia="0.01 0.02 0.015"/></body></worldbody>'
+        "</mujoco>"
+    )
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = (0.4, -0.7, 0.9), (1.0, 2.0, -1.5)
+    mujoco.mj_forward(model, data)
+    system.set_state(data.qpos, data.qvel)
+    v, dt = np.array(system.v), 1e-6
+    system.dt = dt
+    system.step(write=False)
+    found = (np.array(system.v) - v) / dt  # the first order of a step, and single precision
+    assert_allclose(found, data.qacc, atol=1e-3 * np.abs(data.qacc).max())
+    door = hinge("low", "", "rod", (0.1, 0.2), (0.05, 0.1), 1.0) + hinge(
+        "high", "", "rod", (0.1, 0.2), (0.05, 0.1), 1.0
+    )
+    kept = load(text % (body("rod", 0.05, 0.1, 0.0, *rod) + door))
+    assert len(kept.spec.constraints) == 1 and kept.system.dof == 1
+
+
+def test_bodies_whose_gravity_is_off_have_no_weight(load):
+    """A crank that nothing pulls stays where it is, wherever that is."""
+    off = "bool physxRigidBody:disableGravity = 1\n        float physics:mass"
+    rod = 0.4, (0.01, 0.02, 0.015), (0.0, -0.2), 1.0, 1.0
+    text = UNITS.format(metre=1.0, kilogram=1.0) + 'def Xform "robot"\n{%s\n}\n'
+    parts = body("rod", 0.0, 0.0, 0.0, *rod) + hinge("pin", "", "rod", (0.0, 0.0), (0.0, 0.0), 1.0)
+    loaded = load(text % parts.replace("float physics:mass", off))
+    assert any("gravity does not act on rod" in note for note in loaded.spec.notes)
+    loaded.system.set_state([0.7], [0.0])
+    loaded.system.run(0.3)
+    assert loaded.system.q == pytest.approx([0.7], abs=1e-12)

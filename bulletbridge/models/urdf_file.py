@@ -153,7 +153,10 @@ def expand_first(path: Path) -> str:
     """What is said of a file that is xacro."""
     plain = path.name.removesuffix(XACRO).removesuffix(".urdf")
     written = f"{plain}.urdf" if path.suffix == XACRO else f"{plain}_expanded.urdf"
-    return f"it is xacro; expand it first: `xacro {path.name} > {written}`, and name that"
+    return (
+        f"it is xacro; expand it first: `xacro {path.name} > {written}` (without ROS: `pip install"
+        " xacro`), and name that"
+    )
 
 
 def is_file(path: Path) -> bool:

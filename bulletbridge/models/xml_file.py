@@ -13,6 +13,7 @@ from bulletbridge.errors import ModelError
 COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
 TIGHT = re.compile(rb'(=\s*"[^"<>]*")(?=[A-Za-z_])')
 """An attribute that the next one follows without a blank."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MOST_BYTES = 100_000_000
 """Size of a file that is refused."""
 
@@ -60,6 +61,12 @@ def read_xml(path: Path) -> Xml.Element:
     except expat.ExpatError as error:
         raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
     return build.close()
+
+
+def leading_number(piece: str) -> str:
+    """The number that a text begins with, which is what C reads of it; empty if none does."""
+    found = NUMBER.match(piece)
+    return found.group() if found else ""
 
 
 def write_xml(root: Xml.Element, path: Path, comments: Iterable[str] = ()) -> None:

@@ -11,13 +11,14 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import digits_worth, rounded
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
 from bulletbridge.models.formats.sdf import screw_pitch
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
-from bulletbridge.models.model_spec import JointForce
+from bulletbridge.models.model_spec import EARTH, JointForce
 from bulletbridge.numerics.records import Array, are_numbers
 
 KINDS = {
@@ -38,6 +39,7 @@ ROUND = (JointModel.BALL, JointModel.WELD)
 ENDS = "parent", "child"
 MODEL = "__model__"
 SPRING = STIFFNESS, REST = "springStiffness", "springReference"
+YES, NO = ("1", "true", "True"), ("0", "false", "False")
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
 
@@ -126,6 +128,27 @@ def gazebo_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:
             found[name] = JointForce(name, stiffness=stiffness, rest=rest)
     said = f"springs in <gazebo> of {listed(left)}, no joints with one axis, are left out"
     return tuple(found.values()), [said] if left else []
+
+
+def weightless_links(tree: UrdfTree) -> list[Wrench]:
+    """What takes the weight of links that ``<gazebo reference="LINK">`` turns gravity off for.
+
+    Raises:
+        ModelError: A number of such a link's ``<inertial>`` is none.
+    """
+    found: list[Wrench] = []
+    for element in tree.robot.iterfind("gazebo"):
+        name = element.get("reference", "")
+        off = _text(element, "turnGravityOff") in YES or _text(element, "gravity") in NO
+        link = tree.links.get(name)
+        inertial = None if link is None else link.find("inertial")
+        mass = None if inertial is None else inertial.find("mass")
+        if not off or inertial is None or mass is None or name == WORLD:
+            continue
+        x, y, z = (-float(mass.get("value", "0")) * g for g in EARTH)
+        at = Frame(name, tree.origin(inertial.find("origin"), f"link '{name}'")[0])
+        found.append(Wrench(at, (x, y, z), axes=Frame(WORLD), name=f"{name}_lift"))
+    return found
 
 
 def add_gazebo_spring(robot: Xml.Element, spring: JointForce) -> None:

@@ -25,7 +25,7 @@ from bulletbridge.models.formats.robot import (
     listed,
     pose_of,
 )
-from bulletbridge.models.model_spec import FileConstraint
+from bulletbridge.models.model_spec import EARTH, FileConstraint
 from bulletbridge.numerics.records import Array
 
 TREE_RANK = {
@@ -141,6 +141,8 @@ class JointGraph:
         roots: Links that trees begin with rather than with the heaviest one, if they are not
             joined to the world.
         scenery: What stands still and is joined to nothing: names, links and their places.
+        gravity: [m/s²]
+        weightless: Links that it does not act on.
         digits: After the decimal point that frames of loops are worth; None for all there are.
             Both frames of a loop come from one place, so that it closes to round-off whatever the
             file has rounded, as if over-constrained mechanisms were meant to jam.
@@ -157,6 +159,8 @@ class JointGraph:
     roots: list[str] = field(default_factory=lambda: [])
     scenery: list[tuple[str, Link, Pose]] = field(default_factory=lambda: [])
     digits: int | None = None
+    gravity: Triple = EARTH
+    weightless: list[str] = field(default_factory=lambda: [])
 
 
 def scene_of(graph: JointGraph) -> Scene:
@@ -170,7 +174,7 @@ def scene_of(graph: JointGraph) -> Scene:
     Raises:
         ModelError: A coupling needs a joint that cannot be in the tree.
     """
-    scene = Scene(graph.name, notes=list(graph.notes))
+    scene = Scene(graph.name, gravity=graph.gravity, notes=list(graph.notes))
     needed = {joint for gear in graph.gears for joint in gear.factors}
     sums = [each for each in (*graph.loops, *graph.elements) if isinstance(each, Coupling | Tendon)]
     needed |= {joint for each in sums for joint in each.coefficients}
@@ -215,6 +219,11 @@ def scene_of(graph: JointGraph) -> Scene:
         scene.loops.append(Coupling(gear.name, factors, gear.offset))
     scene.loops += [_settled(scene, where, each) for each in graph.loops]
     scene.elements += [_settled(scene, where, each) for each in graph.elements]
+    lifted = [name for name in graph.weightless if _lift(scene, where, name)]
+    if lifted:
+        scene.notes.append(
+            f"gravity does not act on {listed(lifted)}: forces take their weight (wrenches)"
+        )
     moved = [
         name
         for name, (_, _, frame) in where.items()
@@ -225,6 +234,19 @@ def scene_of(graph: JointGraph) -> Scene:
             f"link frames are at the joints, not where the file has them: {listed(moved)}"
         )
     return scene
+
+
+def _lift(scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], name: str) -> bool:
+    """Take the weight of a link, and return whether it had any that moves something."""
+    robot, link, _ = where[name]
+    inertial, stands, carrying = robot.links[link].inertial, link, robot.carrying()
+    while stands != robot.root and carrying[stands].kind == "fixed":
+        stands = carrying[stands].parent
+    if inertial is None or not inertial.mass or (robot.fixed and stands == robot.root):
+        return False
+    x, y, z = (float(each) for each in inertial.com)
+    scene.lift(Frame(scene.prefix(robot) + link, (x, y, z)), inertial.mass)
+    return any(scene.gravity)
 
 
 def _roots(graph: JointGraph) -> list[str]:

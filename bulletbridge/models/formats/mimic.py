@@ -91,7 +91,7 @@ def _of_control(tree: UrdfTree) -> dict[str, Xml.Element]:
 
 
 def plugin_notes(tree: UrdfTree) -> list[str]:
-    """What is to be said of Gazebo's plugins that couple two joints which nothing else couples.
+    """What is to be said of Gazebo's plugins that join links, or joints that nothing else couples.
 
     Which of both follows differs between plugins of the same words.
     """
@@ -104,6 +104,12 @@ def plugin_notes(tree: UrdfTree) -> list[str]:
             said.append(
                 f"a Gazebo plugin couples '{both[0]}' and '{both[1]}' and is left out: give the"
                 " joint that follows a <mimic>"
+            )
+        ends = [(plugin.findtext(tag) or "").strip() for tag in ("parent", "child")]
+        if both[0] not in tree.joints and all(link in tree.links for link in ends):
+            said.append(
+                f"a Gazebo plugin joins '{ends[0]}' and '{ends[1]}' by '{both[0]}', and is left"
+                " out, for how is not in the file: give it a <gazebo><joint> or a <loop_joint>"
             )
     return said
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Bushing, Wrench
-from bulletbridge.constraints.joints import Coupling, Frame
+from bulletbridge.constraints.force_elements import Bushing
+from bulletbridge.constraints.joints import Coupling
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
@@ -61,8 +61,8 @@ def read_mjcf(
     _free_springs(model, places)
     scene.gravity = _gravity(model, scene)
     _lift(model, places)
-    _start(model, places)
     add_constraints(model, places)
+    _start(model, places)
     _free_joined(scene)
     add_drives(model, places, servos)
     _note_rest(spec, model, scene)
@@ -254,12 +254,8 @@ def _lift(model: Any, places: Places) -> None:
         if model.dof_armature[model.jnt_dofadr[k]]
     ]
     for body, mass, at in (*lifts, *armatures):
-        if not (places.moves(body) and any(scene.gravity)):
-            continue
-        x, y, z = (-float(mass) * g for g in scene.gravity)
-        name = free_name(f"{places.full_link(body)}_lift", (each.name for each in scene.wrenches))
-        frame = places.point(body, at)
-        scene.wrenches.append(Wrench(frame, (x, y, z), axes=Frame(WORLD), name=name))
+        if places.moves(body):
+            scene.lift(places.point(body, at), float(mass))
     for found, what in (
         (lifts, "gravity compensation of {}: forces on them (wrenches)"),
         (armatures, "armature of free joints of {}: mass and inertia without weight (wrenches)"),
@@ -270,10 +266,14 @@ def _lift(model: Any, places: Places) -> None:
 
 
 def _start(model: Any, places: Places) -> None:
-    """Start at the first keyframe, or else where joints are drawn."""
+    """Start at the first keyframe, or else where joints are drawn.
+
+    Drawn beyond a limit they start at it, unless loops were closed there.
+    """
     from scipy.spatial.transform import Rotation
 
     scene, q = places.scene, model.qpos0
+    looped, beyond = _looped(scene), list[str]()
     if model.nkey:
         names = [model.key(k).name or f"number {k}" for k in range(model.nkey)]
         q = model.key_qpos[0]
@@ -297,8 +297,43 @@ def _start(model: Any, places: Places) -> None:
             if model.nkey:
                 quat = np.roll(q[at : at + 4], -1) / np.linalg.norm(q[at : at + 4])
                 scene.start_guess[name] = [float(x) for x in quat]
-        elif q[at]:
-            scene.start_guess[name] = float(q[at])
+        else:
+            position = float(q[at])
+            if not model.nkey and name not in looped:
+                position = float(np.clip(position, *places.joint(k).limits))
+            if position != q[at]:
+                beyond.append(name)
+            if position:
+                scene.start_guess[name] = position
+    if beyond:
+        scene.notes.append(
+            "start at a limit, beyond which the file draws them and names no keyframe:"
+            f" {listed(beyond)}"
+        )
+
+
+def _looped(scene: Scene) -> set[str]:
+    """Joints whose positions loops and couplings depend on, by their full names."""
+    carried: dict[str, tuple[str, str]] = {}
+    for robot in scene.robots:
+        prefix = scene.prefix(robot)
+        for joint in robot.joints.values():
+            carried[prefix + joint.child] = prefix + joint.name, prefix + joint.parent
+
+    def above(link: str) -> set[str]:
+        names = set[str]()
+        while link in carried:
+            name, link = carried[link]
+            names.add(name)
+        return names
+
+    found = set[str]()
+    for loop in scene.loops:
+        if isinstance(loop, Coupling):
+            found |= loop.coefficients.keys()
+        else:
+            found |= above(loop.a.link) ^ above(loop.b.link)
+    return found
 
 
 def _free_joined(scene: Scene) -> None:

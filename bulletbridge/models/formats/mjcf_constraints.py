@@ -69,18 +69,26 @@ def add_constraints(model: Any, places: Places) -> None:
             "equality constraints hold exactly here; MuJoCo's are soft (solref, solimp)"
         )
     lost: dict[str, list[str]] = {}
+    rigid = {k for k in range(model.ntendon) if _is_rigid(model, places, k)}
     for k, tendon in enumerate(tendons):
+        if k in rigid:
+            continue
         for what in _add_spring(model, scene, k, tendon):
             lost.setdefault(what, []).append(f"'{model.tendon(k).name or f'tendon_{k}'}'")
     for what, names in lost.items():
         s = "s" if len(names) > 1 else ""
         scene.notes.append(f"{what} of tendon{s} {listed(names)}: left out")
     names = [model.tendon(k).name or f"tendon_{k}" for k in range(model.ntendon)]
-    wrapped = [f"'{name}'" for name, path in zip(names, tendons, strict=True) if path is None]
+    wrapped = [f"'{names[k]}'" for k, path in enumerate(tendons) if path is None and k not in rigid]
     if wrapped:
         scene.notes.append(
             "tendons that begin with a pulley, or have a side site on another body than what they"
             f" go round, do nothing: {listed(wrapped)}"
+        )
+    if rigid:
+        scene.notes.append(
+            "tendons between points of one rigid body, whose length never changes, are left out:"
+            f" {listed(repr(names[k]) for k in sorted(rigid))}"
         )
 
 
@@ -156,7 +164,8 @@ def _couple_tendons(
     found = [tendons[j] for j in (one, two) if j >= 0]
     if any(tendon is None or not tendon.straight for tendon in found):
         scene.notes.append(
-            f"equality '{name}' is LEFT OUT: a tendon of it wraps round bodies or goes over pulleys"
+            f"equality '{name}' is LEFT OUT: a tendon of it wraps round bodies, goes over pulleys"
+            " or is on one rigid body"
         )
         return
     first, *others = (tendon for tendon in found if tendon is not None)
@@ -201,9 +210,26 @@ def path_of(model: Any, places: Places, k: int) -> Path | None:
             factors[joint] = factors.get(joint, 0.0) + float(model.wrap_prm[w])
         return Path(factors, (), length)
     points = [_line_point(model, places, w) for w in wraps]
-    if any(point is None for point in points) or isinstance(points[0], Pulley):
+    if (
+        _is_rigid(model, places, k)
+        or any(point is None for point in points)
+        or isinstance(points[0], Pulley)
+    ):
         return None
     return Path({}, tuple(point for point in points if point is not None), length)
+
+
+def _is_rigid(model: Any, places: Places, k: int) -> bool:
+    """Whether all that a tendon goes through or round is one rigid body."""
+    kinds, bodies = library().mjtWrap, set[str]()
+    for w in range(int(model.tendon_adr[k]), int(model.tendon_adr[k] + model.tendon_num[k])):
+        what = int(model.wrap_objid[w])
+        if model.wrap_type[w] == kinds.mjWRAP_JOINT:
+            return False
+        if model.wrap_type[w] != kinds.mjWRAP_PULLEY:
+            site = model.wrap_type[w] == kinds.mjWRAP_SITE
+            bodies.add(places.rigid(int((model.site_bodyid if site else model.geom_bodyid)[what])))
+    return len(bodies) < 2
 
 
 def _line_point(model: Any, places: Places, w: int) -> LinePoint | None:

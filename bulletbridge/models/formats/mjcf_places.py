@@ -114,6 +114,16 @@ class Places:
         """Whether a body is on a robot of the scene and not welded to the world."""
         return self.has(body) and int(self.model.body_weldid[body]) > 0
 
+    def rigid(self, body: int) -> str:
+        """What a body is one rigid body with: the link that a joint carries, or the world."""
+        if not self.has(body):
+            return WORLD
+        robot, link, _ = self.of(body)
+        carried = {joint.child: joint for joint in robot.joints.values()}
+        while link in carried and carried[link].kind == "fixed":
+            link = carried[link].parent
+        return WORLD if link == WORLD else f"{robot.name}/{link}"
+
     def full_link(self, body: int) -> str:
         """What loops call a body's link."""
         if body == 0 or not self.has(body):

@@ -33,6 +33,7 @@ from bulletbridge.models.formats.robot import (
     free_name,
     listed,
     pose_of,
+    share_of_weight,
 )
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact, principal
@@ -391,16 +392,14 @@ class _Writer:
 
     def _lift(self, wrench: Wrench) -> bool:
         """Write a wrench as gravity compensation, if it is a share of its body's weight."""
-        body, g = self.bodies.get(wrench.frame.link), np.array(self.scene.gravity)
+        body = self.bodies.get(wrench.frame.link)
         inertial = None if body is None else body.find("inertial")
-        if body is None or inertial is None or not (wrench.is_dead_load and g.any()):
+        if body is None or inertial is None:
             return False
-        weight = float(inertial.get("mass", "0")) * g
-        force = np.array(wrench.force, float)
-        share = -float(force @ weight / (weight @ weight))
-        centre = np.array(inertial.get("pos", "0 0 0").split(), float)
-        there = np.allclose(centre, wrench.frame.xyz, rtol=0.0, atol=1e-12)
-        if not (there and np.allclose(force, -share * weight, atol=1e-12 * np.abs(force).max())):
+        mass = float(inertial.get("mass", "0"))
+        com = np.array(inertial.get("pos", "0 0 0").split(), float)
+        share = share_of_weight(wrench, mass, com, self.scene.gravity)
+        if share is None:
             return False
         body.set("gravcomp", exact((share + float(body.get("gravcomp", "0")),)))
         return True

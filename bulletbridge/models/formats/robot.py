@@ -13,6 +13,7 @@ from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.model_spec import EARTH, FileConstraint, JointForce
 from bulletbridge.numerics.records import Array
 
@@ -244,6 +245,14 @@ class Scene:
             own = free_name(name.replace("/", "_"), known)
             self.scenery.append(Robot(own, piece.name, True, {piece.name: piece}, {}, at))
 
+    def lift(self, at: Frame, mass: float) -> None:
+        """Take the weight of a mass [kg] at a point of a link, by a force along world axes."""
+        if not (mass and any(self.gravity)):
+            return
+        x, y, z = (-mass * g for g in self.gravity)
+        name = free_name(f"{at.link}_lift", (each.name for each in self.wrenches))
+        self.wrenches.append(Wrench(at, (x, y, z), axes=Frame(WORLD), name=name))
+
     def note_scenery(self) -> None:
         """Say what stands in the world, if anything does."""
         if self.scenery:
@@ -260,6 +269,25 @@ class Scene:
             for robot in self.robots
             for name, joint in robot.joints.items()
         }
+
+
+def share_of_weight(wrench: Wrench, mass: float, com: Array, gravity: Triple) -> float | None:
+    """The share of a body's weight that a wrench takes; None if it is something else.
+
+    Args:
+        wrench: On the body, with its frame.
+        mass: Of the body [kg].
+        com: Its centre of mass (3,), in the frame that ``wrench.frame`` is given in.
+        gravity: [m/s²]
+    """
+    weight = mass * np.array(gravity)
+    if not (wrench.is_dead_load and weight.any()):
+        return None
+    force = np.array(wrench.force, float)
+    share = -float(force @ weight / (weight @ weight))
+    there = np.allclose(com, wrench.frame.xyz, rtol=0.0, atol=1e-12)
+    along = np.allclose(force, -share * weight, atol=1e-12 * np.abs(force).max())
+    return share if there and along else None
 
 
 def pieces(link: Link, place: Pose) -> list[tuple[Link, Pose]]:

@@ -44,6 +44,7 @@ from bulletbridge.models.formats.sdf_frames import (
     numbers_in,
     open_scope,
     pose_in,
+    read_sdf_xml,
     relative_to,
     text_of,
     version_of,
@@ -56,7 +57,6 @@ from bulletbridge.models.formats.sdf_shapes import (
 )
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import EARTH, ModelSpec
-from bulletbridge.models.xml_file import read_xml
 from bulletbridge.numerics.records import Array
 
 KINDS = {
@@ -92,7 +92,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     Raises:
         ModelError: The file, or one that it includes, cannot be understood.
     """
-    root = read_xml(path)
+    root, settled = read_sdf_xml(path)
     version = version_of(root, path)
     worlds, models = root.findall("world"), root.findall("model")
     if len(worlds) > 1 or bool(worlds) == bool(models):
@@ -105,6 +105,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     scope = open_scope(outermost, version, path.resolve(), top)
     beside = list(open_scope(around, version, path.resolve(), top).scopes())
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
+    graph.notes += settled + [note for each in (*scope.scopes(), *beside) for note in each.notes]
     graph.notes += _gravity_notes(worlds)
     scenery = _scenery(scope) | set(map(id, beside))
     for each in (*scope.scopes(), *beside):
@@ -136,17 +137,16 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     if left:
         graph.notes.append(f"left out: {', '.join(left)}")
     graph.digits = _digits(scope)
+    if worlds and (text := text_of(worlds[0], "gravity")):
+        x, y, z = numbers_in(text, 3, "<gravity>").tolist()
+        graph.gravity = x, y, z
+    elif worlds:
+        graph.gravity = WORLDS_GRAVITY
     scene = scene_of(graph)
     scene.name = path.stem
     for full, link, place in graph.scenery:
         scene.stand(full.removesuffix(f"::{GROUND}"), replace(link, name=GROUND), place)
     scene.note_scenery()
-    if worlds:
-        text = text_of(worlds[0], "gravity")
-        x, y, z = numbers_in(text, 3, "<gravity>").tolist() if text else WORLDS_GRAVITY
-        scene.gravity = x, y, z
-    else:
-        scene.gravity = EARTH
     return specify(scene, path, folder)
 
 
@@ -256,9 +256,12 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> 
         if scope.static:
             place = graph.places[full]
             graph.connections.append(Connection(f"{full}_static", "fixed", WORLD, full, place))
-        for tag, meant in (("gravity", True), ("kinematic", False), ("enable_wind", False)):
+        weighs = text_of(part, "gravity")
+        if weighs and not is_true(weighs):
+            graph.weightless.append(full)
+        for tag in ("kinematic", "enable_wind"):
             text = text_of(part, tag)
-            if text and is_true(text) != meant:
+            if is_true(text):
                 graph.notes.append(f"link '{full}': <{tag}>{text}</{tag}> is left out")
     if assumed:
         graph.notes.append(

@@ -11,8 +11,8 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.robot import Pose, free_name, pose_of
-from bulletbridge.models.xml_file import read_xml
+from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
+from bulletbridge.models.xml_file import leading_number, read_xml
 from bulletbridge.numerics.records import Array
 
 MODEL = "__model__"
@@ -36,6 +36,53 @@ DEEPEST = 20
 """Nesting of models that is refused."""
 OWN_FRAME = (1, 5)
 """Version from which an axis is given in the frame of its joint, not of the model."""
+NUMERIC = {
+    *("pose", "xyz", "size", "scale", "radius", "length", "radii", "normal", "mu", "density"),
+    *("mass", "ixx", "iyy", "izz", "ixy", "ixz", "iyz"),
+    *("lower", "upper", "effort", "velocity", "damping", "friction"),
+    *("spring_stiffness", "spring_reference", "screw_thread_pitch", "thread_pitch"),
+    *("gearbox_ratio", "multiplier", "offset", "reference"),
+}
+"""Elements whose texts are numbers."""
+
+
+def read_sdf_xml(path: Path) -> tuple[Xml.Element, list[str]]:
+    """The root of an SDF file, with numbers as Gazebo reads them, and notes on those.
+
+    It takes what begins a word as a number: ``0.1"`` is 0.1.
+
+    Raises:
+        ModelError: The file cannot be read.
+    """
+    root = read_xml(path)
+    settled: dict[tuple[str, str, str], list[str]] = {}
+    _settle_numbers(root, root, settled)
+    return root, [
+        f"<{tag}> is '{given}', which is taken as '{read}', as Gazebo takes it: {listed(whose)}"
+        for (tag, given, read), whose in settled.items()
+    ]
+
+
+def _settle_numbers(
+    element: Xml.Element, owner: Xml.Element, settled: dict[tuple[str, str, str], list[str]]
+) -> None:
+    """Make numbers of texts in an element, and add those that are changed with their owners."""
+    for child in element:
+        pieces = (child.text or "").split() if child.tag in NUMERIC and not len(child) else []
+        read = [piece if _is_number(piece) else leading_number(piece) for piece in pieces]
+        if read != pieces and all(read):
+            child.text = " ".join(read)
+            change = str(child.tag), " ".join(pieces), child.text
+            settled.setdefault(change, []).append(owner.get("name", str(owner.tag)))
+        _settle_numbers(child, child if child.get("name") else owner, settled)
+
+
+def _is_number(piece: str) -> bool:
+    try:
+        float(piece)
+    except ValueError:
+        return False
+    return True
 
 
 def text_of(element: Xml.Element | None, path: str, default: str = "") -> str:
@@ -130,6 +177,7 @@ class Scope:
         pose_element: What has its pose: the model, or what includes it.
         static: Whether all of it stands still.
         missing: What it includes that comes with Gazebo and is not there.
+        notes: What was assumed of the file that it includes models from.
         renamed: Models in it whose name another one has, by the one that they got.
         called: Its name in the model that it is in.
         merged: Models in it whose names are its own, too.
@@ -146,6 +194,7 @@ class Scope:
     joints: dict[str, Xml.Element] = field(default_factory=lambda: {})
     nested: dict[str, "Scope"] = field(default_factory=lambda: {})
     missing: list[str] = field(default_factory=lambda: [])
+    notes: list[str] = field(default_factory=lambda: [])
     renamed: dict[str, str] = field(default_factory=lambda: {})
     called: str = ""
     merged: list[str] = field(default_factory=lambda: [])
@@ -338,7 +387,8 @@ def open_scope(
             if found is None:
                 scope.missing.append(text_of(part, "uri"))
                 continue
-            inner, own_version, file = found
+            inner, own_version, file, notes = found
+            scope.notes += notes
             inner_name = text_of(part, "name") or inner.get("name", "")
             own = _name_of_model(inner_name, scope, path)
             merge = is_true(part.get("merge", "false"))
@@ -392,8 +442,8 @@ def version_of(root: Xml.Element, path: Path) -> tuple[int, ...]:
 
 def _included(
     include: Xml.Element, path: Path, top: Path
-) -> tuple[Xml.Element, tuple[int, ...], Path] | None:
-    """Model that an include names, version and file of it; None for Gazebo's own surroundings."""
+) -> tuple[Xml.Element, tuple[int, ...], Path, list[str]] | None:
+    """Model that an include names, version and file of it, notes; None for Gazebo's own things."""
     uri = text_of(include, "uri")
     file = find_file(uri, path.parent, top)
     if file is None and uri.rstrip("/").rpartition("/")[2].lower().replace(" ", "_") in GAZEBOS:
@@ -405,13 +455,13 @@ def _included(
         )
     if file.is_dir():
         config = file / "model.config"
-        listed = text_of(read_xml(config), "sdf") if config.is_file() else ""
-        file = file / (listed or "model.sdf")
-    root = read_xml(file)
+        named = text_of(read_xml(config), "sdf") if config.is_file() else ""
+        file = file / (named or "model.sdf")
+    root, notes = read_sdf_xml(file)
     model = root.find("model")
     if model is None:
         raise ModelError(f"{file}, which {path} includes, has no <model>")
-    return model, version_of(root, file), file
+    return model, version_of(root, file), file, notes
 
 
 def find_file(uri: str, beside: Path, top: Path) -> Path | None:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopAxis, LoopJoint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
@@ -28,6 +29,7 @@ from bulletbridge.models.formats.robot import (
     free_name,
     listed,
     pose_of,
+    share_of_weight,
 )
 from bulletbridge.models.formats.sdf_frames import (
     BALL_TAG,
@@ -100,14 +102,32 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
             _loop(holder, loop, scene)
     for element in scene.elements:
         scene.notes.append(f"force element '{element.name}' is left out: SDF has none")
-    if scene.wrenches:
-        names = listed(f"'{wrench.name}'" for wrench in scene.wrenches)
+    lost = [wrench for wrench in scene.wrenches if not _weightless(scene, models, wrench)]
+    if lost:
+        names = listed(f"'{wrench.name}'" for wrench in lost)
         scene.notes.append(f"wrenches are left out: {names}")
     if scene.actuated:
         scene.notes.append("which joints are actuated is left out: SDF has no word for it")
     notes = [*spec.notes, *scene.notes]
     write_xml(root, file, [f"converted from {spec.path.name} by bulletbridge", *notes])
     return Written((file,), tuple(scene.notes))
+
+
+def _weightless(scene: Scene, models: list[Xml.Element], wrench: Wrench) -> bool:
+    """Write a wrench as a link without gravity, if it takes all of a link's weight."""
+    for robot, model in zip(scene.robots, models, strict=True):
+        name = wrench.frame.link.removeprefix(scene.prefix(robot))
+        known = name in robot.links and scene.prefix(robot) + name == wrench.frame.link
+        inertial = robot.links[name].inertial if known else None
+        if inertial is None:
+            continue
+        share = share_of_weight(wrench, inertial.mass, inertial.com, scene.gravity)
+        element = next((e for e in model.iterfind("link") if e.get("name") == name), None)
+        if share is None or abs(share - 1.0) > 1e-12 or element is None:
+            return False
+        Xml.SubElement(element, "gravity").text = "false"
+        return True
+    return False
 
 
 def _name_plainly(scene: Scene) -> None:
@@ -143,6 +163,10 @@ def _name_plainly(scene: Scene) -> None:
         else:
             a, b = (replace(end, link=plain(end.link)) for end in (loop.a, loop.b))
             scene.loops[k] = replace(loop, name=plain(loop.name), a=a, b=b)
+    scene.wrenches = [
+        replace(each, frame=replace(each.frame, link=plain(each.frame.link)))
+        for each in scene.wrenches
+    ]
     if changed:
         scene.notes.append(f"'{SCOPE}' in names is '_': {listed(dict.fromkeys(changed))}")
 

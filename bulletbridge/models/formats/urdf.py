@@ -5,7 +5,11 @@ from pathlib import Path
 
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.models.formats.drake_elements import DrakeElements, Source, drake_elements
-from bulletbridge.models.formats.gazebo_joints import gazebo_joints, gazebo_springs
+from bulletbridge.models.formats.gazebo_joints import (
+    gazebo_joints,
+    gazebo_springs,
+    weightless_links,
+)
 from bulletbridge.models.formats.loadable import (
     empty_frames,
     free_base,
@@ -28,10 +32,11 @@ from bulletbridge.models.formats.mimic import (
     mimics_of,
     plugin_notes,
 )
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.rotors import drive_notes, rotors_in
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
-from bulletbridge.models.model_spec import ORIGIN, BodySpec, ModelSpec
+from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import check_tree, expand_first
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import read_xml
@@ -63,9 +68,12 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     drake = _drake_elements(tree, [loop.name for loop in in_file.loops])
     gazebo = gazebo_joints(tree, {loop.name for loop in (*in_file.loops, *drake.loops)})
     springs, about_springs = gazebo_springs(tree)
+    held = sidecar.held or gazebo.held or _stands_still(tree)
+    lifts = [each for each in weightless_links(tree) if not held or each.frame.link != tree.root]
     retyped = of_drake | sidecar.retyped
     notes = [
         *second,
+        *tree.stray_notes(),
         *numbers,
         *about_limits,
         *in_file.notes,
@@ -77,6 +85,9 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     ]
     planar = planar_in_steps(tree)
     notes += planar
+    if lifts:
+        names = listed(each.frame.link for each in lifts)
+        notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += [*rotors.notes, *drive_notes(tree)]
     notes += [*loose_mimics(tree), *limit_notes(tree, mimics), *plugin_notes(tree)]
@@ -105,7 +116,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
             BodySpec(
                 "robot",
                 urdf,
-                sidecar.held or gazebo.held or _stands_still(tree),
+                held,
                 *(loose or (ORIGIN, ORIGIN)),
             ),
         ),
@@ -115,6 +126,8 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
         start_guess=_start(tree, mimics),
         elements=tuple(drake.elements),
         joints=rotors.joints,
+        wrenches=tuple(lifts),
+        gravity=EARTH if lifts else None,
         notes=tuple(notes),
     )
 

@@ -1,6 +1,6 @@
 """A URDF's links and joints by name, its numbers as numbers, and where its links are at zero."""
 
-import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +15,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.models.model_spec import ORIGIN
 from bulletbridge.models.urdf_file import NUMBERS, are_as_many, require_numbers
+from bulletbridge.models.xml_file import leading_number
 from bulletbridge.numerics.records import Array, are_numbers
 
 MOVING = ("revolute", "continuous", "prismatic")
@@ -27,9 +28,10 @@ COUNTS = NUMBERS | {
 """Number of numbers of an attribute, by element: all of links and joints that we or Bullet use."""
 LINK_PARTS = ("inertial", "visual", "collision", "contact")
 """Elements of a link that count; others have what is no shape under names of shapes."""
+PARTS = (*LINK_PARTS, "origin", "axis", "limit", "dynamics", "mimic", "parent", "child")
+"""Elements that mean something in a link or joint alone."""
 RANGE = {"lower": 0.0, "upper": -1.0}
 """Ends of a joint's range, and what they are for Bullet where a file does not say: no range."""
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 X: Triple = (1.0, 0.0, 0.0)
 """The axis of a joint that names none."""
 
@@ -162,7 +164,7 @@ class UrdfTree:
                     text = element.get(name)
                     if text is None or are_as_many(text, count):
                         continue
-                    read = " ".join(_begins(piece) for piece in text.split()[:count])
+                    read = " ".join(leading_number(piece) or "0" for piece in text.split()[:count])
                     if are_as_many(read, count):
                         element.set(name, read)
                         notes.append(
@@ -171,6 +173,17 @@ class UrdfTree:
                         )
                 require_numbers(element, f"{self.path}: {where}")
         return notes
+
+    def stray_notes(self) -> list[str]:
+        """What stands beside links and joints that means something only in one of them."""
+        stray = Counter(str(part.tag) for part in self.robot if part.tag in PARTS)
+        if not stray:
+            return []
+        told = (f"<{tag}>" + (f" ({n} times)" if n > 1 else "") for tag, n in stray.items())
+        return [
+            f"left out, as they stand in no link or joint: {', '.join(told)}; is a <link .../>"
+            " closed too early?"
+        ]
 
     def fail(self, message: str) -> NoReturn:
         """Say what is wrong with this file.
@@ -193,12 +206,6 @@ def _read_of(owner: Xml.Element) -> Iterator[Xml.Element]:
     for child in owner:
         if owner.tag != "link" or child.tag in LINK_PARTS:
             yield from child.iter()
-
-
-def _begins(piece: str) -> str:
-    """The number that a text begins with, or 0."""
-    found = NUMBER.match(piece)
-    return found.group() if found else "0"
 
 
 def end(joint: Xml.Element, which: str) -> str:

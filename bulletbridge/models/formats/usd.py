@@ -1,6 +1,7 @@
 """USD as a scene: rigid bodies of a stage, and joints that need not make a tree."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +19,11 @@ from bulletbridge.models.formats.joint_graph import (
     JointGraph,
     scene_of,
 )
-from bulletbridge.models.formats.robot import UNLIMITED, Pose, Scene, free_name, listed
+from bulletbridge.models.formats.robot import UNLIMITED, Link, Pose, Scene, free_name, listed
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.formats.usd_bodies import Units, link_of, place_of
 from bulletbridge.models.model_spec import EARTH, JointForce, ModelSpec
+from bulletbridge.numerics.records import Array
 
 ENDINGS = (".usda", ".usd", ".usdc", ".usdz")
 AXES = {"X": 0, "Y": 1, "Z": 2}
@@ -103,11 +105,10 @@ def read_usd(
     )
     read = Read(stage, physics, units, {}, JointGraph(path.stem), {}, servos, [], [])
     read.graph.digits = LEAST_DIGITS  # single precision has no more
-    gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
+    read.graph.gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
     _add_links(read, folder)
     _add_joints(read)
     scene = scene_of(read.graph)
-    scene.gravity = gravity
     _settle(read, scene)
     return specify(scene, path, folder)
 
@@ -192,7 +193,7 @@ def _add_links(read: Read, folder: Path) -> None:
             )
         off = prim.GetAttribute("physxRigidBody:disableGravity")
         if off and off.Get():
-            graph.notes.append(f"body '{name}' has its weight, though its gravity is switched off")
+            graph.weightless.append(name)
         rates = body.GetVelocityAttr().Get(), body.GetAngularVelocityAttr().Get()
         if any(rate is not None and np.any(rate) for rate in rates):
             moving.append(name)
@@ -215,12 +216,56 @@ def _add_joints(read: Read) -> None:
         taken = {edge.name for edge in graph.connections}
         paths[str(prim.GetPath())] = free_name(prim.GetName(), taken)
         _add_joint(read, prim, paths[str(prim.GetPath())])
+    _stack(read)
     known = {edge.name for edge in graph.connections}
     for prim in prims:
         name = paths[str(prim.GetPath())]
         gear = _mimic(read, prim, name, paths)
         if gear is not None and known >= gear.coefficients.keys():
             graph.loops.append(gear)
+
+
+def _stack(read: Read) -> None:
+    """Put hinges and sliders between the same two bodies one after the other.
+
+    MuJoCo's converter, and Newton, write several joints of a body so. As loops they would lock each
+    other, but for those of one freedom, as two hinges of a door, which stay what they are.
+    """
+    graph, stacked = read.graph, list[str]()
+    between: dict[tuple[str, str], list[Connection]] = {}
+    for edge in graph.connections:
+        if edge.kind in ("revolute", "prismatic") and not edge.is_loop:
+            between.setdefault((edge.parent, edge.child), []).append(edge)
+    for edges in between.values():
+        drawn = [float(np.abs(read.at.get(edge.name, 0.0)).max()) < FLOATS for edge in edges]
+        if not all(drawn) or np.linalg.matrix_rank(_screws(edges), FLOATS) < 2:
+            continue
+        stacked += [edge.name for edge in edges]
+        for edge, following in zip(edges, edges[1:], strict=False):
+            link = free_name(f"{edge.name}_link", {WORLD, *graph.links})
+            graph.links[link], graph.places[link] = Link(link), edge.places[1]
+            _rejoin(graph, edge.name, child=link)
+            _rejoin(graph, following.name, parent=link)
+    if stacked:
+        graph.notes.append(
+            "joints between the same two bodies act one after the other, as MuJoCo's converter"
+            f" means them: {listed(stacked)}"
+        )
+
+
+def _rejoin(graph: JointGraph, name: str, **ends: str) -> None:
+    k = next(k for k, edge in enumerate(graph.connections) if edge.name == name)
+    graph.connections[k] = replace(graph.connections[k], **ends)
+
+
+def _screws(edges: Sequence[Connection]) -> Array:
+    """Unit twists (n, 6) in the world that single axes allow, about the first one's place."""
+    rows: list[Array] = []
+    for edge in edges:
+        axis, arm = edge.place.R @ edge.along[0].axis, edge.place.p - edges[0].place.p
+        turns = edge.kind == "revolute"
+        rows.append(np.r_[axis, np.cross(arm, axis)] if turns else np.r_[np.zeros(3), axis])
+    return np.array(rows)
 
 
 def _add_joint(read: Read, prim: Any, name: str) -> None:
