@@ -402,19 +402,33 @@ for command, said in (
 
 @app.command(short_help="Watch a model under both solvers.")
 def demo(
-    name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0, fixed_base: FixedBase = None
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A demo, a bundled model, or the path of a robot's file; a list of "
+            "the demos unless given."
+        ),
+    ] = None,
+    dt: Dt = 1 / 240,
+    duration: Duration = 10.0,
+    fixed_base: FixedBase = None,
 ) -> Callable[[], int] | None:
     """Show a model in Bullet's window under both solvers; without a display, print the numbers.
 
     Demos without a model of their own, such as lift, have steps and duration of their own.
     """
     from bulletbridge.bullet.worlds import has_display
-    from bulletbridge.models.demos import demos, run_demo
+    from bulletbridge.models.demos import about_demo, find_demo, run_demo, scripts
 
+    if name is None:
+        width = max(len(known) for known in scripts())
+        for known, path in scripts().items():
+            print(f"{known:{width}}  {about_demo(path)}")
+        return None
+    script = find_demo(name)
     gui = has_display()
     if not gui:
         print("no display: the numbers only", file=sys.stderr)
-    script = demos().get(name)
     if script is not None:
         return lambda: run_demo(script, gui)
     compare(models=[name], dt=dt, duration=duration, gui=gui, fixed_base=fixed_base)

@@ -10,6 +10,7 @@ import pytest
 from bulletbridge import doctor
 from bulletbridge.cli import app, run
 from bulletbridge.models.bundled import about, bundled, examples
+from bulletbridge.models.demos import scripts
 
 COMMANDS = [c.name or c.callback.__name__ for c in app.registered_commands]
 ROOT = Path(__file__).parents[1]
@@ -94,3 +95,32 @@ def test_flexible_writes_where_one_works_and_over_nothing(tmp_path, capsys, monk
     assert "is there already; name the new file with -o" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert run([*command, "-o", "four_bar_flexible.urdf"]) == 0
+
+
+def test_demos_are_listed_with_what_they_show(capsys):
+    assert run(["demo"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(scripts())
+    assert all(line.endswith(".") and len(line.split()) > 4 for line in lines)
+
+
+def test_a_demo_that_does_not_exist_is_told_before_anything_else(capsys, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    assert run(["demo", "wlak"]) == 2
+    said = capsys.readouterr().err
+    assert "no demo is called 'wlak'; did you mean walk?" in said and "display" not in said
+
+
+@pytest.mark.parametrize("name", ["README.md", "crank.png", "notes.txt", "empty.urdf"])
+def test_files_that_are_no_robot_are_told_to_be_none(name, tmp_path, capsys):
+    text = {"crank.png": b"\x89PNG\r\n", "empty.urdf": b" "}.get(name, b"# bulletbridge\n\nRobots.")
+    (tmp_path / name).write_bytes(text)
+    assert run(["inspect", str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    assert "file is empty" in said if name == "empty.urdf" else "is no robot that is known" in said
+
+
+def test_a_file_that_is_not_there_is_told_with_its_neighbour(tmp_path, capsys):
+    (tmp_path / "my robot.urdf").write_text("")
+    assert run(["inspect", str(tmp_path / "my robto.urdf")]) == 2
+    assert f"did you mean {tmp_path / 'my robot.urdf'}?" in capsys.readouterr().err

@@ -167,6 +167,14 @@ NO_TREES = [
     ('name="hinge"', "", "a joint has no name; give it one"),
     ('<link name="base"/>', "<link/>", "a link has no name; give it one"),
     ('link name="base"', 'link name="arm"', "two links are called 'arm'; give each its own name"),
+    (
+        "</robot>",
+        '<link name="leg"/><joint name="hinge" type="fixed"><parent link="arm"/>'
+        '<child link="leg"/></joint></robot>',
+        "two joints are called 'hinge'; give each its own name",
+    ),
+    ('value="2"', 'value="-2"', "link 'arm': the mass is -2 kg; give zero or more"),
+    ("</robot>", '<xacro:leg name="l"/></robot>', "it is xacro; expand it first: `xacro rob"),
     ('"arm"', f'"{3000 * "a"}"', "a link has a name of 3000 characters; give it one of at most"),
     ("</robot>", '<link name="leg"/></robot>', "are no child of a joint: 'base', 'leg'; join"),
     (

@@ -63,6 +63,8 @@ def find(model: str | Path) -> Path:
     known = bundled() | examples()
     if str(model) in known:
         return known[str(model)]
+    if not str(model).strip():
+        raise ModelError("the model has no name; give a bundled name or the path of a robot's file")
     path = Path(model)
     if path.suffix == ".urdf" and is_file(path):
         beside = path.with_name(path.stem + ENDING)
@@ -75,10 +77,20 @@ def find(model: str | Path) -> Path:
     if described is not None:
         return described
     if path.suffix or len(path.parts) > 1:
+        near = get_close_matches(path.name, _names_in(path.parent), n=1, cutoff=0.6)
+        hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
         raise ModelError(
-            f"there is no file {path}; check the path, or give the name of a bundled model"
-            " (`bulletbridge models` lists them)"
+            f"there is no file {path}; {hint}{' Or' if near else ', or'} give the name of a bundled"
+            " model (`bulletbridge models` lists them)"
         )
     near = get_close_matches(str(model), known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}."
     raise ModelError(f"no model is called '{model}'; {hint} Or give the path of a robot's file")
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Names of what is in a folder; none if it cannot be looked into."""
+    try:
+        return os.listdir(folder)
+    except (OSError, ValueError):
+        return []

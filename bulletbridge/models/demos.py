@@ -1,17 +1,52 @@
 """The demos that come with the package, run as scripts."""
 
+import ast
 import os
 import subprocess
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
-from bulletbridge.models.bundled import PACKAGE, bundled
+from bulletbridge.errors import ModelError
+from bulletbridge.models.bundled import PACKAGE, bundled, find
+
+
+def scripts() -> dict[str, Path]:
+    """Scripts of all demos by name."""
+    return {path.stem: path for path in sorted(demos_folder().glob("[!_]*.py"))}
 
 
 def demos() -> dict[str, Path]:
     """Scripts of the demos that have no bundled model of their own, by name."""
-    scripts = {path.stem: path for path in sorted(demos_folder().glob("[!_]*.py"))}
-    return {name: path for name, path in scripts.items() if name not in bundled()}
+    return {name: path for name, path in scripts().items() if name not in bundled()}
+
+
+def about_demo(script: Path) -> str:
+    """What a demo shows: the first line of its docstring."""
+    return (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or "").split("\n")[0]
+
+
+def find_demo(name: str) -> Path | None:
+    """The script of a demo; None for a model that has none of its own.
+
+    Raises:
+        ModelError: There is neither; the message has the nearest names.
+    """
+    known = scripts()
+    if name in demos():
+        return known[name]
+    try:
+        find(name)
+    except ModelError:
+        if Path(name).suffix or len(Path(name).parts) > 1:
+            raise
+        near = get_close_matches(name, {*known, *bundled()}, n=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        raise ModelError(
+            f"no demo is called '{name}'; {hint}`bulletbridge demo` lists them; or give a model's"
+            " name or path"
+        ) from None
+    return None
 
 
 def demos_folder() -> Path:

@@ -55,8 +55,10 @@ def read_constraint(node: Node) -> FileConstraint:
     if "type" not in entries:
         node.fail(f"key 'type' is missing; give one of {', '.join(TYPES)}")
     given = entries["type"].text()
-    if given in ELSEWHERE:
-        entries["type"].fail(f"'{given}' is called '{ELSEWHERE[given]}' here")
+    word = given.lower().removeprefix("joint_")  # as of PyBullet's constants
+    called = ELSEWHERE.get(word, word)
+    if called != given and called in TYPES:
+        entries["type"].fail(f"'{given}' is called '{called}' here")
     kind = entries["type"].choice(TYPES)
     keys = node.mapping(
         ("name", "type", *kind.required), (*kind.optional, "motion", *FORCE_LIMIT_KEYS)

@@ -5,6 +5,7 @@ twice, merge keys and tags stay visible, and nothing is converted that was not a
 """
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -19,6 +20,23 @@ from bulletbridge.numerics.records import LARGEST
 T = TypeVar("T")
 NO_DIRECTION = 1e-9
 """An axis shorter than this has none."""
+CALLED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("constraints", "closures", "loop_joints"), ("loops",)),
+    **dict.fromkeys(("motors", "actuators", "active"), ("actuated", "motor")),
+    "springs": ("forces",),
+    **dict.fromkeys(("initial", "init", "initial_state"), ("start",)),
+    **dict.fromkeys(("parent", "parent_link", "link_a", "body_a"), ("a",)),
+    **dict.fromkeys(("child", "child_link", "link_b", "body_b"), ("b",)),
+    **dict.fromkeys(("origin", "pose", "position", "point", "pos"), ("xyz",)),
+    **dict.fromkeys(("orientation", "rotation"), ("rpy",)),
+    "k": ("stiffness",),
+    **dict.fromkeys(("d", "c"), ("damping",)),
+    **dict.fromkeys(("rest", "rest_length", "free_length"), ("length",)),
+}
+"""Keys by what others call them; the first that may stand in a place is meant."""
+AXES = "x", "y", "z"
+FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false", "1": "true", "0": "false"}
+"""What older YAML, and URDF, write for true and false."""
 UNIT_ATOL = 1e-3
 """Largest error of a quaternion's length: four numbers rounded to three digits can be that far."""
 
@@ -58,7 +76,8 @@ class Node:
         known, entries = list(dict.fromkeys([*required, *optional])), self._entries()
         for name, (key, _) in entries.items():
             if name not in known:
-                near = get_close_matches(name, known, n=1, cutoff=0.5)
+                near = [word for word in CALLED.get(name.lower(), ()) if word in known]
+                near = near or get_close_matches(name, known, n=1, cutoff=0.5)
                 hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
                 key.fail(f"unknown key '{name}'; {hint}")
         for name in required:
@@ -89,6 +108,10 @@ class Node:
         entries: dict[str, tuple[Node, Node]] = {}
         for raw, value in self.yaml.value:
             key = node_at(raw, raw, self.path, self.key)
+            if key._is_number() and not value.value:
+                key.fail(
+                    f"{key._said()} stands where a key should; put lists in brackets: [1, 0, 0]"
+                )
             if key._kind() == "merge":
                 key.fail("YAML 1.2 has no merge key '<<'; write the entries out")
             name = key.text()
@@ -114,8 +137,7 @@ class Node:
             LoopFileError: Not a list.
         """
         if not self.is_list():
-            hint = "; begin each entry with '- '" if self._kind() == "map" else ""
-            self.fail(f"must be a list, not {self._said()}{hint}")
+            self.fail(f"must be a list, not {self._said()}{self._as_list()}")
         for i, value in enumerate(self.yaml.value):
             yield node_at(value, value, self.path, f"{self.key}[{i}]")
 
@@ -127,7 +149,7 @@ class Node:
         """
         number = _number(self._kind(), str(self.yaml.value))
         if number is None:
-            self.fail(f"must be a number, not {self._said()}")
+            self.fail(f"must be a number, not {self._said()}{self._as_number()}")
         if not math.isfinite(number):
             self.fail(f"must be finite, not {self._said()}")
         if abs(number) > LARGEST:
@@ -224,7 +246,9 @@ class Node:
             LoopFileError: Neither.
         """
         if self._kind() != "bool":
-            self.fail(f"must be true or false, not {self._said()}")
+            meant = FLAGS.get(str(self.yaml.value).lower()) if self._kind() != "map" else None
+            hint = f"; write {meant}" if meant else ""
+            self.fail(f"must be true or false, not {self._said()}{hint}")
         return str(self.yaml.value).lower() == "true"
 
     def choice(self, table: Mapping[str, T]) -> T:
@@ -247,6 +271,38 @@ class Node:
             hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(names)}"
             self.fail(f"unknown {what}'{name}'; {hint}")
         return name
+
+    def _is_number(self) -> bool:
+        return _number(self._kind(), str(self.yaml.value)) is not None
+
+    def _as_list(self) -> str:
+        """How what stands there for a list would be written as one."""
+        if self._kind() == "map":
+            return "; begin each entry with '- '"
+        text = str(self.yaml.value)
+        if text.lower().lstrip("+-") in AXES:
+            sign = -1 if text.startswith("-") else 1
+            axis = [sign * (name == text[-1].lower()) for name in AXES]
+            return f"; write {axis}"
+        if (self._kind() == "str" or self._is_number()) and text:
+            return f"; put it in brackets: [{', '.join(text.replace(',', ' ').split())}]"
+        return ""
+
+    def _as_number(self) -> str:
+        """What would be a number, where a text looks as if one were meant."""
+        text = str(self.yaml.value) if self._kind() == "str" else ""
+        parts = text.split()
+        if len(parts) > 1 and all(_number("float", part) is not None for part in parts):
+            return "; put commas between numbers"
+        degrees = re.fullmatch(r"([-+.\d]+)\s*(deg|degrees?|°)", text)
+        if degrees and (number := _number("float", degrees[1])) is not None:
+            return f"; in radians that is {math.radians(number):.9g}"
+        part = re.fullmatch(r"([-+]?)([.\d]*)\s*\*?\s*pi\s*(?:/\s*([.\d]+))?", text)
+        if part:
+            factor = float(_number("float", part[2] or "1") or 1.0)
+            over = float(_number("float", part[3] or "1") or 1.0)
+            return f"; nothing is calculated here: write {part[1]}{math.pi * factor / over:.9g}"
+        return ""
 
     def _kind(self) -> str:
         """YAML's name for what it is; a tag of the user's own is a kind that nothing accepts."""

@@ -68,10 +68,10 @@ def require_tree(path: Path) -> None:
     A file that cannot be read, or is XML but no URDF, is left to Bullet, which refuses it.
 
     Raises:
-        ModelError: The text is not well-formed; a link or joint has no name, or one that is too
-            long; two links have one name; a joint has no type or lacks a link; a link has two
-            parents or is its own; or there is not one link that is no child. The message names
-            file, line or link and joint.
+        ModelError: The text is not well-formed, or is xacro; a link or joint has no name, or one
+            that is too long; two links or joints have one name; a mass is negative;
+            a joint has no type or lacks a link; a link has two parents or is its own; or there is
+            not one link that is no child. The message names file, line or link and joint.
     """
     if os.access(path, os.R_OK):
         robot = read_xml(path)
@@ -89,17 +89,25 @@ def check_tree(robot: Xml.Element, path: Path) -> None:
     Raises:
         ModelError: As of ``require_tree``.
     """
+    refuse_xacro(robot, path)
     links = [_name(link, path) for link in robot.findall("link")]
     if not links:
         raise ModelError(f"{path} has no <link>: there is nothing that could move")
     if len(set(links)) < len(links):
         twice = next(name for k, name in enumerate(links) if name in links[:k])
         raise ModelError(f"{path}: two links are called '{twice}'; give each its own name")
+    for link in robot.findall("link"):
+        for mass in link.iterfind("inertial/mass"):
+            _refuse_negative(mass.get("value", ""), f"{path}: link '{link.get('name')}'")
     parent: dict[str, str] = {}
     held_by: dict[str, str] = {}
+    joints = set[str]()
     for joint in robot.findall("joint"):
         name = _name(joint, path)
         where = f"{path}: joint '{name}'"
+        if name in joints:
+            raise ModelError(f"{path}: two joints are called '{name}'; give each its own name")
+        joints.add(name)
         if joint.get("type") not in JOINT_TYPES:
             said = f"has type {joint.get('type')!r}" if "type" in joint.attrib else "has no type"
             raise ModelError(f"{where} {said}; give one of {', '.join(JOINT_TYPES)}")
@@ -149,6 +157,16 @@ def _end(joint: Xml.Element, end: str, links: list[str], where: str) -> str:
     return name
 
 
+def refuse_xacro(robot: Xml.Element, path: Path) -> None:
+    """Refuse what xacro has still to expand.
+
+    Raises:
+        ModelError: There are elements of xacro; the message has the command.
+    """
+    if any(str(element.tag).startswith("xacro:") for element in robot.iter()):
+        raise ModelError(f"{path}: {expand_first(path)}")
+
+
 def expand_first(path: Path) -> str:
     """What is said of a file that is xacro."""
     plain = path.name.removesuffix(XACRO).removesuffix(".urdf")
@@ -191,8 +209,14 @@ def require_numbers(element: Xml.Element, where: str) -> None:
                 f'{where}: <{element.tag}> has {name}="{said}"; give {needed}, none above '
                 f"{LARGEST:g}"
             )
-        if text is not None and element.tag == "mass" and float(text) < 0.0:
-            raise ModelError(f"{where}: the mass is {text} kg; give zero or more")
+        if text is not None and element.tag == "mass":
+            _refuse_negative(text, where)
+
+
+def _refuse_negative(mass: str, where: str) -> None:
+    """Refuse a mass below zero; what is no number is left to others."""
+    if are_as_many(mass, 1) and float(mass) < 0.0:
+        raise ModelError(f"{where}: the mass is {mass} kg; give zero or more")
 
 
 def are_as_many(text: str, count: int) -> bool:

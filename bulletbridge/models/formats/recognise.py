@@ -1,5 +1,6 @@
 """Which format a robot's file is in, and who reads it: one table."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.xml_file import read_xml
 
+LOOPS_KEY = re.compile(rb"""^[ {]*["']?bulletbridge["']?\s*:""", re.MULTILINE)
+"""What a loops file that is not called one has in it."""
 MJCF_PART = "mujocoinclude"
 """Outermost element of a file that is no model."""
 Reader = Callable[[Path, Path, Path | None, bool], ModelSpec]
@@ -124,12 +127,21 @@ def format_of(path: Path) -> Format | None:
     """The format of a file; None for a loops file.
 
     Raises:
-        ModelError: It is XML of an unknown kind, or cannot be read.
+        ModelError: It is of an unknown kind, or cannot be read.
     """
     for form in FORMATS:
         if path.name.lower().endswith(form.endings):
             return form
-    if path.name.endswith((ENDING, ".yaml", ".yml")) or not _is_xml(path):
+    if path.name.endswith((".yaml", ".yml")):
+        return None
+    begins = _begins(path)
+    if not begins.startswith(b"<"):
+        if begins and not LOOPS_KEY.search(begins):
+            raise ModelError(
+                f"{path} is no robot that is known: give URDF, MJCF or SDF, which begin with '<',"
+                " USD, or a loops file, which has 'bulletbridge: 1' in it and is called"
+                f" NAME{ENDING}"
+            )
         return None
     root = str(read_xml(path).tag)
     for form in FORMATS:
@@ -144,12 +156,13 @@ def format_of(path: Path) -> Format | None:
     raise ModelError(f"{path} begins with <{root}>, which is no robot; known are {known}")
 
 
-def _is_xml(path: Path) -> bool:
+def _begins(path: Path) -> bytes:
+    """The first bytes of a file that are no blanks; none if it is empty or cannot be read."""
     try:
         with path.open("rb") as file:
-            return file.read(1000).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
+            return file.read(10_000).removeprefix(b"\xef\xbb\xbf").lstrip()
     except (OSError, ValueError):
-        return False  # the reader says why
+        return b""  # the reader says why
 
 
 def _with_base(spec: ModelSpec, fixed: bool | None, said: bool) -> ModelSpec:

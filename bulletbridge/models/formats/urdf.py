@@ -37,7 +37,7 @@ from bulletbridge.models.formats.rotors import drive_notes, rotors_in
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
-from bulletbridge.models.urdf_file import check_tree, expand_first
+from bulletbridge.models.urdf_file import check_tree, refuse_xacro
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import read_xml
 
@@ -58,8 +58,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     """
     robot = read_xml(path)
     tree = UrdfTree(path, robot)
-    if any(str(element.tag).startswith("xacro:") for element in robot.iter()):
-        tree.fail(expand_first(path))
+    refuse_xacro(robot, path)
     of_drake, second = take_drake_joints(tree), take_second_parents(tree)
     check_tree(robot, path)
     numbers = tree.settle_numbers()
