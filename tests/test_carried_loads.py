@@ -2,6 +2,7 @@
 
 import numpy as np
 import pybullet
+import pybullet_data
 import pytest
 
 import bulletbridge as bb
@@ -151,3 +152,55 @@ def test_a_flying_tray_and_its_load_keep_their_momentum():
     assert change[:3].max() < 1e-12 * 10.0
     assert change[3:].max() < 1e-3 * 10.0 * 0.2  # of the load's about the outer end
     p.disconnect()
+
+
+DATA = pybullet_data.getDataPath()
+POSE = (0.0, 0.9, 0.0, -1.5, 0.0, 0.74, 0.0)
+"""Joint angles [rad] of an iiwa whose flange looks down."""
+
+
+def test_an_arm_presses_what_it_drags_on_the_ground_as_natively():
+    """Sliding friction against the torque about the arm's upright axis: mu N r, at any N.
+
+    The arm pushes down with all of 300 N m. Without gaps that Bullet is told N shakes by 13 %.
+    """
+    friction = 0.5
+    found = {}
+    for mode in ("native", "filter"):
+        p = world(mode)
+        ground = p.loadURDF(f"{DATA}/plane.urdf")
+        arm = p.loadURDF(f"{DATA}/kuka_iiwa/model.urdf", useFixedBase=True)
+        for joint, angle in enumerate(POSE):
+            p.resetJointState(arm, joint, angle)
+        hand = p.getLinkState(arm, 6, computeForwardKinematics=True)[:2]
+        height, reach = (hand[0][2] - 0.1) / 2, float(np.hypot(*hand[0][:2]))
+        load = box(p, 4.0, (0.1, 0.1, height), (*hand[0][:2], height))
+        p.changeDynamics(load, -1, lateralFriction=friction)
+        for link in range(7):
+            p.setCollisionFilterPair(arm, load, link, -1, 0)
+        top = (*hand[0][:2], 2 * height)
+        at, _ = p.multiplyTransforms(*p.invertTransform(*hand), top, (0, 0, 0, 1))
+        p.createConstraint(
+            arm, 6, load, -1, pybullet.JOINT_POINT2POINT, (0, 0, 0), at, (0, 0, height)
+        )
+        told, sunk = [], []
+        for k in range(480):
+            for joint, angle in enumerate(POSE):
+                wanted = angle + (k / 480 if joint == 0 else 0.01 if joint == 1 else 0.0)
+                p.setJointMotorControl2(
+                    arm, joint, pybullet.POSITION_CONTROL, targetPosition=wanted, force=300
+                )
+            p.stepSimulation()
+            if k >= 360:
+                normal = sum(point[9] for point in p.getContactPoints(load, ground))
+                told.append((normal, p.getJointState(arm, 0)[3] / (friction * reach)))
+                sunk.append(depth(p, load))
+        forces = np.array(told)
+        # a box that turns as it slides has its friction off its middle by its size squared over
+        # the radius, and is dragged a little aside
+        assert np.abs(forces[:, 1] / forces[:, 0] - 1).max() < (0.1 / reach) ** 2
+        found[mode] = forces[:, 0].mean(), np.ptp(forces[:, 0]), np.max(sunk)
+        p.disconnect()
+    assert abs(found["filter"][0] / found["native"][0] - 1) < 2e-3
+    assert found["filter"][1] < 0.01 * found["filter"][0]
+    assert found["filter"][2] < found["native"][2] + 5e-5

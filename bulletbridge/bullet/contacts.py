@@ -53,8 +53,9 @@ class StickingReader:
 
     Attributes:
         carries: Whether a floating body that is no part of the mechanism pressed on the bodies when
-            they were read last. What a fixed base holds is no load, and wedged in between two such
-            it would press with more and more.
+            they were read last, or one of them, without joints, slid on what stands still. What a
+            fixed base holds is no load, and wedged in between two such it would press with more and
+            more; feet of a robot slide where its motors let them.
     """
 
     def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
@@ -105,6 +106,8 @@ class StickingReader:
             reach = friction * force
             if f1 * f1 + f2 * f2 < reach * reach:
                 numbers += a, b, 3, *at, *normal
+            elif a == 0 and len(self.bodies[body]) == 1:
+                self.carries = True
         return pack_sticking(numbers) if numbers else NO_STICKING_POINTS
 
     def _pair(

@@ -10,7 +10,7 @@ from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.state import Shift
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
-from bulletbridge.drop_in.forces import POINTS, Native, State
+from bulletbridge.drop_in.forces import Native, State
 from bulletbridge.drop_in.loops import NOBODY, Loop, info_of, modelled
 from bulletbridge.drop_in.moving_frame import NOTHING_SHIFTED, FrameMemory, MovingFrame
 from bulletbridge.errors import ModelError, unheard
@@ -255,19 +255,15 @@ class JoinedBodies:
         """Put moved frames where they are now, and stop those that were not moved again.
 
         Args:
-            lead: As of ``MovingFrame.drive``, of fixed constraints, and of points with a force
-                limit, which would be at it for a body that only keeps up. Bullet's forces act
-                where the frame is told to be, which turns what others leave free to turn.
+            lead: As of ``MovingFrame.drive``.
             steady: Whether frames of loops with a force limit have a velocity only as of
                 ``MovingFrame.drive``.
         """
         shifts = self.follow_bases()
         for number in self._moved | self._moving:
             loop = self.loops[number]
-            is_limited = loop.max_force is not None
-            is_led = loop.kind == pybullet.JOINT_FIXED or (is_limited and loop.kind in POINTS)
-            led = lead if is_led else 0.0
-            self.frames[number].drive(self.system, shifts, led, steady and is_limited)
+            limited = loop.max_force is not None
+            self.frames[number].drive(self.system, shifts, lead, steady and limited)
         self._moved, self._moving = set(), self._moved
 
     def put_back(self) -> None:

@@ -12,7 +12,7 @@ from bulletbridge.bullet.state import Shift
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import MOVED, drive_frame
-from bulletbridge.drop_in.loops import NOBODY, Info, Loop, axis_in_frame, info_of
+from bulletbridge.drop_in.loops import NOBODY, Info, Loop, axis_in_frame, change_twin, info_of
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import WORLD, Link
 from bulletbridge.numerics.records import Array
@@ -97,6 +97,7 @@ class MovingFrame:
 
     def __init__(self, loop: Loop, links: dict[tuple[int, int], str], client: int) -> None:
         self._number, self._client, self._name = loop.number, client, loop.name
+        self._loop = loop
         self._frame, self._span = np.zeros(1, MOVED), Span()
         self._told, self._dt = np.zeros(7), 0.0
         self._shown: Info | None = None  # what Bullet is to be told again after its step
@@ -147,7 +148,8 @@ class MovingFrame:
             system: Whose frame it is.
             shifts: How fixed bases were moved since the last time, by Bullet's id.
             lead: How many more such ways Bullet is told that it is ahead until ``put_back``, if
-                it was under way before already. On a body that moves it stays where it is.
+                it was under way before already. On a body that moves it stays where it is, for
+                Bullet's force acts on that body where it is told to be.
             steady: Whether it has a velocity only where it was on its way in the step before too;
                 else it is put there, as by Bullet.
         """
@@ -186,12 +188,10 @@ class MovingFrame:
             self._shown = None
 
     def _tell(self, place: Floats, quat: Floats) -> None:
-        pybullet.changeConstraint(
-            self._number,
-            jointChildPivot=place,
-            jointChildFrameOrientation=quat,
-            physicsClientId=self._client,
-        )
+        told = {"jointChildPivot": place, "jointChildFrameOrientation": quat}
+        pybullet.changeConstraint(self._number, **told, physicsClientId=self._client)
+        if self._loop.twin >= 0:
+            change_twin(self._loop, told, self._client)
 
     def stop(self, system: System) -> None:
         """Put the frame where it is now, at rest."""
