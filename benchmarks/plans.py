@@ -14,6 +14,7 @@ import numpy as np
 
 import bulletbridge as bb
 from bulletbridge.control.ilqr import Search, Trajectory
+from bulletbridge.control.trajectories import Trajectories
 
 MODELS = {"four_bar": ("crank",), "two_arms": None, "minitaur": None}
 STEPS, KNOTS, RUNS = 1000, 100, 5
@@ -78,7 +79,7 @@ def main() -> None:
         for every in (1, 10):
             system.dt = 0.01 / every
             guess = {joint: np.zeros(KNOTS) for joint in joints}
-            search = Search(system, guess, (cost, cost), None, every)
+            search = Search(Trajectories(system), guess, (cost, cost), None, every)
             best = search.follow(None, search.u, None, 0.0)
 
             def iterate(s: Search = search, best: Trajectory = best) -> None:

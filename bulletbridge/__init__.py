@@ -31,7 +31,7 @@ from bulletbridge.control.crocoddyl_models import to_crocoddyl
 from bulletbridge.control.differentiable import StepFunctions
 from bulletbridge.control.equilibrium import Equilibrium, equilibrium
 from bulletbridge.control.identification import Identification, identify
-from bulletbridge.control.ilqr import Plan, ilqr
+from bulletbridge.control.ilqr import Plan, Until, ilqr
 from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
 from bulletbridge.control.jax_functions import to_jax
 from bulletbridge.control.lqr import Regulator, lqr
@@ -115,6 +115,7 @@ __all__ = [
     "Tendon",
     "TorsionSpring",
     "Tracking",
+    "Until",
     "UserConstraint",
     "Worlds",
     "Wrench",

@@ -77,7 +77,7 @@ def planned(system: bb.System) -> bb.Plan:
         final,
         bounds=dict.fromkeys(motors, TORQUE),
         every=EVERY,
-        tolerance=1e-6,
+        until=bb.Until(tolerance=1e-6),
     )
 
 

@@ -50,7 +50,7 @@ def test_bounds_are_those_of_the_quadratic_programme():
     linear = system.linearise()
     A, B = linear.A, linear.B
     most = 4.0
-    plan = planned(system, bounds={"x": (-most, 0.7 * most)}, tolerance=1e-14)
+    plan = planned(system, bounds={"x": (-most, 0.7 * most)}, until=bb.Until(1e-14))
     roots, rows, sides = np.sqrt(np.diag(Q)), [], []
     free, moved = np.array([1.0, 0.5]), np.zeros((2, STEPS))
     for k in range(STEPS + 1):
@@ -78,9 +78,8 @@ def test_a_weak_motor_swings_a_four_bar_up(connect):
     effort = bb.QuadraticCost(system.mechanism, up, Q={"crank": 0.0}, R={"crank": 1e-3})
     there = bb.QuadraticCost(system.mechanism, up, Q={"crank": 100.0, "crank.rate": 10.0})
     guess, most, every = np.zeros(32), 10.0, 4
-    plan = bb.ilqr(
-        system, {"crank": guess}, effort, there, bounds={"crank": most}, every=every, tolerance=1e-6
-    )
+    options = {"bounds": {"crank": most}, "every": every, "until": bb.Until(tolerance=1e-6)}
+    plan = bb.ilqr(system, {"crank": guess}, effort, there, **options)
     used = plan.controls["crank"]
     assert plan.converged and len(plan.tau) == 128
     assert np.all(np.diff(plan.costs) < 0.0)

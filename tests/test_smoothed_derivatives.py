@@ -89,6 +89,54 @@ def test_smooth_steps_are_differentiable_where_ideal_ones_have_kinks(solids):
     require_smooth_differences(system, 1e-4)
 
 
+def test_linearised_smooth_steps_are_those_of_their_differences(solids):
+    """A ball that rolls above a plane, a gap of 1 cm, within which slopes change.
+
+    Differences go 7e-5 m and twice that; extrapolated, what is left is 4 (7e-5 / 1e-2)⁴, 1e-8.
+    """
+    solids.ground(plane=True)
+    rub = {"friction": 0.3, "rollingFriction": 0.02}
+    system = solids.system(solids.solid(BALL, (0, 0, 0.11), moments=[0.008] * 3, **rub))
+    system.set_state(v=[0.5, 1.0, 0.0, 0.1, 0.0, 0.0])
+    s = 2.0 * G * 1e-2
+    known = system.linearise(by="equations", smoothing=s, reduced=True)
+    found = system.linearise(by="differences", smoothing=s, reduced=True)
+    assert known.active == found.active == found.changed == ()
+    for one, other in ((known.A, found.A), (known.B, found.B)):
+        assert np.abs(one - other).max() <= 1e-7 * np.abs(known.A).max()
+    q, v = system.smooth_step(s)
+    assert np.array_equal(q, known.q_after) and np.array_equal(v, known.v_after)
+    assert np.array_equal(q, found.q_after)
+    with pytest.raises(ModelError, match="of which no reactions are known"):
+        system.linearise(smoothing=s, reactions=["pin"])
+
+
+def test_a_plan_finds_a_contact_that_is_not_made_yet(solids):
+    """A fist pushes a ball that it does not touch; exact derivatives see nothing there."""
+    path = solids.folder / "rail.urdf"
+    path.write_text(SLIDER.replace('axis xyz="0 0 1"', 'axis xyz="1 0 0"').replace("-0.1", "-1"))
+    how = {"useFixedBase": True, "flags": FLAGS, "physicsClientId": solids.client}
+    places = {"fist": 0.0, "ball": 0.25}
+    bodies = {name: pybullet.loadURDF(str(path), [x, 0, 1], **how) for name, x in places.items()}
+    system = bb.attach(bodies, (), solids.client, dt=0.02, contacts=True)
+    goal, fist = np.array([0.0, 0.2]), "fist/slide"
+    effort = bb.QuadraticCost(system.mechanism, goal, Q={}, R={fist: 1e-4})
+    there = bb.QuadraticCost(system.mechanism, goal, Q={"ball/slide": 100.0})
+    guess, paid = {fist: np.zeros(20)}, 100.0 * 0.2**2
+    ideal = bb.ilqr(system, guess, effort, there)
+    assert ideal.iterations == 0 and abs(ideal.costs[-1] - paid) <= 1e-12
+    for s in (1e-2, 1e-3):
+        plan = bb.ilqr(system, guess, effort, there, smoothing=s, until=bb.Until(1e-4))
+        guess = plan.controls
+        assert plan.converged and np.all(np.diff(plan.costs) < 0.0)
+    tau = np.column_stack([plan.controls[fist], np.zeros(20)])
+    along = bb.rollout_gradient(system, tau, effort, there, smoothing=1e-3)
+    assert abs(along.cost / plan.costs[-1] - 1.0) <= 1e-12
+    assert np.array_equal(along.q, plan.q[-1])
+    # what contacts do at a distance is a small part of the push: so it goes with ideal ones
+    assert bb.rollout_gradient(system, tau, effort, there).cost <= 0.1 * paid
+
+
 def test_what_has_no_smooth_step_is_said(connect, solids):
     solids.ground(plane=True)
     system = solids.system(solids.solid(BALL, (0, 0, 0.1), moments=[0.008] * 3))

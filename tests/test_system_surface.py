@@ -29,7 +29,7 @@ METHODS = {
     "kinematics": "(self)",
     "linearise": (
         "(self, what='step', *, reduced=False, inputs=None, frames=(), reactions=(), gaps=(), "
-        "by=None)"
+        "by=None, smoothing=0.0)"
     ),
     "link_pose": "(self, name)",
     "loop_axes": "(self, name)",
@@ -47,6 +47,7 @@ METHODS = {
     "set_offset": "(self, name, offset)",
     "set_parameters": "(self, values)",
     "set_state": "(self, q=None, v=None, t=None)",
+    "smooth_step": "(self, smoothing)",
     "snapshot": "(self)",
     "spring_forces": "(self)",
     "start_from": "(self, start, parameters)",

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from bulletbridge.control.costs import CostTerms, FinalCost, Priced, RunningCost
 from bulletbridge.control.trajectories import Trajectories
-from bulletbridge.errors import ModelError, StepError
+from bulletbridge.errors import ModelError, StepError, UnsupportedError
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.model import Joint, Mechanism
@@ -41,6 +41,21 @@ Bounds = Mapping[str, float | tuple[float, float]]
 """Largest size of a control by joint, or its lowest and highest value."""
 
 
+class Until(NamedTuple):
+    """When a search for a plan ends.
+
+    Attributes:
+        tolerance: Fall of the cost, relative to it, that is none.
+        iterations: At most.
+    """
+
+    tolerance: float = 1e-8
+    iterations: int = 200
+
+
+AS_A_RULE = Until()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """A trajectory of least cost, with gains that keep a system on it.
@@ -51,7 +66,8 @@ class Plan:
     Attributes:
         mechanism: Names the coordinates.
         t: (steps + 1,) times [s].
-        q: (steps + 1, nq) configurations, loops closed as by the steps, which they are.
+        q: (steps + 1, nq) configurations, loops closed as by the steps, which they are: those of
+            smooth contacts, if the plan is.
         v: (steps + 1, nv) rates.
         tau: (steps, nv) forces on the rates, those of no control too.
         inputs: (m,) names of the rates that controls push.
@@ -143,8 +159,8 @@ def ilqr(
     *,
     bounds: Bounds | None = None,
     every: int = 1,
-    tolerance: float = 1e-8,
-    iterations: int = 200,
+    smoothing: float = 0.0,
+    until: Until = AS_A_RULE,
 ) -> Plan:
     """Controls that bring a system from its state through a motion of least cost.
 
@@ -163,16 +179,21 @@ def ilqr(
         final: Of the end.
         bounds: Of controls, by joint; none unless given.
         every: Steps for which each knot's controls are held.
-        tolerance: Fall of the cost, relative to it, that is none.
-        iterations: At most.
+        smoothing: Of contacts [J], as of ``System.step_derivatives``: the plan is one for contacts
+            that push at a distance, which finds those that are not made yet. Start the next one,
+            for less or none, from its controls. Zero for ideal contacts.
+        until: When it ends.
 
     Raises:
-        ModelError: Controls, bounds or costs do not fit the system, or it is singular on its way.
+        ModelError: Controls, bounds or costs do not fit the system, or it is singular on its way;
+            or contacts are to be smooth, and do not act.
+        UnsupportedError: Steps with smooth contacts are not known.
         StepError: The first trajectory, or one beside the best, cannot be simulated.
     """
-    search = Search(system, controls, (running, final), bounds, every)
+    runs = Trajectories(system, smoothing)
+    search = Search(runs, controls, (running, final), bounds, every)
     try:
-        return search.plan(tolerance, iterations)
+        return search.plan(until)
     finally:
         if system.finds_contacts:  # Bullet may have been shown other states
             system.write()
@@ -182,7 +203,7 @@ class Search:
     """The iterations.
 
     Args:
-        system: Where it starts.
+        runs: Trajectories from the start.
         controls: First guess.
         costs: Running and final.
         bounds: By joint.
@@ -194,13 +215,13 @@ class Search:
 
     def __init__(
         self,
-        system: System,
+        runs: Trajectories,
         controls: Mapping[str, ArrayLike],
         costs: tuple[RunningCost | None, FinalCost | None],
         bounds: Bounds | None,
         every: int,
     ) -> None:
-        mechanism = system.mechanism
+        mechanism = runs.mechanism
         if every < 1 or int(every) != every:
             raise ModelError(f"every is {every}; give a whole number of steps, 1 or more")
         if not controls:
@@ -213,13 +234,14 @@ class Search:
         self.inputs = tuple(names[k] for k in numbers)
         self.bounds = bounds_of(self.inputs, self.joints, bounds or {})
         self.u = np.clip(self.u, *self.bounds)
-        self.every, self.mechanism, self.tau = int(every), mechanism, np.array(system.tau)
-        self.runs = Trajectories(system)
+        self.every, self.mechanism, self.tau = int(every), mechanism, runs.tau
+        self.runs = runs
         self.running = Priced(mechanism, costs[0], None, self.runs.lengths)
         self.final = Priced(mechanism, None, costs[1], self.runs.lengths)
 
-    def plan(self, tolerance: float, iterations: int) -> Plan:
+    def plan(self, until: Until) -> Plan:
         """Iterate until nothing is to be gained."""
+        tolerance, iterations = until
         best = self.follow(None, self.u, None, 0.0)
         costs, mu, reason, n = [best.cost], 0.0, "", 0
         knots, last = self.expand(best)
@@ -281,7 +303,7 @@ class Search:
         """The first trajectory that is cheaper by enough, of shorter and shorter steps."""
         share = 1.0
         while share >= SHORTEST:
-            with suppress(StepError, ModelError):  # too far to be simulated, or to have a cost
+            with suppress(StepError, ModelError, UnsupportedError):  # simulated, or priced
                 found = self.follow(best, best.u, better, share)
                 if best.cost - found.cost > ENOUGH * better.fall(share):
                     return found, *self.expand(found)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.engine.step_adjoint import StepAdjoint
-from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array, Ints, Mask
@@ -58,14 +57,16 @@ class Trajectories:
     Attributes:
         near: The copy that derivatives are asked of.
         mechanism: Of the system.
+        tau: (nv,) forces on the rates that it has at the start.
         lengths: (nv,) one for angles, the mechanism's length for ways.
         length: That of the mechanism [m].
     """
 
     def __init__(self, system: System, smoothing: float = 0.0) -> None:
-        self._smoothing, self._known = smoothing, dict[bytes, StepDerivatives]()
+        self._smoothing = smoothing
         system.acceleration()  # closes what is open by round-off, as the first step does
         self.near, self._system = system.differentiable(), system
+        self.tau = np.array(system.tau)
         self._own: System | None = None
         self._start: SavedState | None = None
         self._begun: tuple[tuple[Array, Array, float], Mapping[str, float]] | None = None
@@ -155,24 +156,16 @@ class Trajectories:
         return np.ascontiguousarray(table[:, :-3])
 
     def _smooth_states(self, tau: Array) -> Array:
-        """``states`` of smooth contacts; their derivatives are kept."""
+        """``states`` of smooth contacts."""
         state = np.concatenate([self.own.q, self.own.v, [self.own.t]])
         states = [state]
         for forces in tau:
-            found = self._smooth_step(self.point(state, forces))
-            state = np.concatenate([found.q, found.v, [state[-1] + self.dt]])
+            self.put_near(self.point(state, forces))
+            q, v = self.near.smooth_step(self._smoothing)
+            state = np.concatenate([q, v, [state[-1] + self.dt]])
             states.append(state)
+        self.own.take_back(state)
         return np.array(states)
-
-    def _smooth_step(self, at: Point) -> StepDerivatives:
-        """The step of smooth contacts from a state."""
-        key = np.concatenate([at.q, at.v, [at.t], at.tau]).tobytes()
-        if key not in self._known:
-            if len(self._known) * 6 * self.nv**2 > WHOLE:
-                self._known.clear()
-            self.put_near(at)
-            self._known[key] = self.near.step_derivatives(self._smoothing)
-        return self._known[key]
 
     def point(self, state: Array, tau: Array) -> Point:
         """A state (nq + nv + 1,) with the forces that act there."""
@@ -299,7 +292,8 @@ class Trajectories:
         changes = np.eye(2 * nv, 3 * nv)
         if self._smoothing:
             for _ in range(steps):
-                found = self._smooth_step(at)
+                self.put_near(at)
+                found = self.near.step_derivatives(self._smoothing)
                 changes = found.A @ changes
                 changes[:, 2 * nv :] += found.B
                 at = Point(found.q, found.v, at.t + self.dt, at.tau)

@@ -140,6 +140,7 @@ class Solver(SolverArrays):
         self.differentiator: object = None  # what differentiates its equations, once asked for
         self.step_differentiator: object = None  # and its steps
         self.step_adjoint: object = None  # and takes gradients back through them
+        self.contact_rows: object = None  # and finds rows of contacts anywhere
         self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
         self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay

@@ -88,7 +88,7 @@ class RowsAt:
     """
 
     def __init__(self, solver: Solver, lengths: Array) -> None:
-        self._lengths, poses, axes = lengths, solver.poses.copy(), solver.axes.copy()
+        self.lengths, poses, axes = lengths, solver.poses.copy(), solver.axes.copy()
         self._bodies, self._below = solver.bodies, axes["below"].copy()
         tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
         none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, len(lengths)))
@@ -104,16 +104,16 @@ class RowsAt:
             points: (n,) as they were found there, or would be.
             first: (n, 3) along which first tangents are; becomes these.
         """
-        C = np.zeros((ROWS_OF_ONE * len(points), len(self._lengths)))
+        C = np.zeros((ROWS_OF_ONE * len(points), len(self.lengths)))
         self._call((np.ascontiguousarray(q), np.ascontiguousarray(points), first, C))
         return C.reshape(len(points), ROWS_OF_ONE, -1)
 
     def slopes(self, q: Array, see: Callable[[Array], Array], points: np.ndarray) -> Array:
         """(nv, ...) what something at contacts (n,) changes by with displacements of q (nq,)."""
-        u, near = np.zeros(len(self._lengths)), np.zeros(len(q))
+        u, near = np.zeros(len(self.lengths)), np.zeros(len(q))
         found: Array = np.zeros((len(u), *see(q).shape))
         for k in self._moving(points):
-            u[k] = reach = REACH * self._lengths[k]
+            u[k] = reach = REACH * self.lengths[k]
             for times, weight in ORDER_4:
                 displace(self._bodies, q, u, times, near)
                 found[k] += weight / reach * see(near)
@@ -129,6 +129,11 @@ class RowsAt:
                 found.add(k)
                 k = int(self._below[k])
         return sorted(found)
+
+
+def keys_of(points: np.ndarray) -> list[tuple[int, int]]:
+    """What contacts (n,) are known again by: the pair of shapes, and where on these."""
+    return list(zip(points["pair"].tolist(), points["feature"].tolist(), strict=True))
 
 
 class ContactVariations:
@@ -155,7 +160,8 @@ class ContactVariations:
         self, rows: RowsAt, find: Callable[[Array], np.ndarray], q: Array, points: np.ndarray
     ) -> None:
         self._find, self._points = find, points
-        self._keys = list(zip(points["pair"].tolist(), points["feature"].tolist(), strict=True))
+        self._keys = keys_of(points)
+        self._distinct = len({*self._keys}) == len(points)
         first = np.array(points["direction"])
         self.C = rows(q, points, first)
         turns = np.any(points["direction"] != 0.0, axis=1)
@@ -175,9 +181,10 @@ class ContactVariations:
         """The same contacts (n,) at another configuration."""
         found = defaultdict[tuple[int, int], list[int]](list)
         there = self._find(q)
-        for k, key in enumerate(
-            zip(there["pair"].tolist(), there["feature"].tolist(), strict=True)
-        ):
+        keys = keys_of(there)
+        if self._distinct and keys == self._keys:
+            return there
+        for k, key in enumerate(keys):
             found[key].append(k)
         picked = list[int]()
         for n, key in enumerate(self._keys):

@@ -30,10 +30,9 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
-from bulletbridge.system.derivatives import filtering, step_differentiator_of
+from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import Led, Sticking, held_closing
 from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
-from bulletbridge.system.tangents import lengths_of
 
 WEAKEST = 1e-10
 """Share of the strongest that a row which holds must have for itself, or it follows from others."""
@@ -429,7 +428,7 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
             numbers.append(k)
     if not numbers:
         return None
-    place, rows = np.zeros(len(solver.q)), RowsAt(solver, lengths_of(solver))
+    place, rows = np.zeros(len(solver.q)), contact_rows_of(solver)
     displace(solver.bodies, solver.q, moving, dt, place)
     varied = ContactVariations(
         rows,

@@ -10,9 +10,11 @@ from bulletbridge.engine.derivatives import Differentiator
 from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.engine.step_derivatives import StepDifferentiator
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.inequalities.contact_variations import RowsAt
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.parameter_derivatives import ParameterDifferentiator
+from bulletbridge.system.tangents import lengths_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,4 +160,12 @@ def step_adjoint_of(solver: Solver) -> StepAdjoint:
     found = solver.step_adjoint
     assert isinstance(found, StepAdjoint)
     found.require_known()
+    return found
+
+
+def contact_rows_of(solver: Solver) -> RowsAt:
+    """What finds rows of contacts of the bodies of a solver, anywhere."""
+    found, lengths = solver.contact_rows, lengths_of(solver)
+    if not isinstance(found, RowsAt) or not np.array_equal(found.lengths, lengths):
+        found = solver.contact_rows = RowsAt(solver, lengths)
     return found

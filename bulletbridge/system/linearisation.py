@@ -182,8 +182,12 @@ class Linearisable(Movable, Protocol):
         """Advance by one step."""
         ...
 
-    def step_derivatives(self) -> StepDerivatives:
+    def step_derivatives(self, smoothing: float = 0.0) -> StepDerivatives:
         """The next step as a linear map."""
+        ...
+
+    def smooth_step(self, smoothing: float) -> tuple[Array, Array]:
+        """Where the next step with smooth contacts leads, q and v."""
         ...
 
     def acceleration(self) -> Array:
@@ -220,6 +224,7 @@ class Request(NamedTuple):
         inputs: Joints whose forces are inputs; None for all.
         outputs: What else is seen.
         by: How derivatives are taken; None for the equations' own where they have them.
+        smoothing: Of contacts [J]; zero for ideal ones.
     """
 
     what: What
@@ -227,6 +232,7 @@ class Request(NamedTuple):
     inputs: Collection[str] | None
     outputs: Outputs
     by: By | None
+    smoothing: float = 0.0
 
 
 class Full(NamedTuple):
@@ -263,6 +269,11 @@ def check_request(system: Linearisable, request: Request) -> None:
         raise ModelError(
             "motors, joint friction, limits, contacts and force limits act in steps alone; give"
             " what='step', or switch them off"
+        )
+    if request.smoothing != 0.0 and (request.what != "step" or request.outputs.reactions):
+        raise ModelError(
+            "smooth contacts act in steps alone, of which no reactions are known; leave smoothing"
+            " or these out"
         )
     solver = system.dynamics.solver
     check_finite(solver.q, solver.v)
@@ -346,23 +357,30 @@ def derive(differences: Differences[Linearisable], tangents: Tangents, request: 
     if request.by != "differences":
         put(differences.copy, tangents.at)
         try:
-            return (step_by_equations if of_step else flow_by_equations)(differences, tangents)
+            if of_step:
+                return step_by_equations(differences, tangents, request.smoothing)
+            return flow_by_equations(differences, tangents)
         except UnsupportedError:
-            if request.by is not None:
+            if request.by is not None or request.smoothing:
                 raise
-    return (step_by_differences if of_step else flow_by_differences)(differences, tangents)
+    if of_step:
+        return step_by_differences(differences, tangents, request.smoothing)
+    return flow_by_differences(differences, tangents)
 
 
-def step_by_equations(differences: Differences[Linearisable], tangents: Tangents) -> Full:
+def step_by_equations(
+    differences: Differences[Linearisable], tangents: Tangents, smoothing: float
+) -> Full:
     """A and B of one step by those of its predictor, correction and filter."""
     copy = differences.copy
-    found = copy.step_derivatives()
-    put(copy, tangents.at)
-    copy.step(write=False)
-    if not copy.has_inequalities:  # the derivatives know them
-        require_plain(copy.dynamics.solver, found)
-        if active_set(copy):
-            raise UnsupportedError(BESIDE_LIMIT)
+    found = copy.step_derivatives(smoothing)
+    if not smoothing:
+        put(copy, tangents.at)
+        copy.step(write=False)
+        if not copy.has_inequalities:  # the derivatives know them
+            require_plain(copy.dynamics.solver, found)
+            if active_set(copy):
+                raise UnsupportedError(BESIDE_LIMIT)
     A = found.A @ tangents.closing
     return Full(A, found.B, found.q, found.v, found.active, (), 0.0, "equations")
 
@@ -407,20 +425,31 @@ def flow_by_equations(differences: Differences[Linearisable], tangents: Tangents
     return Full(A, B, tangents.at.q, tangents.at.v, (), (), 0.0, "equations")
 
 
-def step_by_differences(differences: Differences[Linearisable], tangents: Tangents) -> Full:
-    """A and B of one step, as ``System.step`` makes it, by central differences."""
+def step_by_differences(
+    differences: Differences[Linearisable], tangents: Tangents, smoothing: float
+) -> Full:
+    """A and B of one step, as ``System.step`` makes it or of smooth contacts, by differences."""
     copy, at = differences.copy, tangents.at
+    active, others = Counter[str](), set[str]()
+
+    def end(system: Linearisable) -> tuple[Array, Array]:
+        if smoothing:
+            return system.smooth_step(smoothing)
+        system.step(write=False)
+        q, v, *_ = point_of(system.dynamics.solver)
+        return q, v
+
     put(copy, at)
-    copy.step(write=False)
-    q, v, *_ = point_of(copy.dynamics.solver)
-    active, others = active_set(copy), set[str]()
+    q, v = end(copy)
+    if not smoothing:
+        active = active_set(copy)
 
     def see(system: Linearisable) -> Array:
-        system.step(write=False)
-        others.update(changes(active, active_set(system)))
-        there = system.dynamics.solver
-        away = configuration_difference(there.mechanism, there.q, q)
-        return np.concatenate([away, there.v - v])
+        there, rates = end(system)
+        if not smoothing:
+            others.update(changes(active, active_set(system)))
+        away = configuration_difference(system.dynamics.solver.mechanism, there, q)
+        return np.concatenate([away, rates - v])
 
     by_state, error = differences.by_state(tangents, see)
     by_forces, more = differences.by_forces(tangents, see)

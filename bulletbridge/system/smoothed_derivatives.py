@@ -14,185 +14,106 @@ Sources: Pang, Suh, Yang and Tedrake 2023, who plan by contacts smoothed so; Aca
 and Shpakovych 2023, of the path with friction.
 """
 
-import math
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 
+from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.inequalities.contact_variations import ContactVariations, RowsAt
+from bulletbridge.inequalities.contact_variations import ContactVariations
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.numerics.records import Array
-from bulletbridge.system.derivatives import step_differentiator_of
+from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS
+from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.smooth_contacts import LINES, solve_smooth_contacts
+from bulletbridge.system.derivatives import contact_rows_of, step_differentiator_of
 from bulletbridge.system.options import Fork
-from bulletbridge.system.tangents import lengths_of
-
-SHARPER = 0.1
-"""What s goes down by, from where all is smooth to what it is to be."""
-ENOUGH = 1e-11
-"""Residual, as a share of forces, at which Newton's method ends."""
-MOST_STEPS = 60
-"""Of Newton's method for each s."""
-
-
-class Cone(NamedTuple):
-    """Rows of friction of a contact: which, whose load is its radius, and its semi-axes."""
-
-    rows: list[int]
-    owner: int
-    mu: Array
-
-
-class Smooth:
-    """What smooth contacts ask of forces f and rates u of their rows: R(f, u) = 0.
-
-    Args:
-        normals: Rows of normals.
-        cones: Of friction.
-        answers: (m,) what each row answers to its own force.
-    """
-
-    def __init__(self, normals: list[int], cones: list[Cone], answers: Array) -> None:
-        self._normals, self._cones = np.array(normals), cones
-        self._ease = 1.0 / answers[normals]
-
-    def residual(self, f: Array, u: Array, s: float) -> tuple[Array, Array, Array]:
-        """R (m,) and its derivatives by f and by u (m, m); s is a power."""
-        m, n, ease = len(f), self._normals, self._ease
-        R, K, L = f.copy(), np.eye(m), np.zeros((m, m))
-        # a positive load, whatever f and u are, and f itself where f u = s
-        y = f[n] - ease * u[n]
-        root = np.sqrt(y * y + 4.0 * ease * s)
-        load, slope = 0.5 * (y + root), 0.5 * (1.0 + y / root)
-        load = np.where(y < 0.0, 2.0 * ease * s / (root - y), load)
-        R[n] -= load
-        K[n, n] -= slope
-        L[n, n] += slope * ease
-        by_f, by_u = (
-            dict(zip(n.tolist(), slope, strict=True)),
-            dict(zip(n.tolist(), -slope * ease, strict=True)),
-        )
-        loads = dict(zip(n.tolist(), load, strict=True))
-        for rows, owner, mu in self._cones:
-            r, v = float(loads[owner]), mu * u[rows]
-            a = s / (2.0 * r)
-            size = math.hypot(a, float(np.linalg.norm(v)))
-            g = a + size
-            R[rows] += mu * r * v / g
-            by_r = mu * v / g * (1.0 + a / size)
-            K[rows, owner] += by_r * by_f[owner]
-            L[rows, owner] += by_r * by_u[owner]
-            L[np.ix_(rows, rows)] += (
-                r / g * np.outer(mu, mu) * (np.eye(len(mu)) - np.outer(v, v) / (g * size))
-            )
-        return R, K, L
-
-    def solve(self, S: Array, free: Array, s: float) -> Array:
-        """Forces f (m,) with R(f, S f + free) = 0.
-
-        Raises:
-            UnsupportedError: None are found.
-        """
-        n, f = self._normals, np.zeros(len(free))
-        now = max(s, float(np.max(self._ease * free[n] ** 2)))
-        while True:
-            f = self._newton(S, free, f, now)
-            if now == s:
-                return f
-            now = max(s, SHARPER * now)
-
-    def _newton(self, S: Array, free: Array, f: Array, s: float) -> Array:
-        R, K, L = self.residual(f, S @ f + free, s)
-        for _ in range(MOST_STEPS):
-            off = float(np.linalg.norm(R))
-            if off <= ENOUGH * float(np.linalg.norm(f)):
-                return f
-            step, share = np.linalg.solve(K + L @ S, -R), 1.0
-            while True:
-                there = f + share * step
-                R, K, L = self.residual(there, S @ there + free, s)
-                if float(np.linalg.norm(R)) <= (1.0 - 1e-4 * share) * off or share < 1e-6:
-                    break
-                share *= 0.5
-            f = there
-        raise UnsupportedError(
-            "smoothed contacts are not solved for at this state; give more smoothing"
-        )
 
 
 class SmoothProblem:
     """Smooth contacts of one step.
 
     Args:
-        varied: Contacts where they were found, and what they change by.
+        C: (n, 6, nv) rows of the contacts where they were found.
         points: (n,) these.
+        ahead: (2 nv, 3 nv) changes of where the rates ``moving`` lead, and of these.
         moving: (nv,) rates that lead there.
-        dt: Length of the step [s].
+        step: Its length dt [s], and s/dt [W].
+
+    Attributes:
+        push: (nv,) forces on the rates.
+
+    Raises:
+        UnsupportedError: They are not found.
     """
 
     def __init__(
-        self, varied: ContactVariations, points: np.ndarray, moving: Array, dt: float
+        self, C: Array, points: np.ndarray, ahead: Array, moving: Array, step: tuple[float, float]
     ) -> None:
-        self._varied, self._moving, self._dt = varied, moving, dt
-        self._at, self._normals, self._cones = list[tuple[int, int]](), list[int](), list[Cone]()
-        for k, point in enumerate(points):
-            self._normals.append(len(self._at))
-            self._at.append((k, 0))
-            friction, across = float(point["friction"]), float(point["friction_across"])
-            spinning, rolling = float(point["spinning"]), float(point["rolling"])
-            for rows, mu in (
-                ((1, 2), (friction, across)),
-                ((3,), (spinning,)),
-                ((4, 5), (rolling, rolling)),
-            ):
-                if min(mu) > 0.0:
-                    first = len(self._at)
-                    self._at += [(k, row) for row in rows]
-                    numbers = list(range(first, first + len(rows)))
-                    self._cones.append(Cone(numbers, self._normals[-1], np.array(mu)))
-        which, row = np.array(self._at).T
-        self._W, self._W_by_q = varied.C[which, row], varied.C_by_q[:, which, row]
-        self._gaps = points["gap"] - dt * (varied.C[:, 0] @ moving)  # where the step begins
+        self._dt, power = step
+        self._moving, self._ahead, nv = moving, ahead, len(moving)
+        self._rows = rows_of(points)
+        which, row, bounds = self._rows
+        self._normals = np.flatnonzero(row == 0)
+        W, m = C[which, row], len(row)
+        rates = W @ moving
+        rates[self._normals] += (points["gap"] - self._dt * (C[:, 0] @ moving)) / self._dt
+        S = np.ascontiguousarray(W @ ahead[nv:, 2 * nv :] @ W.T)
+        self._W, self._S, self._f = W, S, np.zeros(m)
+        self._K, self._L, room = np.zeros((m, m)), np.zeros((m, m)), np.zeros((LINES + m, m))
+        known = S, rates, bounds, power, self._f, self._K, self._L, room
+        with announce_compilation(solve_smooth_contacts):
+            if not solve_smooth_contacts(*known):
+                raise UnsupportedError(
+                    "smoothed contacts are not solved for at this state; give more smoothing"
+                )
+        self.push = np.asarray(self._f @ W, np.float64)
 
-    def solve(
-        self, predict: Callable[[Array], tuple[Array, Array]], ahead: Array, power: float
-    ) -> tuple[Array, Array]:
-        """Forces (nv,) on the rates, and what they change by (nv, 3 nv).
+    def changes(self, varied: ContactVariations, led: tuple[Array, Array]) -> Array:
+        """What the forces on the rates change by (nv, 3 nv).
 
         Args:
-            predict: Rates that forces lead to, and changes.
-            ahead: (2 nv, 3 nv) changes of where the rates ``moving`` lead, and of these.
-            power: s/dt [W].
-
-        Raises:
-            UnsupportedError: They are not found.
+            varied: The contacts where they were found, and what they change by.
+            led: Rates (nv,) that they lead to, and changes (2 nv, 3 nv).
         """
-        nv, n, dt = len(self._moving), self._normals, self._dt
-        W, place, rates = self._W, ahead[:nv], ahead[nv:]
-        by_force = rates[:, 2 * nv :]
-        S, free = W @ by_force @ W.T, W @ self._moving
-        free[n] += self._gaps / dt
-        smooth = Smooth(n, self._cones, np.diag(S))
-        f = smooth.solve(S, free, power)
-        push = f @ W
-        v, led = predict(push)
-        _, K, L = smooth.residual(f, S @ f + free, power)
-        turned = np.einsum("kmj,m->jk", self._W_by_q, f) @ place
-        by_all = W @ (led[nv:] + by_force @ turned)
-        by_all += np.einsum("kmj,j->mk", self._W_by_q, v) @ place
-        drawn = np.einsum("kmj,j->mk", self._W_by_q[:, n], self._moving)
-        by_all[n] += (self._varied.gap_by_q.T / dt - drawn) @ place - W[n] @ rates
+        (which, row, _), nv, n, dt = self._rows, len(self._moving), self._normals, self._dt
+        W, K, L, S, f = self._W, self._K, self._L, self._S, self._f
+        place, rates = self._ahead[:nv], self._ahead[nv:]
+        W_by_q, by_force, (v, changed) = varied.C_by_q[:, which, row], rates[:, 2 * nv :], led
+        turned = np.einsum("kmj,m->jk", W_by_q, f) @ place
+        by_all = W @ (changed[nv:] + by_force @ turned)
+        by_all += np.einsum("kmj,j->mk", W_by_q, v) @ place
+        drawn = np.einsum("kmj,j->mk", W_by_q[:, n], self._moving)
+        by_all[n] += (varied.gap_by_q.T / dt - drawn) @ place - W[n] @ rates
         lines = 1.0 / (np.abs(np.diag(K)) + np.abs(np.diag(L) * np.diag(S)))
         matrix = lines[:, None] * (K + L @ S)
         right: Array = -lines[:, None] * (L @ by_all)
-        return push, turned + W.T @ np.asarray(np.linalg.solve(matrix, right), np.float64)
+        return turned + W.T @ np.asarray(np.linalg.solve(matrix, right), np.float64)
 
 
-def smoothed_step_derivatives(solver: Solver, fork: Fork, smoothing: float) -> StepDerivatives:
-    """Derivatives of the step from the state of a solver with smooth contacts, and where it leads.
+def rows_of(points: np.ndarray) -> tuple[Ints, Ints, np.ndarray]:
+    """Rows (m,) of contacts (n,): of which, which of its six, and their ``ROW_BOUNDS``."""
+    at, cones = list[tuple[int, int]](), list[tuple[int, int, int, float]]()
+    for k, point in enumerate(points):
+        owner = len(at)
+        at.append((k, 0))
+        cones.append((-1, 0, 0, 0.0))
+        friction, across = float(point["friction"]), float(point["friction_across"])
+        spinning, rolling = float(point["spinning"]), float(point["rolling"])
+        for first, mu in ((1, (friction, across)), (3, (spinning,)), (4, (rolling, rolling))):
+            if min(mu) > 0.0:
+                at += [(k, first + j) for j in range(len(mu))]
+                cones += [(owner, int(j == 0), len(mu), x) for j, x in enumerate(mu)]
+    bounds = np.zeros(len(at), ROW_BOUNDS)
+    for name, column in zip(
+        ("owner", "first", "count", "mu"), zip(*cones, strict=True), strict=True
+    ):
+        bounds[name] = column
+    which, row = np.array(at, np.int64).T
+    return which, row, bounds
+
+
+class SmoothStep:
+    """The step from the state of a solver with smooth contacts.
 
     Args:
         solver: At the start.
@@ -200,31 +121,56 @@ def smoothed_step_derivatives(solver: Solver, fork: Fork, smoothing: float) -> S
         smoothing: s [J].
 
     Raises:
-        UnsupportedError: Contacts cannot be found, or loops not be closed so.
+        UnsupportedError: Contacts cannot be found, or their forces not be solved for.
     """
-    differentiator, nv = step_differentiator_of(solver), len(solver.v)
-    dt = float(solver.control[0]["dt"])
-    moving, ahead = differentiator.prediction(np.zeros(nv))
-    place = np.zeros(len(solver.q))
-    displace(solver.bodies, solver.q, moving, dt, place)
-    fork.contact_points(place, moving, dt)  # which finds out what collides
-    far = fork.reaching(float(solver.encoded.length))
 
-    def find(q: Array) -> np.ndarray:
-        contacts, complete = far.find(q, moving, dt)
-        if not (complete or far.knows_shapes):
+    def __init__(self, solver: Solver, fork: Fork, smoothing: float) -> None:
+        self._differentiator, self._nv = step_differentiator_of(solver), len(solver.v)
+        self._solver, self._dt = solver, float(solver.control[0]["dt"])
+        moving, ahead = self._differentiator.prediction(np.zeros(self._nv))
+        self._moving, self._place = moving, np.zeros(len(solver.q))
+        displace(solver.bodies, solver.q, moving, self._dt, self._place)
+        fork.contact_points(self._place, moving, self._dt)  # which finds out what collides
+        self._far = fork.reaching(float(solver.encoded.length))
+        points, self._rows = self._find(self._place), contact_rows_of(solver)
+        C = self._rows(self._place, points, np.array(points["direction"]))
+        meet = np.any(C[:, 0], axis=1)
+        self._points = points[meet]
+        self._problem, self._push = None, np.zeros(self._nv)
+        if len(self._points):
+            step = self._dt, smoothing / self._dt
+            self._problem = SmoothProblem(C[meet], self._points, ahead, moving, step)
+            self._push = self._problem.push
+
+    def _find(self, q: Array) -> np.ndarray:
+        contacts, complete = self._far.find(q, self._moving, self._dt)
+        if not (complete or self._far.knows_shapes):
             raise UnsupportedError(
                 "shapes near each other are not known, or another body's that moves"
             )
         return contacts.copy()
 
-    points, rows = find(place), RowsAt(solver, lengths_of(solver))
-    points = points[np.any(rows(place, points, np.array(points["direction"]))[:, 0], axis=1)]
-    push, changes = np.zeros(nv), np.zeros((nv, 3 * nv))
-    if len(points):
-        problem = SmoothProblem(ContactVariations(rows, find, place, points), points, moving, dt)
-        push, changes = problem.solve(differentiator.prediction, ahead, smoothing / dt)
-    found = differentiator.step(push)
-    by_all = np.hstack([found.A, found.B])
-    by_all += found.B @ changes
-    return found._replace(A=by_all[:, : 2 * nv], B=by_all[:, 2 * nv :])
+    def end(self) -> tuple[Array, Array]:
+        """Where it leads: q (nq,) and v (nv,).
+
+        Raises:
+            UnsupportedError: Loops cannot be closed so.
+        """
+        found = self._differentiator.step(self._push)
+        return found.q, found.v
+
+    def derivatives(self) -> StepDerivatives:
+        """The step as a linear map, and where it leads.
+
+        Raises:
+            UnsupportedError: Loops cannot be closed so, or contacts are others beside the state.
+        """
+        nv, changes = self._nv, np.zeros((self._nv, 3 * self._nv))
+        if self._problem is not None:
+            led = self._differentiator.prediction(self._push)
+            varied = ContactVariations(self._rows, self._find, self._place, self._points)
+            changes = self._problem.changes(varied, led)
+        found = self._differentiator.step(self._push)
+        by_all = np.hstack([found.A, found.B])
+        by_all += found.B @ changes
+        return found._replace(A=by_all[:, : 2 * nv], B=by_all[:, 2 * nv :])

@@ -110,7 +110,7 @@ from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
 from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
 from bulletbridge.system.shown_world import ShownWorld
-from bulletbridge.system.smoothed_derivatives import smoothed_step_derivatives
+from bulletbridge.system.smoothed_derivatives import SmoothStep
 from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
 
@@ -776,6 +776,7 @@ class System:
         reactions: Collection[str] = (),
         gaps: Collection[str] = (),
         by: By | None = None,
+        smoothing: float = 0.0,
     ) -> Linearisation:
         """How the next step, or the accelerations, answer to small changes of state and forces.
 
@@ -800,18 +801,21 @@ class System:
                 ``derivatives``); ``differences``: central ones of two lengths, extrapolated. Unless
                 given, equations where they have derivatives, else differences; ``by`` of what is
                 found says which. Outputs are always seen by differences.
+            smoothing: Of contacts [J], as of ``step_derivatives``: of the step of smooth contacts.
 
         Raises:
-            UnsupportedError: ``equations`` were asked for, and something has no derivatives.
-            ModelError: A name does not exist; the state is not finite, or singular; or
-                ``continuous`` is wanted where something acts by inequalities.
+            UnsupportedError: ``equations`` were asked for, and something has no derivatives; or
+                contacts have no smooth step.
+            ModelError: A name does not exist; the state is not finite, or singular; ``continuous``
+                is wanted where something acts by inequalities; or smoothing is negative, wanted
+                where no contacts act, or together with reactions, which it does not have.
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: A step from the state, or from one beside it, could not be finished.
 
         Warns:
             BulletBridgeWarning: Motors, limits or contacts act otherwise in states nearby.
         """
-        request = Request(what, reduced, inputs, Outputs(frames, reactions, gaps), by)
+        request = Request(what, reduced, inputs, Outputs(frames, reactions, gaps), by, smoothing)
         check_finite(self._active.q, self._active.v)
         self._trim()
         check_request(self, request)
@@ -881,13 +885,9 @@ class System:
         """
         self._trim()
         solver = self._active.solver
-        if self._integration.python is not None:
-            raise UnsupportedError(
-                "steps in Python have no derivatives here; use a compiled integrator with the"
-                " projector, or central differences of step()"
-            )
+        self._require_compiled_steps()
         if smoothing != 0.0:
-            return self._smoothed(smoothing)
+            return self._smooth_step(smoothing).derivatives()
         if self.has_inequalities:
             require_no_force_limits(self.constraints)
             copy = self.differentiable()
@@ -898,8 +898,41 @@ class System:
             return bounded_step_derivatives(Made(solver, copy._active.solver, step, around), active)
         return step_differentiator_of(solver).step()
 
-    def _smoothed(self, smoothing: float) -> StepDerivatives:
-        """``step_derivatives`` with smooth contacts."""
+    def _require_compiled_steps(self) -> None:
+        """Refuse steps in Python.
+
+        Raises:
+            UnsupportedError: It says what to take instead.
+        """
+        if self._integration.python is not None:
+            raise UnsupportedError(
+                "steps in Python have no derivatives here; use a compiled integrator with the"
+                " projector, or central differences of step()"
+            )
+
+    def smooth_step(self, smoothing: float) -> tuple[Array, Array]:
+        """Where the next step with smooth contacts leads, q and v; it is not made.
+
+        To what ``step_derivatives`` with this smoothing says, in a part of the time.
+
+        Args:
+            smoothing: Energy s [J].
+
+        Raises:
+            ModelError: The smoothing is not positive, or contacts do not act.
+            UnsupportedError: As of ``step_derivatives``.
+        """
+        self._trim()
+        return self._smooth_step(smoothing).end()
+
+    def _smooth_step(self, smoothing: float) -> SmoothStep:
+        """The next step with smooth contacts.
+
+        Raises:
+            ModelError: There are none.
+            UnsupportedError: Something besides contacts acts, or they are not found.
+        """
+        self._require_compiled_steps()
         if not 0.0 < smoothing < math.inf or not self.finds_contacts:
             raise ModelError(
                 f"smoothing is {smoothing}; give a positive energy, of a system whose contacts act"
@@ -917,7 +950,7 @@ class System:
             )
         copy = self if self._shown.fork is not None else self.differentiable()
         assert copy._shown.fork is not None
-        return smoothed_step_derivatives(self._active.solver, copy._shown.fork, smoothing)
+        return SmoothStep(self._active.solver, copy._shown.fork, smoothing)
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""

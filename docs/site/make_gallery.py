@@ -94,6 +94,7 @@ SHOTS = {
     "parallelogram": Shot(0.3, FLAT),
     "particle": Shot(5.0, traced=(0, 1)),
     "polishing": Shot(1.0),
+    "push": Shot(0.8, (0.5, -0.35, 0.6), beside=("top",)),
     "real_time": Shot(direction=(0.9, -0.5, 0.45)),
     "slider_crank": Shot(0.3, FLAT),
     "space_arm": Shot(10.0),
