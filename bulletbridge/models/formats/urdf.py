@@ -67,8 +67,6 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     drake = _drake_elements(tree, [loop.name for loop in in_file.loops])
     gazebo = gazebo_joints(tree, {loop.name for loop in (*in_file.loops, *drake.loops)})
     springs, about_springs = gazebo_springs(tree)
-    held = sidecar.held or gazebo.held or _stands_still(tree)
-    lifts = [each for each in weightless_links(tree) if not held or each.frame.link != tree.root]
     retyped = of_drake | sidecar.retyped
     notes = [
         *second,
@@ -84,9 +82,6 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     ]
     planar = planar_in_steps(tree)
     notes += planar
-    if lifts:
-        names = listed(each.frame.link for each in lifts)
-        notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += [*rotors.notes, *drive_notes(tree)]
     notes += [*loose_mimics(tree), *limit_notes(tree, mimics), *plugin_notes(tree)]
@@ -102,6 +97,11 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     frames = [*unit_axes(tree), *whole_inertials(tree), *empty_frames(tree)]
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
+    held = sidecar.held or gazebo.held or _stands_still(tree)
+    lifts = [each for each in weightless_links(tree) if not held or each.frame.link != tree.root]
+    if lifts:
+        names = listed(each.frame.link for each in lifts)
+        notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
     changed = second or numbers or settled or retyped or planar or foreign or frames or moved
     if changed or loose is not None:
