@@ -237,7 +237,7 @@ linking.is_there = is_there
 print(h(1.0), hits(f), len(asked))
 """
     )
-    asked = 1 if there == "whole" else 2
+    asked = 1 if there == "whole" else 3  # before and after all that it calls is known
     assert run(package, module="meanwhile") == ["4.0", str(int(there == "whole")), str(asked)]
 
 

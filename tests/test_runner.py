@@ -9,10 +9,11 @@ import time
 
 import pybullet
 import pytest
+from support.claims import claimed_elsewhere
 from support.small_models import four_bar
 
 from bulletbridge import cli
-from bulletbridge.compilation.cache import KernelCache
+from bulletbridge.compilation.claims import claim, give_up
 from bulletbridge.drop_in.functions import FUNCTIONS
 from bulletbridge.drop_in.scripts.headless import CALL, EPOCH, headless
 from bulletbridge.drop_in.scripts.step_limit import FEWEST, IDLE_CALLS, PATIENCE, Ended, Meter
@@ -233,26 +234,19 @@ def test_waiting_is_virtual(monkeypatch):
 
 def test_waiting_for_another_process_to_compile_is_real(tmp_path):
     """A virtual wait would step real-time simulation, which waits for the kernel, and so on."""
-    fcntl = pytest.importorskip("fcntl")
+    pytest.importorskip("fcntl")
     path = tmp_path / "a" / "some.kernel"
     path.parent.mkdir()
-    with path.with_suffix(".lock").open("w") as other, headless() as clock:
-        fcntl.flock(other, fcntl.LOCK_EX)
+    with claimed_elsewhere(path) as other, headless() as clock:
         released = []
 
         def release():
             released.append(True)
-            fcntl.flock(other, fcntl.LOCK_UN)
+            other.stdin.close()
 
         threading.Timer(0.2, release).start()
-        kernels = KernelCache(advance_nothing, "linked")
-        kernels._lock(path)
-        assert released and clock.now == 0.0
-        kernels._unlock(path)
-
-
-def advance_nothing():
-    """Stands for a kernel."""
+        assert claim(path) and released and clock.now == 0.0
+        give_up(path)
 
 
 def test_real_time_goes_on_while_the_script_sleeps():

@@ -6,16 +6,14 @@ others first. Both keep what they have made, and take what they find, until they
 Nothing depends on it: whatever it does not do, the first process does.
 """
 
-import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any, cast
 
 import numba
-from numba.core import compiler_machinery, typeinfer
+from numba.core import compiler_machinery
 
 from bulletbridge.compilation.linking import KernelCompiler, KernelLowering
 
-inference: Any = typeinfer
 machinery: Any = compiler_machinery
 
 
@@ -39,9 +37,13 @@ class NoLowering(KernelLowering):
 
 
 class HelpersCompiler(KernelCompiler):
-    """The same with ``NoLowering``."""
+    """The same with ``NoLowering``, last calls first."""
 
     lowering = NoLowering
+
+    def last_calls_first(self, _function: Any) -> bool:
+        """Yes: the other process takes them in their order."""
+        return True
 
 
 class FromTheEnd:
@@ -68,30 +70,7 @@ class FromTheEnd:
         Raises:
             MetError: That is done.
         """
-        with last_calls_first():
-            cast(Any, numba.njit(**self._options)(self._function)).compile(sig)
-
-
-@contextlib.contextmanager
-def last_calls_first() -> Generator[None]:
-    """Context in which numba looks at the calls in a function from its end to its beginning."""
-    given = inference.ConstraintNetwork.propagate
-
-    def propagate(self: Any, inferer: Any) -> Any:
-        in_order = self.constraints
-        calls = [one for one in in_order if isinstance(one, inference.CallConstraint)]
-        others = [one for one in in_order if not isinstance(one, inference.CallConstraint)]
-        self.constraints = others + calls[::-1]
-        try:
-            return given(self, inferer)
-        finally:
-            self.constraints = in_order
-
-    inference.ConstraintNetwork.propagate = propagate
-    try:
-        yield
-    finally:
-        inference.ConstraintNetwork.propagate = given
+        cast(Any, numba.njit(**self._options)(self._function)).compile(sig)
 
 
 def translate_helpers(kernel: Any, options: dict[str, Any], compile_it: Callable[[], None]) -> None:

@@ -17,22 +17,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
-from time import monotonic, sleep  # the real ones, whatever a script is shown
 from time import time as now
 from typing import IO, Any, cast
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+from bulletbridge.compilation.claims import claim, give_up
 
 PACKAGE = Path(__file__).parents[1]
 VARIABLE = "BULLETBRIDGE_CACHE_DIR"
 """Environment variable that says where the folder is to be."""
 FORGOTTEN = 90 * 86_400.0
 """Age [s] at which kernels that nobody has loaded since are removed."""
-PATIENCE = 1800.0
-"""Time [s] to wait for another process that compiles the same kernel: only a hang takes longer."""
 DIGEST = hashlib.sha256().digest_size
 IMPORT = re.compile(
     r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|.*)|import\s+(.*))", re.MULTILINE
@@ -225,7 +219,6 @@ class KernelCache:
         self._mode = mode
         self._source = Path(function.__code__.co_filename)
         self._name = f"{self._source.stem}.{function.__qualname__}"
-        self._locks: dict[Path, IO[str]] = {}
 
     @property
     def cache_path(self) -> str | None:
@@ -260,10 +253,10 @@ class KernelCache:
             rebuild = functools.partial(cast(Any, CompileResult)._rebuild, target_context)
             found = read(path, rebuild)
             if found is None:
-                self._lock(path)
+                claim(path)
                 found = read(path, rebuild)  # another process may have been quicker
                 if found is not None:
-                    self._unlock(path)
+                    give_up(path)
                 else:
                     target_context.refresh()
             return found
@@ -284,7 +277,7 @@ class KernelCache:
                     write(path, data._reduce())
                     forget_old(path.parent.parent)
             finally:
-                self._unlock(path)
+                give_up(path)
 
     def _folder(self) -> Path | None:
         folder = kernel_folder()
@@ -301,28 +294,6 @@ class KernelCache:
             return None
         types = short_hash(str(tuple(sig.args if hasattr(sig, "args") else sig)))
         return folder / f"{self._name}-{self._processor(target)}-{types}.kernel"
-
-    def _lock(self, path: Path) -> None:
-        """Wait until no other process compiles this; not for ever."""
-        if fcntl is None or path in self._locks:
-            return
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            file = path.with_suffix(".lock").open("w")
-            begun = monotonic()
-            while monotonic() - begun < PATIENCE:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    sleep(0.05)
-                else:
-                    break
-            self._locks[path] = file
-
-    def _unlock(self, path: Path) -> None:
-        file = self._locks.pop(path, None)
-        if file is not None:
-            file.close()
 
 
 def short_hash(text: str) -> str:
@@ -375,7 +346,7 @@ def forget_old(root: Path) -> None:
     limit = now() - FORGOTTEN
     with contextlib.suppress(OSError):
         for folder in root.iterdir():
-            if folder.stat().st_mtime < limit:
+            if folder.is_dir() and folder.stat().st_mtime < limit:
                 for file in folder.iterdir():
                     file.unlink(missing_ok=True)
                 folder.rmdir()

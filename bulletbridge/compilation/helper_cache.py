@@ -12,6 +12,7 @@ from typing import Any, cast
 from numba.core import compiler, types, typing
 
 from bulletbridge.compilation.cache import or_not_kept, read, write
+from bulletbridge.compilation.claims import give_up
 from bulletbridge.compilation.keys import UNREADABLE, NoKeyError, key_of, place_of, type_text
 from bulletbridge.compilation.linking import FoundError, LinkedCode, NotNative
 
@@ -23,7 +24,7 @@ made_of: Any = cast(Any, compiler).compile_result
 class HelperCache:
     """The forms of one helper on disk, as numba's dispatchers use them.
 
-    Nobody waits: two processes that want the same helper at once both make it.
+    Two processes that want the same helper at once share the work, see ``LinkedCompiler``.
 
     Args:
         function: The helper.
@@ -72,13 +73,22 @@ class HelperCache:
             path = place_of(self._function, self._key(data.signature.args), data.target_context)
             if path is None:
                 return
-            bitcode, returned = data.library.to_bitcode(), data.signature.return_type
-            if bitcode is None or not is_the_same_elsewhere(returned):
-                return
-            described = copy.copy(data.fndesc)
-            described.typemap = described.calltypes = described.global_dict = None
-            described.argtypes = ()
-            write(path, (described, returned, bitcode, data.library.named))
+            try:
+                bitcode, returned = data.library.to_bitcode(), data.signature.return_type
+                if bitcode is None or not is_the_same_elsewhere(returned):
+                    return
+                described = copy.copy(data.fndesc)
+                described.typemap = described.calltypes = described.global_dict = None
+                described.argtypes = ()
+                write(path, (described, returned, bitcode, data.library.named))
+            finally:
+                give_up(path)
+
+    def give_up(self, arguments: tuple[Any, ...], target_context: Any) -> None:
+        """Let other processes make it, if this one has claimed to and has not."""
+        place = place_of(self._function, self._key(arguments), target_context)
+        if place is not None:
+            give_up(place)
 
     def _key(self, arguments: tuple[Any, ...]) -> str | None:
         return key_of(self._function, self._code.__name__, arguments)
@@ -91,15 +101,19 @@ def keep(dispatcher: Any, code: type[LinkedCode]) -> None:
     quicker. A constant argument is one of its type, not a type of its own: inlined, it is constant
     again.
     """
-    dispatcher._cache = HelperCache(dispatcher.py_func, code)
+    dispatcher._cache = kept = HelperCache(dispatcher.py_func, code)
     translate = dispatcher.compile
 
     def compile_or_find(sig: Any) -> Any:
         kinds = tuple(one.literal_type if isinstance(one, known.Literal) else one for one in sig)
-        try:
-            return translate(kinds)
-        except FoundError:
-            return translate(kinds)
+        while True:
+            try:
+                return translate(kinds)
+            except FoundError:  # of no use, it is not found again
+                continue
+            except BaseException:
+                kept.give_up(kinds, dispatcher.targetctx)
+                raise
 
     dispatcher.compile = compile_or_find
 

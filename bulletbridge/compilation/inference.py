@@ -9,10 +9,12 @@ import contextlib
 from collections.abc import Generator
 from typing import Any
 
-from numba.core import event
+from numba.core import event, typeinfer
 from numba.core.types import functions
 
 clock: Any = event
+network: Any = typeinfer.ConstraintNetwork
+calls: Any = typeinfer.CallConstraint
 operators: Any = functions.BaseFunction
 _found: dict[Any, Any] = {}
 """Signatures of operators and built-in functions, by themselves and the types of arguments."""
@@ -32,6 +34,34 @@ def _remembered(self: Any, context: Any, args: Any, kws: Any) -> Any:
     return found
 
 
+_propagate: Any = network.propagate
+_backwards = False
+"""Whether the function whose types are found now is gone through from its end."""
+
+
+def _in_turn(self: Any, inferer: Any) -> Any:
+    """What follows from the types that are known, by calls in their order or the opposite one."""
+    given = self.constraints
+    if _backwards:
+        others = [one for one in given if not isinstance(one, calls)]
+        self.constraints = others + [one for one in given if isinstance(one, calls)][::-1]
+    try:
+        return _propagate(self, inferer)
+    finally:
+        self.constraints = given
+
+
+@contextlib.contextmanager
+def in_turn(last_first: bool) -> Generator[None]:
+    """Context of one function's compilation; those that lie in it have an order of their own."""
+    global _backwards
+    before, _backwards = _backwards, last_first
+    try:
+        yield
+    finally:
+        _backwards = before
+
+
 def _nothing(*_: Any, **__: Any) -> None:
     """In place of an event."""
 
@@ -43,9 +73,11 @@ def remembering() -> Generator[None]:
     Compilations lie in each other: what the outermost has put in place is left to it.
     """
     before = operators.get_call_type, clock.start_event, clock.end_event
-    operators.get_call_type = _remembered
+    given = network.propagate
+    operators.get_call_type, network.propagate = _remembered, _in_turn
     clock.start_event = clock.end_event = _nothing
     try:
         yield
     finally:
         operators.get_call_type, clock.start_event, clock.end_event = before
+        network.propagate = given

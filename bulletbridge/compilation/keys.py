@@ -4,6 +4,7 @@ numba numbers functions as they come, so that two processes give the same name t
 helper that is kept by one process and linked by another needs a name that says what it is.
 """
 
+import functools
 import hashlib
 from pathlib import Path
 from types import FunctionType
@@ -78,6 +79,16 @@ def identity(value: Any) -> str:
     function = getattr(value, "py_func", value)
     if not isinstance(function, FunctionType):
         raise NoKeyError(repr(value))
+    return function_identity(function, getattr(compiler, "__name__", ""))
+
+
+@functools.lru_cache(maxsize=4096)
+def function_identity(function: FunctionType, how: str) -> str:
+    """The same of a function in Python, to be compiled in some way; asked for thousands of times.
+
+    Raises:
+        NoKeyError: As in ``identity``.
+    """
     code = function.__code__
     source = Path(code.co_filename)
     if not source.is_relative_to(PACKAGE) or not source.is_file():
@@ -85,7 +96,6 @@ def identity(value: Any) -> str:
     around = [identity(cell.cell_contents) for cell in function.__closure__ or ()]
     around += [identity(one) for one in function.__defaults__ or ()]
     where = f"{source.relative_to(PACKAGE)}:{code.co_firstlineno} {function.__qualname__}"
-    how = "" if compiler is None else compiler.__name__
     return f"{where} {how} {stamp(source, 'linked')} {code.co_code.hex()} {around}"
 
 

@@ -15,7 +15,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
 from bulletbridge.compilation.bookkeeping import sparing
-from bulletbridge.compilation.inference import remembering
+from bulletbridge.compilation.claims import claim, give_up
+from bulletbridge.compilation.inference import in_turn, remembering
 from bulletbridge.compilation.keys import is_there, key_of, place_of
 
 llvm: Any = binding  # no types, nor has numba any
@@ -84,6 +85,10 @@ def optimise(codegen: Any, module: Any) -> None:
 def has_addresses(module: Any) -> bool:
     """Whether a module has addresses of this process."""
     return any(one.name.startswith(DYNAMIC) for one in module.global_variables)
+
+
+SOON = 0.3
+"""Time [s] to wait for another process's helper: most take less, and to share those is in vain."""
 
 
 class KernelCode(cast(Any, JITCodeLibrary)):
@@ -241,12 +246,16 @@ class LinkedLowering(KernelLowering):
         from Python: numba gets a stand-in for the address.
 
         Raises:
-            FoundError: Another process has just done so.
+            FoundError: Another process has done so meanwhile.
         """
         state.flags.no_compile = True
         function = state.func_id.func
         made = key_of(function, self.code.__name__, tuple(state.args))
-        if is_there(place_of(function, made, state.targetctx)):
+        place = place_of(function, made, state.targetctx)
+        if place is not None:
+            claim(place)
+        if place is not None and is_there(place):
+            give_up(place)
             raise FoundError
         if made is not None:
             state.func_id.unique_id = int(made, 16)
@@ -271,6 +280,7 @@ class KernelCompiler(cast(Any, CompilerBase)):
     """Those of numba's passes that are needed, with ``KernelLowering``."""
 
     lowering: type[KernelLowering] = KernelLowering
+    state: Any
 
     def define_pipelines(self) -> list[Any]:
         """The passes, in order, each once.
@@ -298,17 +308,43 @@ class KernelCompiler(cast(Any, CompilerBase)):
         collected = gc.isenabled()
         gc.disable()
         try:
-            with remembering(), sparing():
+            with remembering(), sparing(), in_turn(self.last_calls_first(func)):
                 return cast(Any, CompilerBase).compile_extra(self, func)
         finally:
             if collected:
                 gc.enable()
 
+    def last_calls_first(self, _function: Any) -> bool:
+        """Whether what it calls is to be translated from its end to its beginning."""
+        return False
+
 
 class LinkedCompiler(KernelCompiler):
-    """The same with ``LinkedLowering``."""
+    """The same with ``LinkedLowering``.
+
+    Where another process is at the same function, and not done soon, this one starts from the
+    other end: each takes what the other has made, until they meet, and who is first there
+    translates the function.
+    """
 
     lowering = LinkedLowering
+
+    def last_calls_first(self, function: Any) -> bool:
+        """Whether another process has begun with it, and has much to do.
+
+        Raises:
+            FoundError: That process is done.
+        """
+        arguments = tuple(self.state.args)
+        made = key_of(function, self.lowering.code.__name__, arguments)
+        place = place_of(function, made, self.state.targetctx)
+        if place is None:
+            return False
+        mine = claim(place, SOON)
+        if is_there(place):
+            give_up(place)
+            raise FoundError
+        return not mine
 
 
 class OutlinedCompiler(KernelCompiler):

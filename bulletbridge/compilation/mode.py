@@ -68,6 +68,8 @@ TOUCHED: dict[str, tuple[str, ...] | None] = {
     "numba.core.callconv:CPUCallConv.return_status_propagate": ("self", "builder", "status"),
     "numba.core.cgutils:gep_inbounds": ("builder", "ptr"),
     "numba.core.types.functions:BaseFunction.get_call_type": ("self", "context", "args", "kws"),
+    "numba.core.typeinfer:ConstraintNetwork.propagate": ("self", "typeinfer"),
+    "numba.core.typeinfer:CallConstraint": None,
     "numba.core.event:start_event": ("kind",),
     "numba.core.event:end_event": ("kind",),
     "numba.core.dispatcher:Dispatcher.compile": ("self", "sig"),
