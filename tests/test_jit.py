@@ -76,7 +76,27 @@ if __name__ == "__main__":
 @pytest.fixture
 def package(tmp_path):
     """A package of its own with the decorators, one callee and one cached caller."""
-    root = tmp_path / "small"
+    return put_package(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory):
+    """Where the package lies with what its caller has left in the cache."""
+    folder = tmp_path_factory.mktemp("compiled")
+    assert run(put_package(folder)) == ["2.0", "False", "0"]
+    return folder
+
+
+@pytest.fixture
+def used(compiled_once, tmp_path):
+    """The package whose caller has run: a copy, kernels and helpers with it."""
+    shutil.copytree(compiled_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "small"
+
+
+def put_package(folder):
+    """The package of ``package`` in a folder."""
+    root = folder / "small"
     for room in ("compilation", "numerics"):
         shutil.copytree(PACKAGE / room, root / room, ignore=shutil.ignore_patterns("__pycache__"))
     for path in root.rglob("*.py"):
@@ -117,13 +137,12 @@ def kept(package, kind="kernel"):
     return sorted((package.parent / "cache" / "small" / "kernels").rglob(f"*.{kind}"))
 
 
-def test_an_edited_callee_is_seen_and_an_unchanged_one_is_kept(package):
-    assert run(package) == ["2.0", "False", "0"]
-    assert run(package) == ["2.0", "True", "1"]
-    (package / "callee.py").write_text(CALLEE.format(step=2))
-    assert run(package) == ["3.0", "False", "0"]
-    (package / "numerics" / "projection.py").write_text("# not reached from the caller\n")
-    assert run(package) == ["3.0", "True", "1"]
+def test_an_edited_callee_is_seen_and_an_unchanged_one_is_kept(used):
+    assert run(used) == ["2.0", "True", "1"]
+    (used / "callee.py").write_text(CALLEE.format(step=2))
+    assert run(used) == ["3.0", "False", "0"]
+    (used / "numerics" / "projection.py").write_text("# not reached from the caller\n")
+    assert run(used) == ["3.0", "True", "1"]
 
 
 def test_imports_found_in_texts_are_those_of_the_language():
@@ -140,20 +159,18 @@ def test_imports_found_in_texts_are_those_of_the_language():
         assert set(cache.imports_of(path)) == {file for file in files if file.is_file()}
 
 
-def test_another_environment_of_the_user_compiles_nothing_again(package, tmp_path):
-    assert run(package) == ["2.0", "False", "0"]
+def test_another_environment_of_the_user_compiles_nothing_again(used, tmp_path):
     moved = tmp_path / "elsewhere" / "small"
-    shutil.copytree(package, moved)
-    cached = str(package.parent / "cache")
+    shutil.copytree(used, moved)
+    cached = str(used.parent / "cache")
     assert run(moved, XDG_CACHE_HOME=cached) == ["2.0", "True", "1"]
 
 
-def test_kernels_of_another_processor_are_not_taken(package):
+def test_kernels_of_another_processor_are_not_taken(used):
     other = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
-    assert run(package) == ["2.0", "False", "0"]
-    assert run(package, **other) == ["2.0", "False", "0"]
-    assert run(package, **other) == ["2.0", "True", "1"]
-    assert run(package) == ["2.0", "True", "1"]
+    assert run(used, **other) == ["2.0", "False", "0"]
+    assert run(used, **other) == ["2.0", "True", "1"]
+    assert run(used) == ["2.0", "True", "1"]
 
 
 @pytest.mark.parametrize(
@@ -161,22 +178,20 @@ def test_kernels_of_another_processor_are_not_taken(package):
     [lambda x: b"", lambda x: x[: len(x) // 2], lambda x: x[:-1] + bytes([x[-1] ^ 1]), bytes.upper],
     ids=["empty", "truncated", "one bit", "garbled"],
 )
-def test_what_cannot_be_read_is_compiled_anew(package, damage):
-    assert run(package) == ["2.0", "False", "0"]
-    (file,) = kept(package)
+def test_what_cannot_be_read_is_compiled_anew(used, damage):
+    (file,) = kept(used)
     whole = file.read_bytes()
     file.write_bytes(damage(whole))
-    assert run(package)[0::2] == ["2.0", "0"]
-    assert run(package) == ["2.0", "True", "1"]
+    assert run(used)[0::2] == ["2.0", "0"]
+    assert run(used) == ["2.0", "True", "1"]
 
 
-def test_a_helper_is_translated_once_for_all_kernels(package):
-    run(package)
-    assert len(kept(package, "helper")) == 1
-    assert run(package, module="other") == ["4.0", "0", "1"]
-    assert run(package, module="other") == ["4.0", "1", "0"]
-    (package / "callee.py").write_text(CALLEE.format(step=2))
-    assert run(package, module="other") == ["6.0", "0", "0"]
+def test_a_helper_is_translated_once_for_all_kernels(used):
+    assert len(kept(used, "helper")) == 1
+    assert run(used, module="other") == ["4.0", "0", "1"]
+    assert run(used, module="other") == ["4.0", "1", "0"]
+    (used / "callee.py").write_text(CALLEE.format(step=2))
+    assert run(used, module="other") == ["6.0", "0", "0"]
 
 
 @pytest.mark.parametrize(
@@ -184,16 +199,15 @@ def test_a_helper_is_translated_once_for_all_kernels(package):
     [lambda x: b"", lambda x: x[: len(x) // 2], lambda x: x[:-1] + bytes([x[-1] ^ 1]), bytes.upper],
     ids=["empty", "truncated", "one bit", "garbled"],
 )
-def test_a_helper_that_cannot_be_read_is_translated_anew(package, damage):
-    run(package)
-    (file,) = kept(package, "helper")
+def test_a_helper_that_cannot_be_read_is_translated_anew(used, damage):
+    (file,) = kept(used, "helper")
     whole = file.read_bytes()
     file.write_bytes(damage(whole))
-    assert run(package, module="other") == ["4.0", "0", "0"]
+    assert run(used, module="other") == ["4.0", "0", "0"]
     assert file.read_bytes() != damage(whole)
-    (other,) = (one for one in kept(package) if "other" in one.name)
+    (other,) = (one for one in kept(used) if "other" in one.name)
     other.unlink()
-    assert run(package, module="other") == ["4.0", "0", "1"]
+    assert run(used, module="other") == ["4.0", "0", "1"]
 
 
 def test_a_helper_has_one_name_in_all_processes(package):
@@ -212,16 +226,15 @@ def test_a_helper_has_one_name_in_all_processes(package):
 
 
 @pytest.mark.parametrize("there", ["whole", "gone", "garbled"])
-def test_a_helper_that_another_process_made_meanwhile_is_taken(package, there):
+def test_a_helper_that_another_process_made_meanwhile_is_taken(used, there):
     """It comes when all that it calls is known; gone or garbled, it is made here after all."""
-    run(package)
-    (file,) = kept(package, "helper")
+    (file,) = kept(used, "helper")
     whole = file.read_bytes()
     file.unlink()
     if there == "garbled":
         whole = whole.upper()
     put = "" if there == "gone" else f"pathlib.Path({str(file)!r}).write_bytes({whole!r})"
-    (package / "meanwhile.py").write_text(
+    (used / "meanwhile.py").write_text(
         f"""
 import pathlib
 from small.compilation import linking
@@ -238,7 +251,7 @@ print(h(1.0), hits(f), len(asked))
 """
     )
     asked = 1 if there == "whole" else 3  # before and after all that it calls is known
-    assert run(package, module="meanwhile") == ["4.0", str(int(there == "whole")), str(asked)]
+    assert run(used, module="meanwhile") == ["4.0", str(int(there == "whole")), str(asked)]
 
 
 def test_a_process_that_assists_leaves_helpers_and_no_kernel(package):
