@@ -174,6 +174,25 @@ def test_gravity_compensation_is_written_back(tmp_path: Path) -> None:
         assert other.force == pytest.approx(one.force, rel=1e-12)
 
 
+@pytest.mark.parametrize("given", ['damping="0.7" stiffness="3"', 'damping="0.7"'])
+def test_springs_and_dampers_of_free_joints_are_written_back(given: str, tmp_path: Path) -> None:
+    """By MuJoCo's own numbers; one that rests elsewhere has no words there, and is told."""
+    path = write(tmp_path, FREE.replace("<freejoint", f'<joint type="free" {given}'))
+    spec = read_model(path)
+    written = write_mjcf(spec, tmp_path / "written")
+    assert not any("left out: MuJoCo has none such" in note for note in written.notes)
+    models = [mujoco.MjModel.from_xml_path(str(file)) for file in (path, *written.files)]
+    for name in ("dof_damping", "jnt_stiffness", "qpos_spring"):
+        one, other = (getattr(model, name) for model in models)
+        np.testing.assert_allclose(other, one, atol=1e-12)
+    require_equal(written.files[0], tmp_path)
+    (spring,) = spec.elements
+    assert isinstance(spring, bb.Bushing)
+    elsewhere = replace(spring, a=replace(spring.a, xyz=(0.0, 0.0, 9.0)))
+    notes = write_mjcf(replace(spec, elements=(elsewhere,)), tmp_path / "other").notes
+    assert any("left out: MuJoCo has none such" in note for note in notes) == ("stiff" in given)
+
+
 @pytest.mark.parametrize("equality", EQUALITIES.values(), ids=EQUALITIES.keys())
 def test_equalities_are_those_of_mujoco(equality: str, tmp_path: Path) -> None:
     sites = '<site name="s2" pos="0.3 0 0.1" euler="-40 5 9"/>'

@@ -108,6 +108,7 @@ class _Writer:
             self._constraint(constraint)
         for element in scene.elements:
             self._element(element)
+        scene.lose_base_damping()
         lost = [f"'{wrench.name}'" for wrench in scene.wrenches if not self._lift(wrench)]
         if lost:
             scene.notes.append(f"wrenches are left out: {listed(lost)}")
@@ -384,7 +385,7 @@ class _Writer:
             self._servo(element)
         elif isinstance(element, Tendon) and not element.force:
             self._tendon(element)
-        elif isinstance(element, Bushing) and self._on_ball(element):
+        elif isinstance(element, Bushing) and (self._on_ball(element) or self._on_free(element)):
             return
         else:
             name = getattr(element, "name", "")
@@ -457,6 +458,30 @@ class _Writer:
             if joint.get("type") == "ball":
                 joint.set("stiffness", exact((spring.turning_stiffness[0],)))
                 return True
+        return False
+
+    def _on_free(self, spring: Bushing) -> bool:
+        """Give a free joint its spring and damper, if this is such and no more.
+
+        MuJoCo's act alike along and about all axes, and its spring rests where the body is drawn.
+        """
+        springs = {*spring.stiffness, *spring.turning_stiffness}
+        for robot in self.scene.robots:
+            base, root = f"{self.scene.prefix(robot)}base", self.scene.prefix(robot) + robot.root
+            dampers = {*spring.damping, self.scene.base_damping.get(base, 0.0)}
+            alike = len(springs) == len(dampers) == 1 and not any(spring.turning_damping)
+            if robot.fixed or not alike or (spring.a.link, spring.b.link) != (WORLD, root):
+                continue
+            off = self._at_zero(spring.a).inverse @ self._at_zero(spring.b)
+            own = pose_of(spring.b.xyz, spring.b.rpy)
+            if not _is_near(own) or (any(springs) and not _is_near(off)):
+                return False
+            joint = next(each for each in self.world.iter("freejoint") if each.get("name") == base)
+            joint.tag, (stiffness,), (damping,) = "joint", springs, dampers
+            said = {"type": "free", "stiffness": exact((stiffness,)), "damping": exact((damping,))}
+            joint.attrib.update(said)
+            self.scene.base_damping.pop(base, None)
+            return True
         return False
 
     def _at_zero(self, frame: Frame) -> Pose:
@@ -563,6 +588,11 @@ def _where(place: Pose) -> dict[str, str]:
     if not np.array_equal(place.R, np.eye(3)):
         said["quat"] = exact(np.roll(Rotation.from_matrix(place.R).as_quat(), 1))
     return said
+
+
+def _is_near(place: Pose) -> bool:
+    """Whether a frame is another one but for round-off."""
+    return bool(max(np.abs(place.p).max(), np.abs(place.R - np.eye(3)).max()) < 1e-12)
 
 
 def _is_zero(place: Pose) -> bool:

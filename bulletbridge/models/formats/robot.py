@@ -253,6 +253,12 @@ class Scene:
         name = free_name(f"{at.link}_lift", (each.name for each in self.wrenches))
         self.wrenches.append(Wrench(at, (x, y, z), axes=Frame(WORLD), name=name))
 
+    def lose_base_damping(self) -> None:
+        """Say of which floating bases nothing damps the turns where this is written."""
+        for name, damping in self.base_damping.items():
+            if damping:
+                self.notes.append(f"damping of the turns of '{name}' is left out")
+
     def note_scenery(self) -> None:
         """Say what stands in the world, if anything does."""
         if self.scenery:

@@ -102,6 +102,7 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
             _loop(holder, loop, scene)
     for element in scene.elements:
         scene.notes.append(f"force element '{element.name}' is left out: SDF has none")
+    scene.lose_base_damping()
     lost = [wrench for wrench in scene.wrenches if not _weightless(scene, models, wrench)]
     if lost:
         names = listed(f"'{wrench.name}'" for wrench in lost)

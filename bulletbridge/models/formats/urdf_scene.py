@@ -53,7 +53,7 @@ def scene_of(spec: ModelSpec) -> Scene:
     joints = scene.joints()
     for name, given in spec.joints.items():
         if name not in joints:  # a floating base
-            scene.notes.append(f"damping of the turns of '{name}' is left out")
+            scene.base_damping[name] = given.damping or 0.0
             continue
         joint = joints[name]
         joint.armature = given.armature or 0.0
