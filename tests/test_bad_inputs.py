@@ -101,6 +101,43 @@ def test_a_loop_that_cannot_close(robot, client):
     assert system.q[0] == 0.3
 
 
+OPEN = [  # another frame b, another model or axis, and what is said of it; hinges are along y
+    ({"b": ((0, 0.02, -0.9), (0, 0, 0))}, "no joint moves it in that direction, so a frame is off"),
+    (
+        {"b": ((0, 0, -900), (0, 0, 0))},
+        "times the size of what it joins: give .* in metres, not in",
+    ),
+    ({"axis": (0, 0, 1)}, "its points can meet, but not with its axes aligned: check 'axis'"),
+    ({"b": ((0, 0, -0.9), (0.05, 0, 0)), "axis": (0, 1, 0)}, "so an axis is tilted so far: check"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), OPEN)
+def test_what_keeps_a_loop_open_is_told(robot, client, change, message):
+    b = bb.Frame("rocker", *change.get("b", ((0, 0, -0.9), (0, 0, 0))))
+    model = bb.JointModel.REVOLUTE if "axis" in change else PIN.model
+    loop = bb.LoopJoint("pin", model, PIN.a, b, change.get("axis", (0, 0, 1)))
+    system = attach(robot, client, loop)
+    attempt(AssemblyError, f"loop 'pin' cannot close: .*{message}", client, system.assemble)
+
+
+def test_pybullets_words_are_told_with_ours(robot, client):
+    system = attach(robot, client, PIN)
+    for name, ours in (("targetVelocity", "velocity"), ("maxVelocity", "max_velocity")):
+        message = f"a motor has no '{name}'; write {ours}="
+        attempt(ModelError, message, client, lambda n=name: system.motors.set("crank", **{n: 1.0}))
+    attempt(ModelError, "did you mean dt", client, lambda: attach(robot, client, timeStep=0.01))
+
+
+def test_parts_of_a_system_print_as_a_line(robot, client):
+    system = attach(robot, client, PIN)
+    system.assemble()
+    system.motors.set("crank", velocity=1.0, force=1.0)
+    others = len(system.mechanism.joints) - 1
+    assert repr(system.motors) == f"<Motors: crank on, {others} off>"
+    assert "2 of 3 rows of 1 constraints kept, 2 of them" in repr(system.decision)
+
+
 def test_a_start_that_is_not_a_number(robot, client):
     system = attach(robot, client, PIN)
     attempt(

@@ -63,7 +63,9 @@ def owner(encoded: Encoded, row: int) -> str:
     return next(n for n, part in encoded.rows.items() if part.start <= row < part.stop)
 
 
-def require_closed(solver: Solver, q: Array, t: float, allowed: float, tried: str = "") -> None:
+def require_closed(
+    solver: Solver, q: Array, t: float, allowed: float, tried: str = "", why: str = ""
+) -> None:
     """Refuse a configuration that is open by more than ``allowed``, in lengths or radians.
 
     Args:
@@ -72,6 +74,7 @@ def require_closed(solver: Solver, q: Array, t: float, allowed: float, tried: st
         t: [s]
         allowed: Largest residual.
         tried: How a nearer one was looked for, if it was.
+        why: What is wrong, where that is known, and what to do.
 
     Raises:
         AssemblyError: It names the widest loop and its gap, and the next ones that are open.
@@ -96,8 +99,11 @@ def require_closed(solver: Solver, q: Array, t: float, allowed: float, tried: st
     raise AssemblyError(
         f"loop '{owner(encoded, worst)}' cannot close: gap {said(worst)} "
         f"(limit {allowed / scale:.1g} {unit}){also}{f', {tried}' if tried else ''}; "
-        f"call assemble() with a start nearer to closure, "
-        f"hold fewer joints, or check link lengths and frames"
+        + (
+            why
+            or "call assemble() with a start nearer to closure ('start' in a loops file), "
+            "hold fewer joints, or check link lengths and frames"
+        )
     )
 
 

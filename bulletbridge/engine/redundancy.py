@@ -109,6 +109,13 @@ class Decision:
     is_held: bool = True
     whole: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        rows = sum(found.rows for found in self.by_name.values())
+        return (
+            f"<Decision: {self.encoded.nc} of {rows} rows of {len(self.by_name)} constraints kept,"
+            f" {self.cap} of them independent>"
+        )
+
     @property
     def widest(self) -> float:
         """Largest gap of any redundant row over the samples, in mechanism lengths or radians."""

@@ -21,6 +21,17 @@ ALONG = "x", "y", "z"
 """Axes of a spherical joint's motors: those of the link that it carries."""
 
 
+PYBULLETS = {
+    "force": "force",
+    "targetVelocity": "velocity",
+    "targetPosition": "position",
+    "velocityGain": "velocity_gain",
+    "positionGain": "position_gain",
+    "maxVelocity": "max_velocity",
+}
+"""Arguments of ``Motors.set`` by those of ``setJointMotorControl2``."""
+
+
 class Motors:
     """A motor for every way that a joint turns or slides, off until it is set, and its friction.
 
@@ -68,6 +79,10 @@ class Motors:
             if freedom.motor is not None:
                 self.take(name, freedom.motor)
 
+    def __repr__(self) -> str:
+        on = [name for name, i in self._index.items() if i in self.on]
+        return f"<Motors: {', '.join(on) or 'none'} on, {len(self._index) - len(on)} off>"
+
     @property
     def any_on(self) -> bool:
         """Whether any motor is on, or any joint rubs."""
@@ -83,6 +98,7 @@ class Motors:
         velocity_gain: float = 1.0,
         position_gain: float = 0.1,
         max_velocity: float = math.inf,
+        **unknown: float,
     ) -> None:
         """Let a motor hold a rate, or a position too, from now on.
 
@@ -96,11 +112,16 @@ class Motors:
             velocity_gain: Share of the velocity error that a step takes away.
             position_gain: Share of the position error that a step takes away.
             max_velocity: Bound on the rate that is asked for.
+            unknown: None; what is meant by PyBullet's words is told.
 
         Raises:
-            ModelError: No such joint, or a number that means nothing.
+            ModelError: No such joint or argument, or a number that means nothing.
         """
         i = self._find(joint)
+        for name in unknown:
+            meant = PYBULLETS.get(name)
+            hint = f"write {meant}=..." if meant else f"there are {', '.join(PYBULLETS.values())}"
+            raise ModelError(f"motor of '{joint}': a motor has no '{name}'; {hint}")
         force = self._strongest(joint) if force is None else force
         if position is not None and i in self._turning:
             raise ModelError(

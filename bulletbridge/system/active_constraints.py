@@ -43,6 +43,7 @@ from bulletbridge.system.assembly import (
     open_by,
     project_by_links,
     round_off,
+    why_open,
 )
 from bulletbridge.system.carrying import carry_over, require_near, same
 from bulletbridge.system.evaluation import require_lengths
@@ -205,8 +206,16 @@ class ActiveConstraints:
         """
         enough = round_off(solver, start, self.t) + decision.allowance
         found, iterations = close(solver, start, self.t, held, enough)
-        require_closed(solver, found, self.t, enough, SEARCHED)
+        self._require_closed(solver, found, held, enough, SEARCHED)
         return found, iterations
+
+    def _require_closed(
+        self, solver: Solver, found: Array, held: Mask, enough: float, tried: str
+    ) -> None:
+        """Refuse a configuration (nq,) that is open, with what keeps it so."""
+        is_open = open_by(solver, found, self.t) > enough
+        why = why_open(solver, found, self.t, held) if is_open else ""
+        require_closed(solver, found, self.t, enough, tried, why)
 
     def set_state(self, q: Array | None, v: Array | None, t: float | None) -> None:
         """Set the state, trimmed to round-off; what is not given stays.
@@ -325,7 +334,7 @@ class ActiveConstraints:
             return regular
         enough, t = self.tolerances.redundant, self.t
         closed, iterations = close(full, start, t, held, enough, shakes)
-        require_closed(full, closed, t, enough, SEARCHED if shakes else UNSHAKEN)
+        self._require_closed(full, closed, held, enough, SEARCHED if shakes else UNSHAKEN)
         decision = decide(
             self.mechanism,
             full.encoded,

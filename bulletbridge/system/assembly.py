@@ -44,6 +44,12 @@ STRONG = 1e-3
 """Singular value of rows, over the largest, from which a shake keeps to what they leave free."""
 
 
+OUT_OF_SCALE = 20.0
+"""Gap, over the size of the robot, that is one of units: mm are a thousand times too long."""
+FEW_POSES, IMMOBILE = 3, 1e-9
+"""Poses at which joints would move what they can, and how far they do, of the furthest, if not."""
+
+
 SEARCHED = (
     f"the least that was found downhill from the start and from {len(SHAKES) * SHAKES_EACH} others"
     f" around it, displaced by {SHAKES[0]:g} to {SHAKES[-1]:g} rad or mechanism lengths"
@@ -212,10 +218,71 @@ def open_by(solver: Solver, q: Array, t: float) -> float:
     return float(np.abs(solver.encoded.scale * solver.gaps_at(q, t)).max(initial=0.0))
 
 
-def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]:
-    """Least residual downhill from q; configuration and iterations."""
+def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
+    """Why the loop that is open the widest does not close, and what to do; empty if unknown.
+
+    Args:
+        solver: What has the rows.
+        q: (nq,) where they are open the least.
+        t: [s]
+        held: (nv,) rates that are not moved.
+    """
+    encoded, poses = solver.encoded, solver.poses_at(q)
+    gap = encoded.scale * solver.gaps_at(q, t)
+    worst = int(np.argmax(np.abs(gap)))
+    places = poses["origin"] + poses["p"]
+    size = float(np.linalg.norm(places - places[0], axis=1).max())
+    metres = abs(float(gap[worst])) / float(encoded.scale[worst])
+    if encoded.in_metres[worst] and metres > OUT_OF_SCALE * size > 0.0:
+        return (
+            f"that is {metres / size:.0f} times the size of what it joins: give the lengths of its"
+            " frames in metres, not in mm, and as scaled as the robot is"
+        )
+    part = encoded.rows[owner(encoded, worst)]
+    own = np.zeros(encoded.nc, bool)
+    own[part] = True
+    alike = own & (encoded.in_metres == encoded.in_metres[worst])
+    if _is_out_of_reach(solver, q, t, held, np.where(alike, gap, 0.0)):
+        said = (
+            "a frame is off by the gap" if encoded.in_metres[worst] else "an axis is tilted so far"
+        )
+        return (
+            f"no joint moves it in that direction, so {said}: check 'xyz', 'rpy' and 'axis' of the"
+            " loop, and the joints' in the URDF"
+        )
+    if (own & ~encoded.in_metres & encoded.has_position).any():
+        points = encoded.in_metres | ~own
+        met, _ = descend(solver, q, t, held, points)
+        left = np.abs(encoded.scale * solver.gaps_at(met, t))[points & encoded.has_position]
+        if left.max(initial=0.0) < NEARLY_CLOSED:
+            return (
+                "its points can meet, but not with its axes aligned: check 'axis', which is z of"
+                " the frames unless given, and 'rpy', or use a ball"
+            )
+    return ""
+
+
+def _is_out_of_reach(solver: Solver, q: Array, t: float, held: Mask, gap: Array) -> bool:
+    """Whether no joint moves rows along a gap (nc,), at q or at poses around it."""
+    rng, zero = np.random.default_rng(0), np.zeros(solver.mechanism.nv)
+    lengths = column_lengths(solver.mechanism, solver.encoded.length)
+    for _ in range(FEW_POSES):
+        move = SHAKES[-1] * rng.standard_normal(len(zero)) * lengths * ~held
+        J = solver.terms(displaced(solver, q, move), zero, t).J * lengths * ~held
+        J *= solver.encoded.scale[:, None]
+        if np.abs(gap @ J).max(initial=0.0) > IMMOBILE * np.linalg.norm(gap) * np.abs(J).max():
+            return False
+    return True
+
+
+def descend(
+    solver: Solver, q: Array, t: float, held: Mask, rows: Mask | None = None
+) -> tuple[Array, int]:
+    """Least residual downhill from q, of all rows or some (nc,); configuration and iterations."""
     q = q.copy()
     positions = solver.encoded.has_position  # what only rolls may slip into its place
+    if rows is not None:
+        positions = positions & rows
     unit, free = np.where(positions, solver.encoded.scale, 0.0), ~held
     reach = LONGEST_MOVE * column_lengths(solver.mechanism, solver.encoded.length)
     damping, best = 1e-4, np.inf

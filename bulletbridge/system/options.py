@@ -167,8 +167,8 @@ class Options:
     def of(cls, given: SystemOptions) -> Self:
         """Options that were given by keyword."""
         for name in given.keys() - set(CHOSEN):
-            near = get_close_matches(name, CHOSEN, n=3, cutoff=0.5)
-            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(CHOSEN)}"
+            near = get_close_matches(CALLED.get(name, name), ALL, n=3, cutoff=0.5)
+            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(ALL)}"
             raise ModelError(f"a system has no option '{name}'; {hint}")
         return cls(**given)
 
@@ -252,6 +252,10 @@ class Options:
 
 CHOSEN = tuple(each.name for each in fields(Options))
 """Options of a system, which stay as they were given."""
+ALL = ("dt", *CHOSEN)
+"""Those, and what may be set later."""
+CALLED = dict.fromkeys(("timeStep", "time_step", "timestep", "fixedTimeStep", "h"), "dt")
+"""Options by what others call them."""
 
 
 class Varied(Protocol):
