@@ -264,7 +264,9 @@ class ExactGroup:
         reaction, model = self._reactions[loop.name], self.joined.models[loop.number]
         if not isinstance(model, LoopJoint):
             return tuple(reaction.multipliers.tolist())
-        R = self.system.kinematics().point(model.b).R_W @ frame_with_z(model.axis)
+        end, (poses, _) = model.b, self._places_at(self.system.q)
+        body, R, _ = locate(self.system.mechanism, end.link, end.xyz, end.rpy)
+        R = poses["R"][body] @ R @ frame_with_z(model.axis)
         return state_of_pull(loop, Pull(reaction.force, reaction.torque, R))
 
     def motor_forces(self, body: int) -> Mapping[int, tuple[float, ...]]:

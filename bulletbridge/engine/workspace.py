@@ -336,21 +336,39 @@ class SolverArrays:
             point (3,) [m] and rows (n, 6) of moments and forces, world axes: the loop's Jacobian
             for a free body in the place of b's link.
         """
+        (found,) = self.wrench_rows_of(poses, slice(index, index + 1), t, encoded)
+        return found
+
+    def wrench_rows_of(
+        self, poses: np.ndarray, which: slice, t: float, encoded: Encoded | None = None
+    ) -> list[tuple[Array, Array]]:
+        """``wrench_rows`` of several loops."""
         targets = self.targets_at(t) if encoded is None else encoded.targets(np.array([t]))[0]
         encoded = encoded or self.encoded
-        loops, axes = copied(encoded.loops[index : index + 1]), np.zeros(6, AXIS)
-        body, p_b = int(loops["body_b"][0]), loops["p_b"][0]
-        arm = poses["p"][body] + poses["R"][body] @ p_b  # from the tree's origin
-        x, y, z = arm.tolist()
-        axes["below"] = np.arange(-1, 5)
-        axes["w"][:3] = axes["v"][3:] = np.eye(3)
-        axes["v"][:3] = ((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))  # arm x axis
-        loops["row"], loops["axis_a"], loops["common_axis"], loops["axis_b"] = 0, -1, -1, 5
-        count = int(loops["rows"][0])
-        J, rows = np.zeros((count, 6)), np.zeros(count, ROW)
+        loops = copied(encoded.loops[which])
+        n, bodies, counts = len(loops), loops["body_b"], loops["rows"]
+        turned = poses["R"][bodies] @ loops["p_b"][:, :, None]
+        arms = poses["p"][bodies] + turned[:, :, 0]  # from the tree's origin
+        axes = np.zeros((n, 6), AXIS)
+        axes["below"] = np.arange(6 * n).reshape(n, 6) - 1
+        axes["below"][:, 0] = -1
+        axes["w"][:, :3] = axes["v"][:, 3:] = np.eye(3)
+        x, y, z = arms.T
+        turn = axes["v"][:, :3]  # arm x axis
+        turn[:, 0, 1], turn[:, 0, 2], turn[:, 1, 2] = z, -y, x
+        turn[:, 1, 0], turn[:, 2, 0], turn[:, 2, 1] = -z, y, -x
+        loops["row"] = np.cumsum(counts) - counts
+        loops["axis_a"] = loops["common_axis"] = -1
+        loops["axis_b"] = 6 * np.arange(n) + 5
+        total = int(counts.sum())
+        J, rows = np.zeros((total, 6 * n)), np.zeros(total, ROW)
         nothing = encoded.couplings[:0]
-        jacobian(loops, nothing, encoded.terms, poses, axes, targets, J, rows)
-        return poses["origin"][body] + arm, J
+        jacobian(loops, nothing, encoded.terms, poses, axes.ravel(), targets, J, rows)
+        points, ends = poses["origin"][bodies] + arms, (loops["row"] + counts).tolist()
+        return [
+            (points[k], J[end - count : end, 6 * k : 6 * k + 6])
+            for k, (end, count) in enumerate(zip(ends, counts.tolist(), strict=True))
+        ]
 
     def targets_now(self) -> np.ndarray:
         """Prescribed motions at the time of the state."""

@@ -124,20 +124,21 @@ def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split
 
 
 def shortest_multipliers(
-    solver: Solver, terms: Terms, needed: Array, rtol: float | None = None
+    solver: Solver, terms: Terms, needed: Array, split: Split | None = None
 ) -> tuple[Array, Array]:
     """Shortest multipliers (nc,) with J^T lam = ``needed`` (nv,), rows in one unit.
 
     Rows that all but follow from others share the load, and have to leave nothing of what they
-    have besides; ``rtol`` as in ``wrenches``.
+    have besides; ``split`` as in ``wrenches``.
 
     Returns:
         lam, and (nc,) whether a row shares its load with others.
     """
-    unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
+    unit, split = solver.encoded.scale, split or split_here(solver, terms)
     rows = solve_triangle(split.L, (unit[:, None] * terms.J).T, transposed=True)
     asked = split.Q.T @ (split.Q @ split.whiten_force(needed))
-    U, s, Vt = np.linalg.svd(rows)
+    nv, nc = rows.shape
+    U, s, Vt = np.linalg.svd(rows, full_matrices=nv < nc)  # Vt is whole, U need not be
     some = s > float(solver.control[0]["filter_rtol"]) * s.max(initial=0.0)
     lam: Array = unit * (Vt[: len(s)][some].T @ ((U.T[: len(s)][some] @ asked) / s[some]))
     return lam, np.abs(Vt[split.rank :]).max(axis=0, initial=0.0) > 1e-9

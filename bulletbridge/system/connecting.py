@@ -14,6 +14,7 @@ from bulletbridge.constraints.encode import Constraint
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.stabilise import FILTER_RTOL
+from bulletbridge.formulations.system_dynamics import split_here
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.carrying import require_rigid, where_it_is
@@ -100,7 +101,8 @@ def join(
     terms, change = solver.terms(solver.q, solver.v, t), solver.v - before
     push: Array = terms.M @ change
     lost = -0.5 * float(push @ (before + solver.v))
-    impulses = wrenches(solver, chosen.decision.by_name, terms, push, t, FILTER_RTOL)
+    split = split_here(solver, terms, FILTER_RTOL)
+    impulses = wrenches(solver, chosen.decision.by_name, terms, push, t, split)
     return chosen, Connection(constraint, impulses, change, lost)
 
 

@@ -186,7 +186,7 @@ def loaded_reactions(
     split = split_here(solver, terms)
     push = split.whiten_force(tau + terms.forces - terms.h)
     vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
-    found = reactions(solver, redundancy, q, v, t, vdot, tau)
+    found = reactions(solver, redundancy, terms, t, vdot, tau, split)
     found |= _force_limit_reactions(step, terms, t)
     return _with_loop_axes(step, terms, t, found)
 

@@ -10,6 +10,7 @@ from bulletbridge.engine.redundancy import Redundancy, whiten
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.equations import Split
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
 from bulletbridge.mechanism.records import BUSHING, SPRING, STRETCH, TENDON, WRENCH
@@ -363,26 +364,25 @@ def momentum(solver: Solver, terms: Terms, v: Array) -> Array:
 def reactions(
     solver: Solver,
     redundancy: Mapping[str, Redundancy],
-    q: Array,
-    v: Array,
+    terms: Terms,
     t: float,
     vdot: Array,
     tau: Array,
+    split: Split | None = None,
 ) -> dict[str, Reaction]:
     """Reactions of all constraints that go with an acceleration vdot (nv,) at a state.
 
     Args:
         solver: The system.
         redundancy: Of its constraints.
-        q: (nq,)
-        v: (nv,)
+        terms: At the state.
         t: Time [s].
         vdot: (nv,)
         tau: (nv,) forces on the rates [N m or N].
+        split: As of ``wrenches``.
     """
-    terms = solver.terms(q, v, t)
     needed: Array = terms.M @ vdot + terms.h - terms.forces - tau
-    return wrenches(solver, redundancy, terms, needed, t)
+    return wrenches(solver, redundancy, terms, needed, t, split)
 
 
 def wrenches(
@@ -391,21 +391,21 @@ def wrenches(
     terms: Terms,
     needed: Array,
     t: float,
-    rtol: float | None = None,
+    split: Split | None = None,
 ) -> dict[str, Reaction]:
     """How all constraints together supply generalised forces or impulses ``needed`` (nv,).
 
-    Rows that are weaker than ``rtol``, relative to the strongest, supply none; unless given, those
-    that the step takes for weak. The split is the step's.
+    Rows that are weak in ``split``, which is the step's unless given, supply none.
     """
-    lam, shared = shortest_multipliers(solver, terms, needed, rtol)
+    lam, shared = shortest_multipliers(solver, terms, needed, split)
     found: dict[str, Reaction] = {}
+    loops = solver.wrench_rows_of(terms.poses, slice(None), t)
     for index, (name, part) in enumerate(solver.encoded.rows.items()):
         decided = redundancy[name].kept == redundancy[name].rows
         unique = decided and not bool(shared[part].any())
         point, force, torque = np.zeros((3, 3))
-        if index < len(solver.encoded.loops):
-            point, rows = solver.wrench_rows(terms.poses, index, t)
+        if index < len(loops):
+            point, rows = loops[index]
             moment_force = lam[part] @ rows
             torque, force = moment_force[:3], moment_force[3:]
         found[name] = Reaction(name, point, force, torque, lam[part], unique)

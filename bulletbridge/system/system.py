@@ -1082,8 +1082,9 @@ class System:
         step = self._inequalities.last_of_these
         if step is None:
             vdot, solver = self.acceleration(), self._active.solver
-            now = self._active.now
-            found = reactions(solver, self.decision.by_name, *now, vdot, solver.tau[0])
+            q, v, t = self._active.now
+            terms, known = solver.terms(q, v, t), self.decision.by_name
+            found = reactions(solver, known, terms, t, vdot, solver.tau[0])
         else:
             decision = self.decision if step.rigid is None else step.rigid.decision
             found = loaded_reactions(step, decision.by_name)
