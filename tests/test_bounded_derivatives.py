@@ -9,10 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.closed_mechanisms import closed_system
 from support.small_trees import slider
 
 import bulletbridge as bb
 from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
 DIFFERENCES = 1e-7
 
@@ -44,8 +46,19 @@ def require_differences(system: bb.System) -> bb.Linearisation:
             },
             (),
         ),
+        ({"velocity": 1.0, "velocity_gain": 0.3, "force": 100.0}, ()),
+        ({"position": 0.4, "position_gain": 0.01, "velocity_gain": 0.5, "force": 1e4}, ()),
+        ({"velocity": 2.0, "velocity_gain": 0.1, "max_velocity": 2.0, "force": 1e4}, ()),
     ],
-    ids=["at its force", "holds a rate", "goes to a position", "as fast as it may"],
+    ids=[
+        "at its force",
+        "holds a rate",
+        "goes to a position",
+        "as fast as it may",
+        "softly to a rate",
+        "softly to a position",
+        "softly to its fastest",
+    ],
 )
 @pytest.mark.parametrize("rubs", [0.0, 0.1])
 def test_a_motor_pushes_or_holds(connect, motor, active, rubs):
@@ -56,6 +69,76 @@ def test_a_motor_pushes_or_holds(connect, motor, active, rubs):
     slides = ("friction of rocker sliding",) if rubs else ()
     assert require_differences(system).active == (*slides, *active)
     assert system.step_derivatives().active == (*slides, *active)
+
+
+@pytest.mark.parametrize(
+    ("servo", "active"),
+    [
+        ({"stiffness": 50.0, "damping": 2.0, "position": 0.4, "force": 100.0}, ()),
+        ({"stiffness": 1e6, "damping": 1e5, "position": 0.4, "force": 1e7}, ()),
+        ({"damping": 3.0, "velocity": 1.0, "force": 100.0}, ()),
+        ({"stiffness": 50.0, "position": 9.0, "force": 3.0}, ("motor of crank at +force",)),
+        ({"stiffness": 50.0, "position": -9.0, "force": 3.0, "least": -0.5}, ()),
+    ],
+    ids=["spring and damper", "stiff", "damper", "at its force", "at its least"],
+)
+def test_a_servo_gives_way(connect, servo, active):
+    """By what its spring and its damper leave, as long as it is within its bounds."""
+    system = bb.load("four_bar", connect()._client, dt=1e-3, limits=False).system
+    system.motors.servo("crank", **servo)
+    system.motors.set_friction("rocker", 0.1)
+    system.rollout(20)
+    assert require_differences(system).active == ("friction of rocker sliding", *active)
+
+
+def test_a_servo_of_a_slider_is_a_spring_and_a_damper_at_the_end_of_the_step():
+    """m (v⁺ - v) = dt (k (p - q - dt v⁺) + d (w - v⁺) + u)."""
+    m, k, d, dt = 2.0, 30.0, 4.0, 0.01
+    system = bb.System(slider("x", mass=m, gravity=(0, 0, 0)), dt=dt)
+    system.set_state([0.3], [-0.2])
+    system.motors.servo("x", stiffness=k, damping=d, position=1.0, velocity=0.5, force=1e3)
+    found = system.step_derivatives()
+    through = m + dt * d + dt * dt * k
+    v = (m * -0.2 + dt * (k * 0.7 + d * 0.5)) / through
+    assert abs(found.v[0] - v) <= 1e-14
+    by_q, by_v, by_u = -dt * k / through, m / through, dt / through
+    wanted = [[1.0 + dt * by_q, dt * by_v], [by_q, by_v]]
+    assert np.abs(found.A - wanted).max() <= 1e-13
+    assert np.abs(found.B.ravel() - [dt * by_u, by_u]).max() <= 1e-15
+
+
+@pytest.mark.parametrize("floating", [False, True])
+@pytest.mark.parametrize("loop", ["ball", "revolute", "weld"])
+def test_motors_of_all_kinds_on_random_mechanisms(floating, loop):
+    """Servos and soft motors, within their force and at it, on joints that loops move.
+
+    Those of which the active set is about to change, by chance, have no derivatives.
+    """
+    kinds = [REVOLUTE, PRISMATIC, REVOLUTE, REVOLUTE, SPHERICAL, REVOLUTE, PRISMATIC, REVOLUTE]
+    compared = 0
+    for seed in range(4):
+        system, rng = (
+            closed_system((seed, floating, kinds, loop, False)),
+            np.random.default_rng(seed),
+        )
+        single = [name for name, joint in system.mechanism.joints.items() if joint.is_single]
+        for name in single[:4]:
+            q, force = float(system.q[name]), float(rng.choice([0.5, 1e3]))
+            if rng.random() < 0.5:
+                k, d = 10.0 ** rng.uniform(0.0, 3.0, 2)
+                system.motors.servo(name, stiffness=k, damping=d, position=q + 0.1, force=force)
+            else:
+                gains = {"velocity_gain": rng.uniform(0.1, 1.0), "position_gain": 0.05}
+                system.motors.set(name, position=q + 0.1, force=force, **gains)
+        system.step()
+        try:
+            system.step_derivatives()
+        except UnsupportedError as error:
+            assert "about to act otherwise" in str(error) or "corrected by more" in str(error)
+            continue
+        require_differences(system)
+        compared += 1
+    assert compared >= 2
 
 
 def test_friction_sticks():
@@ -112,8 +195,9 @@ def test_what_is_about_to_change_or_not_known_is_refused(connect):
     free = bb.System(slider("x", gravity=(5.0, 0.0, 0.0)), dt=0.01)
     free.motors.set("x", velocity=0.0, force=5.0 * (1.0 + 1e-4))
     refused(free, "of 'x' is about to act otherwise")
-    free.motors.set("x", velocity=0.05, velocity_gain=0.5, force=5.0)
-    refused(free, "velocity gain of 0.5, not 1")
+    free.motors.servo("x", damping=10.0, force=5.0 * (1.0 + 1e-4))
+    free.set_state(v=[0.5])  # where its damper holds the weight
+    refused(free, "of 'x' is about to act otherwise")
     both = bb.load("four_bar", connect()._client, dt=1e-3, limits=False).system
     for name in ("crank", "rocker"):  # one freedom
         both.motors.set(name, velocity=0.0, force=100.0)

@@ -4,14 +4,14 @@ At the solution of a step's complementarity problem each row either pushes by a 
 or holds a rate, which it does by whatever force that takes, or slides: its force is that of
 Coulomb's law, against the slip. The step is Euler's with these forces in tau, to round-off, and so
 is its derivative: with W the rows that act, w their rates, B what rates before loops are closed
-change by with forces, and K δf + L δw = r what each of them asks for,
+change by with forces, and K δf + L δw = r what each of them asks for (a servo gives way, by K),
 
     (K + L W B Wᵀ) δf = r - L δ(w by all else)
 
 gives the changes of their forces (Acary and Brogliato 2008, ch. 10, of the step).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -322,6 +322,60 @@ def _admissible(solver: Solver) -> Array:
     return found
 
 
+class AskedByMotor(NamedTuple):
+    """What a motor within its bounds asks for: rate = this - compliance * force.
+
+    Attributes:
+        rate: [rad/s or m/s].
+        side: (3 nv,) what that changes by.
+        compliance: Of a servo, zero of other motors.
+    """
+
+    rate: float
+    side: Array
+    compliance: float
+
+
+def _asked_by(
+    motor: np.void, solver: Solver, dt: float, free: Callable[[], tuple[Array, Array]]
+) -> AskedByMotor:
+    """What a motor of a joint asks of the rate at the end of a step, as ``put_motor_rows`` has it.
+
+    Args:
+        motor: Its record.
+        solver: At the start of the step.
+        dt: [s]
+        free: Gives rates (nv,) that forces alone lead to, and their changes (nv, 3 nv).
+
+    Raises:
+        UnsupportedError: It is about to be as fast as it may, or not any more.
+    """
+    axis, nv = int(motor["axis"]), len(solver.v)
+    side, stiffness, damping = np.zeros(3 * nv), float(motor["stiffness"]), float(motor["damping"])
+    away = float(motor["position"] - solver.q[solver.axes[axis]["q"]])
+    velocity = float(motor["velocity"])
+    if stiffness or damping:
+        compliance = 1.0 / (damping + dt * stiffness)
+        if stiffness:
+            side[axis] = -compliance * stiffness
+        pushed = stiffness * away if stiffness else 0.0
+        return AskedByMotor(compliance * (pushed + damping * velocity), side, compliance)
+    wanted, left = velocity, 1.0 - float(motor["velocity_gain"])
+    if left:
+        rates, changes = free()
+        wanted += left * (rates[axis] - velocity)
+        side += left * changes[axis]
+    if gain := float(motor["position_gain"]):
+        wanted += gain * away / dt
+        side[axis] -= gain / dt
+    fastest = float(motor["fastest"])
+    if side.any() and abs(abs(wanted) - fastest) <= BESIDE:
+        raise UnsupportedError(ABOUT.format(rate_names(solver.mechanism)[axis]))
+    if abs(wanted) > fastest:
+        return AskedByMotor(float(np.clip(wanted, -fastest, fastest)), np.zeros(3 * nv), 0.0)
+    return AskedByMotor(wanted, side, 0.0)
+
+
 def _add_joint_rows(acting: Active, made: Made) -> None:
     """Add the rows of motors, friction and limits of joints that hold, and not just so.
 
@@ -332,33 +386,30 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
     x, dt, nv = step.impulses[X], step.dt, len(solver.v)
     names = rate_names(solver.mechanism)
 
-    def hold(axis: int, by_position: float, room: float, rate: float, force: float) -> None:
-        row, side = np.zeros(nv), np.zeros(3 * nv)
-        row[axis], side[axis] = 1.0, by_position
-        bent = np.zeros(3 * nv)
-        acting.hold(Asked(row, bent, side, force, rate, room, BESIDE, ABOUT.format(names[axis])))
+    def hold(axis: int, side: Array, room: float, rate: float, force: float) -> int:
+        row, bent = np.zeros(nv), np.zeros(3 * nv)
+        row[axis] = 1.0
+        about = ABOUT.format(names[axis])
+        return acting.hold(Asked(row, bent, side, force, rate, room, BESIDE, about))
+
+    def free() -> tuple[Array, Array]:
+        rates, changes = step_differentiator_of(solver).prediction(np.zeros(nv))
+        return rates, changes[nv:]
 
     for motor in step.motor_rows:
-        row, axis, gain = int(motor["row"]), int(motor["axis"]), float(motor["position_gain"])
+        row, axis = int(motor["row"]), int(motor["axis"])
         if row < 0:
             continue
         _require_joint(axis)
-        if motor["stiffness"] or motor["damping"]:
-            raise UnsupportedError(f"the motor of '{names[axis]}' is a servo{OTHERWISE}")
-        if motor["velocity_gain"] != 1.0:
-            raise UnsupportedError(
-                f"the motor of '{names[axis]}' has a velocity gain of"
-                f" {motor['velocity_gain']:g}, not 1{OTHERWISE}"
-            )
-        wanted = float(motor["velocity"])
-        if gain:
-            position = solver.q[solver.axes[axis]["q"]]
-            wanted += gain * float(motor["position"] - position) / dt
-        fastest, room = float(motor["fastest"]), float(motor["force"]) - abs(x[row]) / dt
-        free, wanted = abs(wanted) < fastest, float(np.clip(wanted, -fastest, fastest))
+        one = _asked_by(motor, solver, dt, free)
+        force = x[row] / dt
+        rate, side = one.rate - one.compliance * force, one.side
+        room = min(float(motor["force"]) - force, force - float(motor["least"]))
         if room > (1.0 - SATURATED) * motor["force"]:
-            hold(axis, -gain / dt if free else 0.0, room, wanted, x[row] / dt)
-        elif abs(after.v[axis] - wanted) <= BESIDE:
+            n = hold(axis, side, room, rate, force)
+            if one.compliance:
+                acting.K[n, n] = one.compliance
+        elif abs(after.v[axis] - rate) <= BESIDE:
             raise UnsupportedError(ABOUT.format(names[axis]))
     for limit in step.joint_limits:
         row, axis = int(limit["row"]), int(limit["axis"])
@@ -376,7 +427,9 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
             raise UnsupportedError(f"'{names[axis]}' is {beyond:.3g} beyond its limit{OTHERWISE}")
         inside = beyond <= 0.0
         way = beyond if start >= 0.5 * (limit["lower"] + limit["upper"]) else -beyond
-        hold(axis, -1.0 / dt if inside else 0.0, np.inf, -way / dt if inside else 0.0, x[row] / dt)
+        side = np.zeros(3 * nv)
+        side[axis] = -1.0 / dt if inside else 0.0
+        hold(axis, side, np.inf, -way / dt if inside else 0.0, x[row] / dt)
 
 
 def _require_joint(axis: int) -> None:
