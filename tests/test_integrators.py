@@ -310,7 +310,7 @@ def test_lu_solves(rng_seed=3):
     assert_allclose(b + 1j * c, y, rtol=1e-10)
 
 
-def flat_parallelograms(count: int, rate: float, **options) -> bb.System:
+def flat_parallelograms(count: int, rate: float, dt: float = 0.01, **options) -> bb.System:
     """Equal rods side by side, joined by bars, all in one line, that begin to turn [rad/s].
 
     Gravity takes them back through where they are flat.
@@ -328,10 +328,54 @@ def flat_parallelograms(count: int, rate: float, **options) -> bb.System:
     for k in range(1, count + 1):
         ends = bb.Frame(f"bar{k}", (1.0, 0, 0)), bb.Frame(f"rod{k}", (1.0, 0, 0))
         made.append(bb.LoopJoint(f"pin{k}", bb.JointModel.BALL, *ends))
-    system = bb.System(mechanism, made, dt=0.01, **options)
+    system = bb.System(mechanism, made, dt=dt, **options)
     turns = {n: rate if n.startswith("rod") else -rate for n in mechanism.joints}
     system.set_state(None, np.array(list(turns.values())))
     return system
+
+
+def test_rows_that_vanish_at_the_start_have_the_scale_that_they_have_elsewhere():
+    """It is what positions are known by as singular, and which of them have reactions.
+
+    The poses by which it is decided lead one parallelogram onto the branch where it folds, and the
+    others stay flat there, where their rows along the bars are a thousandth as long.
+    """
+    flat, bent = flat_parallelograms(3, 1.0), flat_parallelograms(3, 0.0)
+    turned = {n: 0.5 if n.startswith("rod") else -0.5 for n in bent.mechanism.joints}
+    bent.assemble(guess=turned)
+    ratio = flat.decision.scale / bent.decision.scale
+    assert ratio.max() < 10 > 1 / ratio.min()
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "radau"])
+@pytest.mark.parametrize(("count", "rate"), [(2, 0.3), (3, 0.1761), (3, 1.0)])
+def test_error_control_does_not_creep_up_to_where_parallelograms_are_flat(integrator, count, rate):
+    """Slowly they come there: half a dozen times in 2.5 s, at either end.
+
+    Rods turn as one and bars do not turn. T + V, the acceleration and what the last pin pushes the
+    last rod by across it are closed form. Each passage may change the rates by ``FINELY``.
+    """
+    system = flat_parallelograms(count, rate, 1 / 240, integrator=integrator)
+    rods = [system.mechanism.joints[f"rod{k}"] for k in range(count + 1)]
+    inertia, moment = (count + 1) / 3 + count, 9.81 * ((count + 1) / 2 + count)
+    started, passages = 0.5 * inertia * rate**2, 0
+    for _ in range(30):
+        turns = system.rollout(20).q[:, rods[0].q]
+        passages += int(np.sum(np.sin(turns[1:]) * np.sin(turns[:-1]) < 0))
+        q, v = np.hstack([system.q[r.q] for r in rods]), np.hstack([system.v[r.v] for r in rods])
+        cosine, sine = np.cos(q[0]), np.sin(q[0])
+        energy = 0.5 * inertia * v[0] ** 2 + moment * sine
+        assert_allclose(energy, started, atol=2 * FINELY * (passages + 2) * started)
+        turning = -moment * cosine / inertia
+        gap = 2e-13 / abs(sine)  # ten times a closed one; what turns differ by within it
+        if abs(sine) > 1e-3:
+            known = 1e-8 + gap * (v[0] / sine) ** 2  # as rates of what is off grow by 1 / sine
+            assert_allclose(q - q[0], 0, atol=gap)
+            assert_allclose(system.acceleration()[rods[-1].v][0], turning, rtol=0, atol=known)
+            pushed = system.reactions()[f"pin{count}"].force @ np.array([-sine, cosine, 0.0])
+            across = turning / 3 + 9.81 / 2 * cosine
+            assert_allclose(pushed, across, rtol=0, atol=known)
+    assert passages >= 3
 
 
 @pytest.mark.parametrize("by", ["step", "rollout"])

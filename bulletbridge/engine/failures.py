@@ -8,6 +8,7 @@ from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.records import (
     AT_LIMIT,
     CONTRADICTED,
+    CREEPING,
     LEAPT,
     LEFT_OPEN,
     NOT_CLOSED,
@@ -155,7 +156,7 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
             f" before it was restored; load with limits=False, or step the system by itself"
         )
     c = solver.control[0]
-    if failure in (NOT_RESOLVED, NOT_CLOSED) and c["controlled"]:
+    if failure in (NOT_RESOLVED, NOT_CLOSED, CREEPING) and c["controlled"]:
         open_there = f", and '{widest(solver)}' opens first" if failure == NOT_CLOSED else ""
         return (
             f"{begun}: error control came no further than t = {float(c['t']):.9g} s, where it asks "

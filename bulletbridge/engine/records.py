@@ -90,12 +90,14 @@ line of them is given."""
 TARGETS_PER_STEP = 1, 2, 2, 2, 2, 2, 2
 """Times of a step, its end left out, at which each takes prescribed motions."""
 START, CURRENT = 0, 1
+UNLESS_CREEPING, ALWAYS = 1, 2
+"""When an error estimate sets the length of sub-steps: until they creep, or however short."""
 Directions = Literal["start", "current"]
 """Directions of the configuration correction: of the start of the step, guarded, or Newton's."""
 (
     DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, DENSE_REQUIRED,
-    LEFT_OPEN, LEAPT, AT_LIMIT,
-) = range(10)  # fmt: skip
+    LEFT_OPEN, LEAPT, AT_LIMIT, CREEPING,
+) = range(11)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE = range(4)
 NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS = range(5)
 """Backends by which the present configuration is factored."""

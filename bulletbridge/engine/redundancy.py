@@ -263,6 +263,11 @@ NO_MOTION = 1e-12
 along it, as where a point on an axis is to stay on it; scaled to length one it would be noise."""
 
 
+VANISHED = 1e-9
+"""Length of a row at the start, over that at other closed poses, which is round-off: a start is on
+the singular position where it vanishes."""
+
+
 BEND = 0.01
 """How far joints are moved [lengths, rad] from where a row is still, to see whether it stays so."""
 
@@ -367,7 +372,7 @@ def select(
     terms = [probe.terms(pose, still, t) for pose in samples.poses]
     jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
     whitened = np.array([whiten(s.M, reduced.scale[:, None] * s.J, mechanism) for s in terms])
-    size = np.linalg.norm(whitened, axis=2).max(axis=0, initial=0.0)
+    size = full_lengths(mechanism, reduced, samples, np.linalg.norm(whitened, axis=2))
     idle = np.linalg.norm(jacobians, axis=2).max(axis=0, initial=0.0) < NO_MOTION
     size[idle], jacobians[:, idle] = 0.0, 0.0
     scale = np.where(idle, 0.0, reduced.scale / np.where(size > 0.0, size, 1.0))
@@ -388,6 +393,24 @@ def select(
         within,
         samples.reach,
     )
+
+
+def full_lengths(mechanism: Mechanism, encoded: Encoded, samples: Samples, lengths: Array) -> Array:
+    """(nc,) how long rows get, of their ``lengths`` (samples, nc), as if joints moved by a radian.
+
+    A row that vanishes at a singular start grows with the way its loop moves from there. Where that
+    stays there, as parallelograms do that start flat and of which another folds, it has grown by
+    that share of a radian: by the length it has, it would be strong next to where it vanishes, so
+    that steps saw that position too late, and with reactions that balance by their round-off.
+    """
+    size: Array = lengths.max(axis=0, initial=0.0)
+    longest = float(size.max(initial=0.0))
+    for loop, part in zip(encoded.loops, encoded.rows.values(), strict=False):
+        reach = float(samples.motions[:, bodies_between(mechanism, loop)].max(initial=0.0))
+        if 0.0 < reach < 1.0:
+            grown = np.flatnonzero(lengths[0, part] < VANISHED * size[part]) + part.start
+            size[grown] = np.minimum(size[grown] / reach, longest)
+    return size
 
 
 def with_gaps(

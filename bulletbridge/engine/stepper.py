@@ -13,7 +13,9 @@ from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.plausible import EXCESS, MOST_EXCESS
 from bulletbridge.engine.records import (
     ACCELERATION,
+    ALWAYS,
     CONTRADICTED,
+    CREEPING,
     DENSE_REQUIRED,
     DONE,
     DOP8,
@@ -26,11 +28,13 @@ from bulletbridge.engine.records import (
     NOT_RESOLVED,
     ONE_OVER_UNITS,
     RADAU,
+    RK4,
     SEEN_Q,
     SEEN_V,
     START_Q,
     START_V,
     TARGETS_PER_STEP,
+    UNLESS_CREEPING,
     VERLET,
 )
 from bulletbridge.engine.step_kernel import run, stepping_kernel
@@ -55,17 +59,24 @@ CONTROLLED = 1e-8, 1e-10
 Beside a singular position rates may grow a hundredfold and fall again within a thousandth of a
 step, where parts would have to be as short as nowhere else. The second is there for steps that only
 an agreement of two shows to be right."""
-EXPLICITLY, FINELY = (1, 2, 3, 5, 7, 11, 16, 23, 32, 45, 64), 1e-4
-"""Parts of a step by DOP853 that an implicit method could not do under error control, and share of
-the rates that two numbers of parts may differ by, as error control allows next to a singular
+EXPLICITLY = (
+    *((DOP8, parts) for parts in (1, 2, 3, 5, 7)),
+    *((method, parts) for parts in (2, 3, 5, 8) for method in (RK4, VERLET)),
+    *((DOP8, parts) for parts in (11, 16, 23, 32, 45, 64)),
+)
+FINELY = 1e-4
+"""Methods and numbers of parts by which a step is done that was not done under error control, and
+share of the rates that two of them may differ by, as error control allows next to a singular
 position. Where parallelograms are flat, most differ by 1e-9, and by 1e-5 to 1e-2 if a part ends
-next to there: so their ends are at as many places as may be."""
+next to there: so their ends are at as many places as may be. A step that starts next to there has
+rates that are off, by what their loops are open by over the square of the distance; many stages
+amplify that as few do not."""
 AGREED = 0.5 * EXCESS
 """Share of the rates that driven steps in parts of two lengths, or of two tolerances, may differ by
 to agree on their end, and their energies by as much as a step may have too much. What drives do is
 known to be bounded only where they start or stop at once, and the energy that two agree on is
 theirs."""
-TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT)
+TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT, CREEPING)
 """Failures that may come of a step that is too long."""
 TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before", "rate_after"
 """Fields of the control that tell of a failure."""
@@ -377,20 +388,34 @@ class Solver(SolverArrays):
     def _try_otherwise(self, failure: int) -> int:
         """Do a step again that failed, if another way may lead through it; a failure, or DONE.
 
-        Where an error estimate sets the length of sub-steps, shorter ones have been tried. But an
-        implicit method finds no stages next to a singular position, whatever their length, where
-        an explicit one passes.
+        Where an error estimate sets the length of sub-steps, shorter ones have been tried. But
+        next to a singular position an implicit method finds no stages, whatever their length, and
+        the estimate may lead any method up to it, where rates are lost: equal parts pass it. Where
+        they do not, the sub-steps may be as short as they will.
         """
         c = self.control[0]
-        if failure not in TOO_LONG or (c["controlled"] and c["integrator"] != RADAU):
+        if failure not in TOO_LONG:
             return failure
-        return self._explicitly(failure) if c["controlled"] else self._refine(failure)
+        if not c["controlled"]:
+            return self._refine(failure)
+        if failure == CREEPING:
+            return self._explicitly(failure) and self._creep()
+        return self._explicitly(failure) if c["integrator"] == RADAU else failure
+
+    def _creep(self) -> int:
+        """One step whose sub-steps under error control may be as short as they will."""
+        c = self.control[0]
+        c["controlled"], c["factored"] = ALWAYS, 0
+        try:
+            return self.run(STEP, 1)
+        finally:  # a user's constraint may raise
+            c["controlled"] = UNLESS_CREEPING
 
     def _explicitly(self, whole: int) -> int:
-        """One step by DOP853 in equal parts that a method under error control could not do.
+        """One step in equal parts that was not done under error control, by explicit methods.
 
-        So that none ends just where it is singular, parts are of fixed length. Two numbers of them
-        have to agree, since rates may be lost there without any other sign. How far from singular
+        So that none ends just where it is singular, parts are of fixed length. Two ways have to
+        agree, since rates may be lost there without any other sign. How far from singular
         positions the mechanism has been stays known.
 
         Args:
@@ -405,9 +430,9 @@ class Solver(SolverArrays):
         told = {name: c[name] for name in names}
         failure, led_to, self.stepper = whole, list[Array](), None
         try:
-            for parts in EXPLICITLY:
+            for method, parts in EXPLICITLY:
                 self.state[:], c["factored"], c["kinetic"] = before, 0, 0.0
-                c["integrator"], c["controlled"], c["dt"] = DOP8, 0, kept["dt"] / parts
+                c["integrator"], c["controlled"], c["dt"] = method, 0, kept["dt"] / parts
                 failure = self.run(STEP, parts)
                 if failure == DONE and not any(self._agree(v, FINELY) for v in led_to):
                     failure = whole
@@ -494,7 +519,8 @@ class Solver(SolverArrays):
         failure, led_to, self.stepper = NOT_RESOLVED, np.full(len(self.v), np.inf), None
         for tolerance in CONTROLLED:
             self.state[:], c["factored"], c["kinetic"] = before, 0, kinetic
-            c["integrator"], c["controlled"], c["rtol"], c["atol"] = DOP8, 1, tolerance, tolerance
+            c["integrator"], c["controlled"] = DOP8, ALWAYS
+            c["rtol"] = c["atol"] = tolerance
             try:
                 failure = self.run(STEP, 1)
             finally:  # a user's constraint may raise

@@ -17,6 +17,7 @@ from bulletbridge.engine.records import (
     BY_CLUSTERS,
     BY_DENSE,
     BY_SPARSE,
+    CREEPING,
     DENSE_REQUIRED,
     DONE,
     DOP8,
@@ -33,6 +34,7 @@ from bulletbridge.engine.records import (
     START_Q,
     START_V,
     TARGETS_PER_STEP,
+    UNLESS_CREEPING,
     VERLET,
     Arrays,
     Control,
@@ -72,6 +74,14 @@ turns back before such a position, the pace grows and lets sub-steps be shorter.
 """
 WORST, ELSEWHERE = 1e-4, 0.7
 """Estimate, in units, that is not taken even so, and how much shorter the next attempt is."""
+CREEPS = 1.0 / 16.0
+"""Share of that shortest one below which one that is rejected near a singular position creeps.
+
+Where the ways across it that may be tried are all amplified too much, those that stop before it
+are taken, each shorter than the last: what ends so has come to the position itself, where nothing
+tells rates along the loops from those across, and most of them may be lost. Eight attempts each
+0.7 of the last are more than it takes to move a stage away from it.
+"""
 SMALLEST = 1e-10
 """Smallest sub-step, as a share of the step: one that would have to be shorter is an error."""
 MOST_ATTEMPTS = 20_000
@@ -446,6 +456,9 @@ def accepted(c: Control, error: float, w: float, margin: float, again: bool) -> 
     if error <= 1.0:
         c.next_dt = c.dt * (min(scale, 1.0) if again else scale)
         return True
+    if near and c.controlled == UNLESS_CREEPING and c.dt < CREEPS * FINEST * c.reach / w:
+        c.failure = CREEPING
+        return False
     if c.dt > 1.001 * least or not error < math.inf:
         c.next_dt = max(scale * c.dt, least if error < math.inf else 0.0)
     elif error * c.rtol < WORST:
