@@ -252,9 +252,11 @@ class Options:
 
 CHOSEN = tuple(each.name for each in fields(Options))
 """Options of a system, which stay as they were given."""
-ALL = ("dt", *CHOSEN)
+ALL: tuple[str, ...] = ("dt", *CHOSEN)
 """Those, and what may be set later."""
-CALLED = dict.fromkeys(("timeStep", "time_step", "timestep", "fixedTimeStep", "h"), "dt")
+CALLED: dict[str, str] = {
+    name: "dt" for name in ("timeStep", "time_step", "timestep", "fixedTimeStep", "h")
+}
 """Options by what others call them."""
 
 
