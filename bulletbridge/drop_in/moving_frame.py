@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
@@ -188,7 +188,7 @@ class MovingFrame:
             self._shown = None
 
     def _tell(self, place: Floats, quat: Floats) -> None:
-        told = {"jointChildPivot": place, "jointChildFrameOrientation": quat}
+        told: dict[str, Any] = {"jointChildPivot": place, "jointChildFrameOrientation": quat}
         pybullet.changeConstraint(self._number, **told, physicsClientId=self._client)
         if self._loop.twin >= 0:
             change_twin(self._loop, told, self._client)
