@@ -18,7 +18,9 @@ map and its Newton method), Acary and Brogliato 2008, ch. 13; Jourdan, Alart and
 Where many impulses give the same motion, that of least weighted norm is taken: each row is made
 softer by its weight, which makes the solution unique, and a proximal sequence from there takes the
 softness away (Rockafellar 1976). Among impulses of one motion it moves along rows that differ, so
-it stays as near to the least norm as the weights are small.
+it stays as near to the least norm as the weights are small. Of many bodies that only contacts join
+hardly any step would find it: there that sequence goes out from the last impulses, and of those
+that give the same motion some next to them are taken.
 """
 
 import math
@@ -28,6 +30,7 @@ from typing import Any, NamedTuple
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.complementarity_rows import (
     FACTORED,
+    NEAREST,
     OTHER,
     OTHER_W,
     OWN,
@@ -78,13 +81,34 @@ SOLVED, INEXACT = 1e-11, 1e-3
 that is all that can be had: Newton's next step goes on from there."""
 FINAL_STEPS = 12
 """Newton steps from where a path of smooth problems has come near."""
-SOFT_AT_END, STAGES_AT_END = 1e-4, 6
-"""The same of problems of parts: softness, as a share of the diagonal, and the most problems."""
 LOST = 1e6
 """Residual, in largest velocities that are asked for, from which Newton's method does not come
 back: rows that nearly depend on others were taken to hold, against each other."""
 MOST_PASSES = 20
 """Most passes of the sequence that takes the softness of the weights away."""
+
+
+class Proximal(NamedTuple):
+    """A sequence of problems, each softened about the solution of the one before.
+
+    Attributes:
+        softness: Of the first, as a share of the diagonal.
+        problems: The most.
+        steps: The most of Newton's method in each.
+        gains: Share of its residual with which one goes on to the next, as after a single step:
+            rows stay of their kinds then.
+    """
+
+    softness: float
+    problems: int
+    steps: int
+    gains: float
+
+
+AT_END = Proximal(1e-5, 6, 12, 1.0)
+"""From where a path has come near, where parts are eliminated."""
+FROM_BEFORE = Proximal(1e-5, 6, 3, 0.1)
+"""From the last impulses: bodies at rest need hardly any step, others lose few."""
 
 
 class Outcome(NamedTuple):
@@ -497,12 +521,23 @@ def end_path(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float
     """
     if p.parts.state[USED] == 0:
         return newton(p, n, tolerance, 0, FINAL_STEPS, SOFTLY)
-    residual, steps, rho = release(p, n), 0, SOFT_AT_END
-    for _ in range(STAGES_AT_END):
+    return go_softly(p, n, tolerance, AT_END)
+
+
+@outlined
+def go_softly(
+    p: ComplementarityProblem, n: int, tolerance: float, course: Proximal
+) -> tuple[float, int]:
+    """Newton's method from x by softened problems; residual and steps.
+
+    p.diagonal and p.right are those of the problem, which comes back as it was.
+    """
+    residual, steps, rho = release(p, n), 0, course.softness
+    for _ in range(course.problems):
         add_proximal_term(p, n, rho, True)
-        _, count = newton(p, n, 0.1 * tolerance, 1, FINAL_STEPS, ANEW)
+        _, count = newton(p, n, 0.1 * tolerance, 1, course.steps, ANEW)
         new, steps = release(p, n), steps + count
-        if new <= tolerance or not new < residual:
+        if new <= tolerance or not (new < course.gains * residual or count == 1):
             return new, steps
         if not new < 0.5 * residual:
             rho *= 0.01
@@ -604,7 +639,8 @@ def solve_complementarity(
 ) -> Outcome:
     """Solve for x, in place, from where it stands; w are the velocities there.
 
-    Of impulses that give the same motion, those of least weighted norm are taken.
+    Of impulses that give the same motion, those of least weighted norm are taken, or if parts.state
+    says so, some near x.
 
     Args:
         p: Arrays of at least n rows; D and b come back as they were.
@@ -621,7 +657,10 @@ def solve_complementarity(
     before = release(p, n)
     if before == math.inf:
         return Outcome(math.inf, 0, 0)
-    residual, newtons = settle(p, n, tolerance)
+    near = p.parts.state[NEAREST] == 1
+    residual, newtons = (
+        settle(p, n, tolerance) if not near else go_softly(p, n, tolerance, FROM_BEFORE)
+    )
     if residual <= tolerance:
         return Outcome(residual, 0, newtons)
     for i in range(n):
@@ -630,6 +669,8 @@ def solve_complementarity(
     if before <= tolerance or effort == SETTLED:
         return Outcome(before, 0, newtons)
     found = find(p, n, tolerance, effort)
+    if near:
+        return Outcome(found.residual, found.sweeps, newtons + found.newton)
     return share(p, n, tolerance, found, newtons)
 
 

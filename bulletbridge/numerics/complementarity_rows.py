@@ -37,7 +37,7 @@ LINES = 13 + DERIVATIVES
 
 MOST_OF_A_UNIT = 6
 """Rows of a contact: its normal, friction, spinning and rolling resistance."""
-USED, FACTORED, FORMED = range(3)
+USED, FACTORED, FORMED, NEAREST, STATE = range(5)
 
 
 class Parts(NamedTuple):
@@ -45,8 +45,8 @@ class Parts(NamedTuple):
 
     C: Array  # (rows, nv) rows in whitened coordinates; D is C Cᵀ, and what rows give way by
     first: Ints  # (parts + 1,) first coordinate of each part
-    state: Ints  # (3,) whether parts are eliminated, S holds factors of rows by their kinds, and
-    # D has more than the blocks of single units
+    state: Ints  # (STATE,) whether parts are eliminated, S holds factors of rows by their kinds, D
+    # has more than the blocks of single units, and impulses near the last are looked for
     touched: Ints  # (rows, 2) parts that the rows of a unit are on, or -1
     blocks: Array  # (rows, 2, widest part) what of C is there
     own: Array  # (rows,) of the diagonal of D, what is no softness
@@ -234,7 +234,7 @@ def parts_of(C: Array, first: Ints) -> Parts:
     return Parts(
         C,
         first,
-        state=numbers(3),
+        state=numbers(STATE),
         touched=numbers(rows, 2),
         blocks=np.zeros((rows, 2, widest)),
         own=np.zeros(rows),

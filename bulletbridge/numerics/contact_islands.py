@@ -15,6 +15,7 @@ from bulletbridge.numerics.complementarity import ANYWHERE, Outcome, solve_compl
 from bulletbridge.numerics.complementarity_rows import (
     FACTORED,
     FORMED,
+    NEAREST,
     ROW_BOUNDS,
     USED,
     ComplementarityProblem,
@@ -189,6 +190,7 @@ def solve_island(
     state[USED] = state[FACTORED] = state[FORMED] = 0
     if may_pay(n):
         order_parts(own, n)
+    state[NEAREST] = state[USED]
     if state[USED] == 0:
         form_matrix(own, n)
     if search:

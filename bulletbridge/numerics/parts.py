@@ -23,6 +23,7 @@ from bulletbridge.numerics.complementarity_rows import (
     FACTORED,
     FORMED,
     MOST_OF_A_UNIT,
+    NEAREST,
     OTHER,
     OTHER_W,
     OWN,
@@ -59,7 +60,7 @@ def plan_parts(p: ComplementarityProblem, n: int) -> None:
     Not where a row is on more than two parts, or friction apart from its normal.
     """
     parts, i = p.parts, 0
-    parts.state[USED] = parts.state[FACTORED] = 0
+    parts.state[USED] = parts.state[FACTORED] = parts.state[NEAREST] = 0
     parts.state[FORMED] = 1
     if len(parts.first) < 2 or not may_pay(n):
         return
@@ -241,9 +242,13 @@ def begin_part(parts: Parts, turn: int) -> None:
         S[i, i] = 1.0
     for k in range(parts.laters[turn]):
         b = parts.later[turn, k]
-        for j in range(parts.first[b], parts.first[b + 1]):
+        start, stop = parts.first[b], parts.first[b + 1]
+        for i in range(first, end):
+            for j in range(start, stop):
+                S[i, j] = 0.0
+        for j in range(start, stop):
             for i in range(first, end):
-                S[i, j] = S[j, i] = 0.0
+                S[j, i] = 0.0
 
 
 @outlined
@@ -259,31 +264,48 @@ def add_unit(p: ComplementarityProblem, i: int, end: int) -> None:
         for r in range(i, end):
             K[r - i, c - i] = x[r]
     for side in range(2):
-        a = parts.touched[i, side]
-        if a < 0:
-            continue
-        first, wide = parts.first[a], width(parts, a)
-        for r in range(end - i):
-            for k in range(wide):
-                parts.line[k] = 0.0
+        b = parts.touched[i, side]
+        for m in range(width(parts, b)):
             for c in range(end - i):
-                s = K[r, c]
-                if s != 0.0:
-                    for k in range(wide):
-                        parts.line[k] += s * parts.blocks[i + c, side, k]
+                total = 0.0
+                for r in range(end - i):
+                    total += parts.blocks[i + r, side, m] * K[r, c]
+                x[i + c] = total
             for other in range(2):
-                b = parts.touched[i, other]
-                if b < 0:
-                    continue
-                for m in range(width(parts, b)):
-                    s, row = parts.blocks[i + r, other, m], parts.first[b] + m
-                    for k in range(wide):
-                        parts.S[row, first + k] += s * parts.line[k]
+                a = parts.touched[i, other]
+                if a >= 0:
+                    add_lines(parts, parts.S[parts.first[b] + m], i, end, other)
+
+
+@helper
+def add_lines(parts: Parts, line: Array, i: int, end: int, side: int) -> None:
+    """Add to a line of the matrix, where a part is, the rows of a unit times the numbers in x.
+
+    The first three at once: mostly they are all, a normal and its friction.
+    """
+    a, x, blocks, r = parts.touched[i, side], parts.x, parts.blocks, i
+    first, wide = parts.first[a], width(parts, a)
+    if end - i >= 3:
+        one, two, three = x[i], x[i + 1], x[i + 2]
+        for k in range(wide):
+            line[first + k] += (
+                one * blocks[i, side, k]
+                + two * blocks[i + 1, side, k]
+                + three * blocks[i + 2, side, k]
+            )
+        r += 3
+    while r < end:
+        for k in range(wide):
+            line[first + k] += x[r] * blocks[r, side, k]
+        r += 1
 
 
 @outlined
 def eliminate(parts: Parts, turn: int) -> None:
-    """Factor the rows and columns of the part whose turn it is, and take them from what is left."""
+    """Factor the rows and columns of the part whose turn it is, and take them from what is left.
+
+    On the diagonal are reciprocals afterwards.
+    """
     S, U, line, part = parts.S, parts.U, parts.line, int(parts.order[turn])
     first, end, wide = parts.first[part], parts.first[part + 1], 0
     for c in range(parts.laters[turn]):  # side by side they vectorise
@@ -297,7 +319,7 @@ def eliminate(parts: Parts, turn: int) -> None:
         take_pivot(parts, k, first, end, wide)
         for i in range(k + 1, end):
             if S[i, k] != 0.0:
-                S[i, k] /= S[k, k]
+                S[i, k] *= S[k, k]
                 s = S[i, k]
                 for j in range(k + 1, end):
                     S[i, j] -= s * S[k, j]
@@ -308,17 +330,17 @@ def eliminate(parts: Parts, turn: int) -> None:
         b = parts.later[turn, c]
         for i in range(parts.first[b], parts.first[b + 1]):
             for k in range(first, end):
-                total = S[i, k]
-                for j in range(first, k):
-                    total -= S[i, j] * S[j, k]
-                S[i, k] = total / S[k, k]
+                S[i, k] *= S[k, k]
+                s = S[i, k]
+                for j in range(k + 1, end):
+                    S[i, j] -= s * S[k, j]
             put_products(S[i], first, end, U, wide, line)
             take_from(parts, turn, S[i], line)
 
 
 @helper
 def take_pivot(parts: Parts, k: int, first: int, end: int, wide: int) -> None:
-    """Exchange row k for the one of its part with the largest number in column k."""
+    """Put the row of the part with the largest number in column k at k; invert that number."""
     S, U, best = parts.S, parts.U, k
     for i in range(k + 1, end):
         if abs(S[i, k]) > abs(S[best, k]):
@@ -329,6 +351,7 @@ def take_pivot(parts: Parts, k: int, first: int, end: int, wide: int) -> None:
             S[k, j], S[best, j] = S[best, j], S[k, j]
         for j in range(wide):
             U[k - first, j], U[best - first, j] = U[best - first, j], U[k - first, j]
+    S[k, k] = 1.0 / S[k, k]
 
 
 @helper
@@ -384,7 +407,7 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
     S, count = parts.S, len(parts.first) - 1
     for turn in range(count):
         part = parts.order[turn]
-        first, end = parts.first[part], parts.first[part + 1]
+        first, end = int(parts.first[part]), int(parts.first[part + 1])
         for k in range(first, end):
             best = parts.turns[k]
             y[k], y[best] = y[best], y[k]
@@ -393,20 +416,36 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
         for c in range(parts.laters[turn]):
             b = parts.later[turn, c]
             for i in range(parts.first[b], parts.first[b + 1]):
-                for k in range(first, end):
-                    y[i] -= S[i, k] * y[k]
+                y[i] -= along(S[i], y, first, end)
     for turn in range(count - 1, -1, -1):
         part = parts.order[turn]
-        first, end = parts.first[part], parts.first[part + 1]
-        for k in range(first, end):
-            for c in range(parts.laters[turn]):
-                b = parts.later[turn, c]
-                for j in range(parts.first[b], parts.first[b + 1]):
-                    y[k] -= S[k, j] * y[j]
+        first, end = int(parts.first[part]), int(parts.first[part + 1])
+        for c in range(parts.laters[turn]):
+            b = parts.later[turn, c]
+            for k in range(first, end):
+                y[k] -= along(S[k], y, int(parts.first[b]), int(parts.first[b + 1]))
         for k in range(end - 1, first - 1, -1):
             for j in range(k + 1, end):
                 y[k] -= S[k, j] * y[j]
-            y[k] /= S[k, k]
+            y[k] *= S[k, k]
+
+
+@helper
+def along(line: Array, y: Array, first: int, end: int) -> float:
+    """Sum of the products of numbers from ``first`` up to ``end``."""
+    if end - first == 6:
+        return (
+            line[first] * y[first]
+            + line[first + 1] * y[first + 1]
+            + line[first + 2] * y[first + 2]
+            + line[first + 3] * y[first + 3]
+            + line[first + 4] * y[first + 4]
+            + line[first + 5] * y[first + 5]
+        )
+    total = 0.0
+    for k in range(first, end):
+        total += line[k] * y[k]
+    return total
 
 
 @helper
