@@ -407,7 +407,7 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
     S, count = parts.S, len(parts.first) - 1
     for turn in range(count):
         part = parts.order[turn]
-        first, end = parts.first[part], parts.first[part + 1]
+        first, end = int(parts.first[part]), int(parts.first[part + 1])
         for k in range(first, end):
             best = parts.turns[k]
             y[k], y[best] = y[best], y[k]
@@ -419,11 +419,11 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
                 y[i] -= along(S[i], y, first, end)
     for turn in range(count - 1, -1, -1):
         part = parts.order[turn]
-        first, end = parts.first[part], parts.first[part + 1]
+        first, end = int(parts.first[part]), int(parts.first[part + 1])
         for c in range(parts.laters[turn]):
             b = parts.later[turn, c]
             for k in range(first, end):
-                y[k] -= along(S[k], y, parts.first[b], parts.first[b + 1])
+                y[k] -= along(S[k], y, int(parts.first[b]), int(parts.first[b + 1]))
         for k in range(end - 1, first - 1, -1):
             for j in range(k + 1, end):
                 y[k] -= S[k, j] * y[j]
