@@ -404,12 +404,15 @@ class Solver(SolverArrays):
 
     def _creep(self) -> int:
         """One step whose sub-steps under error control may be as short as they will."""
-        c = self.control[0]
+        c, done = self.control[0], int(self.control[0]["done"])
         c["controlled"], c["factored"] = ALWAYS, 0
         try:
-            return self.run(STEP, 1)
+            failure = self.run(STEP, 1)
         finally:  # a user's constraint may raise
             c["controlled"] = UNLESS_CREEPING
+        if failure != DONE:
+            c["done"] = done  # steps before this one, as failures tell
+        return failure
 
     def _explicitly(self, whole: int) -> int:
         """One step in equal parts that was not done under error control, by explicit methods.
