@@ -56,3 +56,27 @@ def test_with_it_the_energy_of_tumbling_stays():
 def test_what_is_neither_on_nor_off_is_refused():
     with pytest.raises(ModelError, match="energy_budget is 'no'; give True or False"):
         bb.System(empty_mechanism(), energy_budget="no")
+
+
+@pytest.mark.parametrize("drive", ["servo", "motor"])
+def test_forces_work_along_the_rates_that_motors_leave(drive):
+    """Nothing is taken from a slider that a force and a motor brake together, in long steps."""
+    mass, damping, force, tau, v, dt = 2.0, 0.5, 3.0, 2.0, -2.0, 0.05
+    mechanism = with_joint(
+        empty_mechanism((0.0, 0.0, 0.0)), "slide", "prismatic", "cart", load=Load(mass)
+    )
+    system = bb.System(mechanism, dt=dt)
+    system.set_state(v=[v])
+    system.tau[:] = tau
+    if drive == "servo":
+        system.motors.servo("slide", damping=damping)
+    else:
+        system.motors.set("slide", force=force)
+    while v < 0.0:
+        if drive == "servo":  # a damper acts by the rate of the end
+            v = (mass * v + dt * tau) / (mass + dt * damping)
+        else:  # what would not stop within its force pushes with all of it
+            v = min(v + dt * (tau + force) / mass, 0.0)
+        system.step()
+        assert system.complementarity.taken == 0.0
+        assert abs(system.v[0] - v) < 1e-13  # a few roundings of rates of 2 m/s

@@ -196,14 +196,14 @@ def take_step(
     composite_inertias(a.bodies, a.beams, a.stations, a.poses)
     accounted = accountable(a)
     predict_by_links(a, f, q, v, tau)
-    gained = work(a, before, v, tau) if accounted else 0.0
+    gained = 0.0
     stuck = contact_impulses(a, f, links, link.islands, own, contact_points, q, v)
     if c.failure != DONE:
         return
     apart, rows = report[APART] > 0.0, int(report[ROWS])
     if accounted:  # contacts give nothing, whatever their rows do within a step
         met = max(report[WORK], impulsive_work(links, impulses[X], rows, before, v, a.vectors))
-        gained += min(met, 0.0)
+        gained = work(a, before, v, tau) + min(met, 0.0)
     copy_into(impulses[PUSHED], v)
     moved = impulses[MOVED, :nv]
     copy_into(moved, v)

@@ -222,15 +222,15 @@ def run_inequalities(
             filter_velocity(a, f, v)
             if holding:
                 supply_change(a, f, before, v, supplied)
-        gained = work(a, before, v, force) if accounted else 0.0
-        stuck = inequality_impulses(a, f, h, q, v, own.holding.points)
+        stuck, gained = inequality_impulses(a, f, h, q, v, own.holding.points), 0.0
         if accounted:  # limits and contacts give nothing, whatever their rows do within a step
             pressing, found = (
                 int(report[WITH_FRICTION]) + len(limited.rows),
                 int(report[ROWS]),
             )
             met = max(report[WORK], impulsive_work(a, f, h, pressing, found, before, v))
-            gained += min(met, 0.0) + impulsive_work(a, f, h, 0, pressing, before, v)
+            gained = work(a, before, v, force) + min(met, 0.0)
+            gained += impulsive_work(a, f, h, 0, pressing, before, v)
         copy_into(impulses[PUSHED], v)
         if holding:
             found = int(report[ROWS])
