@@ -1,5 +1,6 @@
 """Exact closed loops for URDF robots in PyBullet."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -170,5 +171,6 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     """Import a name that needs PyBullet when it is asked for."""
     if name not in NEEDING_PYBULLET:
-        raise AttributeError(f"module 'bulletbridge' has no attribute '{name}'")
+        said, here = f"module 'bulletbridge' has no attribute '{name}'", sys.modules[__name__]
+        raise AttributeError(said, name=name, obj=here)  # of which Python tells the nearest name
     return getattr(import_module(f"bulletbridge.{NEEDING_PYBULLET[name]}"), name)

@@ -161,7 +161,7 @@ def test_a_second_body_that_was_moved_is_found(joint, within):
             for _ in range(2)
         )
         system = bb.attach([first, second], [], client)
-        assert told_by_steps(system) == []
+        assert told_by_steps(system, 2) == []  # the third step does not look at all of it
         pybullet.resetJointState(second, joint, 0.5, physicsClientId=client)
         found = told_by_steps(system, within)
         # a joint that is not the first is shown anew by the next step, unless that one looks
@@ -196,6 +196,13 @@ def test_gravity_that_is_set_later_is_told_by_one_of_the_next_steps():
         pybullet.setGravity(0, 0, -3.7, client)
         system.gravity = (0, 0, -3.7)
         assert told_by_steps(system, LOOKS) == []
+
+
+def test_gravity_that_is_set_after_steps_is_told_by_a_short_program():
+    with bb.load("four_bar") as loaded:
+        assert told_by_steps(loaded.system, 5) == []
+        pybullet.setGravity(0, 0, -1.6, loaded.client)
+        assert len(told_by_steps(loaded.system, 5)) == 1
 
 
 def test_friction_that_is_changed_while_bodies_touch_is_told(tmp_path):

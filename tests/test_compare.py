@@ -14,11 +14,13 @@ from support.small_models import four_bar, geared
 
 import bulletbridge as bb
 from bulletbridge.cli import run
+from bulletbridge.comparison.bullet_warnings import other_units
 from bulletbridge.comparison.compare import compare_model, worst
 from bulletbridge.comparison.plan import BASELINES, EVERYTHING, SOLVERS, Plan
 from bulletbridge.comparison.results import Comparison
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.models.loops_file import read_loops
 
 SHORT = Plan(duration=0.1)
@@ -288,3 +290,19 @@ def test_a_demo_without_a_model_of_its_own_is_run(monkeypatch, capfd):
 def test_version(capsys):
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize(
+    ("length", "inertia", "said"),
+    [
+        (0.3, 0.01, []),
+        (300.0, 1e4, ["it is 300 m across: lengths of URDFs and loops files are metres"]),
+        (0.3, 1e4, ["link 'arm' has the inertia of something 100 m from its centre"]),
+    ],
+)
+def test_what_looks_like_millimetres_is_told(length, inertia, said):
+    load = Load(1.0, (length, 0.0, 0.0), (inertia, inertia, inertia))
+    arm = with_joint(empty_mechanism(), "hinge", "revolute", "arm", load=load)
+    found = other_units(bb.System(arm))
+    assert len(found) == len(said)
+    assert all(found[k].startswith(words) for k, words in enumerate(said))

@@ -70,3 +70,16 @@ def test_the_kept_gap_of_a_state_from_elsewhere_is_that_of_any_three_rows():
     # a gap is the length of the two rows of one pin, the choice goes by the largest row
     one_row, pin = best * system.encoded.length, found.largest("kept_metres")
     assert one_row - 1e-15 <= pin <= np.sqrt(2) * one_row + 1e-15
+
+
+def test_gap_vectors_are_told_with_and_without_what_no_joint_can_move():
+    """Minitaur's file rounds its angles: loops are off across their planes, which stays so."""
+    with bb.load("minitaur", "new") as model:
+        model.system.run(0.1)
+        whole, kept = model.system.gap_vectors(), model.system.gap_vectors(kept=True)
+        found = model.system.evaluate()
+    sizes = [max(np.linalg.norm(gap) for _, gap in each.values()) for each in (whole, kept)]
+    assert sizes[0] > 1e-6
+    assert sizes[1] < 1e-12  # what is promised [m]
+    # the way along kept rows is no longer than their residuals make it, which are at right angles
+    assert sizes[1] <= 2.0 * found.largest("kept_metres") + 1e-18

@@ -7,6 +7,7 @@ import pytest
 from support.small_models import four_bar
 
 from bulletbridge.comparison.describe import direction, plainly
+from bulletbridge.comparison.palette import colour_bare
 from bulletbridge.comparison.pictures import SIZE, find_camera, framing_of, photograph, take
 from bulletbridge.comparison.plan import Plan
 from bulletbridge.comparison.window.playback import preview
@@ -83,3 +84,29 @@ def test_preview_does_not_move_the_system(tmp_path):
 def test_directions_are_told_by_axes_where_possible(wrenches, words):
     told = " ".join(direction(w) for w in plainly(np.array(wrenches)))
     assert [word for word in words if word in told] == words
+
+
+def test_links_without_colours_can_be_told_apart_and_others_keep_theirs(world):
+    def robot(material):
+        seen = f"<visual><geometry><sphere radius='0.1'/></geometry>{material}</visual>"
+        links = "".join(
+            f"<link name='l{k}'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0'"
+            f" ixz='0' iyz='0'/></inertial>{seen}</link>"
+            for k in range(4)
+        )
+        joints = "".join(
+            f"<joint name='j{k}' type='continuous'><parent link='l{k}'/><child link='l{k + 1}'/>"
+            "<axis xyz='0 0 1'/></joint>"
+            for k in range(3)
+        )
+        return world.load(f"<robot name='r'>{links}{joints}</robot>")
+
+    def colours(body):
+        return [shape[7] for shape in pybullet.getVisualShapeData(body, world.client)]
+
+    green = "<material name='m'><color rgba='0.1 0.8 0.2 1'/></material>"
+    bare, painted = robot(""), robot(green)
+    before = colours(painted)
+    colour_bare([bare, painted], world.client)
+    assert len(set(colours(bare))) == 4
+    assert colours(painted) == before

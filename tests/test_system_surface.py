@@ -25,7 +25,7 @@ METHODS = {
     "filter": "(self, sticking=None, open=(), assemble=False, found=None, write=True)",
     "forget": "(self)",
     "fork": "(self, number, spare=())",
-    "gap_vectors": "(self, q=None, t=None)",
+    "gap_vectors": "(self, q=None, t=None, *, kept=False)",
     "kinematics": "(self)",
     "linearise": (
         "(self, what='step', *, reduced=False, inputs=None, frames=(), reactions=(), gaps=(), "

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ joints Bullet does not tell."""
 LOOKS = 256
 """Checks of the bodies, one a step, of which one asks Bullet for those properties, too. To ask for
 them takes half as long as a small mechanism's step."""
+SOON = tuple(1 << k for k in range(int(LOOKS).bit_length() - 1))
+"""The first ones that do, too, so that short programs are told what they did."""
 
 
 def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
@@ -253,7 +255,8 @@ class BulletBodies:
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
         put(self, "_looks", cycle((*(False,) * (LOOKS - 1), True)))
-        put(self, "_long_looks", cycle((True, *(False,) * (LOOKS - 1))))
+        often = (n in SOON for n in range(1, LOOKS))
+        put(self, "_long_looks", chain(often, cycle((True, *(False,) * (LOOKS - 1)))))
         asked = (
             probe_of(port.name, port.body_id, port.base is None, port.converter)
             for port in self.ports
@@ -510,8 +513,8 @@ class BulletBodies:
     def look(self, acting: Callable[[], Array]) -> None:
         """Before a step: ``check``, and has somebody else moved the bodies since they were shown?
 
-        Every ``LOOKS`` times, from the first on, gravity, masses and inertias are looked at too,
-        and so is friction that contacts have used.
+        Every ``LOOKS`` times, and in the ``SOON`` first ones, gravity, masses and inertias are
+        looked at too, and so is friction that contacts have used.
 
         Args:
             acting: Gravity of the system (3,) [m/s²].

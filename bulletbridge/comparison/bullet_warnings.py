@@ -5,12 +5,20 @@ import xml.etree.ElementTree as ET
 from collections.abc import Collection
 from pathlib import Path
 
+import numpy as np
 import pybullet
 
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import BodySpec
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.system import System
+
+LARGE = 100.0
+"""Mechanisms larger than this [m] may be in millimetres."""
+WIDE = 10.0
+"""A radius of gyration of so many times a mechanism's extent is one in other units."""
 
 
 def traps(loaded: LoadedModel) -> tuple[str, ...]:
@@ -30,6 +38,34 @@ def traps(loaded: LoadedModel) -> tuple[str, ...]:
         found += from_world(loaded.ids[body.name], prefix, loaded.client)
     mechanism = loaded.system.mechanism
     found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
+    return (*found, *other_units(loaded.system))
+
+
+def extent(system: System) -> float:
+    """Largest extent [m] of origins and centres of what moves, and of loops, along an axis."""
+    coms, poses = system.mechanism.bodies["com"][1:], system.terms().poses[1:]
+    origins: Array = poses["origin"] + poses["p"]
+    points = [*origins, *(origins + np.einsum("nij,nj->ni", poses["R"], coms))]
+    points += [point for point, _ in system.gap_vectors().values()]
+    return float(np.ptp(points, axis=0).max()) if points else 0.0
+
+
+def other_units(system: System) -> tuple[str, ...]:
+    """What looks as if lengths or inertias were in millimetres."""
+    across, found, links = extent(system), list[str](), system.mechanism.links.values()
+    if across > LARGE:
+        found.append(
+            f"it is {across:.3g} m across: lengths of URDFs and loops files are metres (URDFs in"
+            " millimetres take 'scale: 0.001', lengths of loops files do not follow)"
+        )
+    names = {link.body: link.name for link in reversed(links)}
+    for number, body in enumerate(system.mechanism.bodies[1:], 1):
+        mass, largest = float(body["mass"]), float(np.linalg.eigvalsh(body["J"])[-1])
+        if mass > 0.0 and (gyration := math.sqrt(max(largest, 0.0) / mass)) > WIDE * across > 0.0:
+            found.append(
+                f"link '{names.get(number, number)}' has the inertia of something {gyration:.3g} m"
+                f" from its centre, in a mechanism {across:.3g} m across: inertias are kg m²"
+            )
     return tuple(found)
 
 

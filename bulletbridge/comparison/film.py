@@ -10,6 +10,7 @@ import numpy as np
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, disconnect
+from bulletbridge.comparison.palette import colour_bare
 from bulletbridge.comparison.pictures import (
     ASPECT,
     HALF,
@@ -97,6 +98,7 @@ def film(
     client = connect_direct()
     try:
         bodies = read_world(spec, load_bodies(spec, client), client)
+        colour_bare(bodies.body_ids.values(), client)
         ends = min(longest, *(float(side.t[-1]) for side in sides))
         times = np.arange(0.0, ends + 1e-9, 1.0 / rate)
         states = [_at(side, times) for side in sides]
@@ -181,9 +183,9 @@ Gaps = dict[str, tuple[Array, Array]]
 
 
 def _gaps(system: System, states: Array, times: Array) -> list[Gaps]:
-    """Gaps of all loops at each state; none where it is not finite."""
+    """Gaps of all loops that joints can close at each state; none where it is not finite."""
     return [
-        system.gap_vectors(q, system.t + float(t)) if np.isfinite(q).all() else {}
+        system.gap_vectors(q, system.t + float(t), kept=True) if np.isfinite(q).all() else {}
         for q, t in zip(states, times, strict=True)
     ]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.comparison.bullet_warnings import traps
+from bulletbridge.comparison.bullet_warnings import extent, traps
 from bulletbridge.comparison.describe import (
     LoopReport,
     SpringReport,
@@ -64,6 +64,10 @@ class Inspection:
         singular_values: Of the kept rows at the start, masses and lengths divided out.
         native: Empty when Bullet can close the model itself, else why not.
         notes: What was lost, changed or assumed when the file was read.
+        mass_kg: Of all that moves.
+        across_m: Largest extent of its links' origins, centres and loops along an axis of the
+            world, at the start.
+        floating: Robots whose base is free.
     """
 
     model: str
@@ -83,6 +87,9 @@ class Inspection:
     springs: tuple[SpringReport, ...] = ()
     notes: tuple[str, ...] = ()
     wrenches: tuple[WrenchReport, ...] = ()
+    mass_kg: float = 0.0
+    across_m: float = 0.0
+    floating: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Plain dictionaries and lists, ready for JSON."""
@@ -127,6 +134,9 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
             spring_reports(loaded),
             loaded.spec.notes,
             wrench_reports(loaded),
+            float(mechanism.bodies["mass"].sum()),
+            extent(system),
+            tuple(each.name for each in spec.bodies if not each.fixed_base),
         )
 
 

@@ -9,6 +9,7 @@ import pybullet
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, disconnect
+from bulletbridge.comparison.palette import colour_bare
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
@@ -71,6 +72,7 @@ def photograph(spec: ModelSpec, states: Sequence[Array], in_view: Sequence[Array
     client = connect_direct()
     try:
         bodies = read_world(spec, load_bodies(spec, client), client)
+        colour_bare(bodies.body_ids.values(), client)
         framing = framing_of(bodies, in_view)
         return [png(take(framing.show(bodies, q), client, SIZE)[0]) for q in states]
     finally:

@@ -78,6 +78,8 @@ def print_inspection(found: Inspection, console: Console) -> None:
     console.print(Text.assemble((found.model, BOLD), f"  {found.path}"), soft_wrap=True)
     sizes = f"{found.nq} positions, {found.nv} rates; {found.rows} rows, {found.kept} kept, "
     console.print(Text.assemble(f"{sizes}rank {found.rank}; ", (f"mobility {found.dof}", BOLD)))
+    bases = f"; floating: {', '.join(found.floating)}" if found.floating else "; the base stands"
+    console.print(f"{found.mass_kg:.4g} kg, {found.across_m:.3g} m across at the start{bases}")
     loops = Table(box=None, pad_edge=False, header_style=BOLD, title_justify="left")
     for heading in ("constraint", "type", "joins"):
         loops.add_column(heading)

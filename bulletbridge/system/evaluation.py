@@ -182,18 +182,28 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
     )
 
 
-def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[Array, Array]]:
+def gap_vectors(
+    solver: Solver, q: Array, v: Array, t: float, kept: bool
+) -> dict[str, tuple[Array, Array]]:
     """Origin of frame b (3,) [m] of each loop, and its way there from where it should be (3,) [m].
 
     The rows in metres measure that way along the forces of their unit multipliers.
+
+    Args:
+        solver: Of the rows as written, or as kept.
+        q: (nq,)
+        v: (nv,)
+        t: [s]
+        kept: Whether what no joint can move does not count.
     """
-    terms = full.terms(q, v, t)
+    terms = solver.terms(q, v, t)
+    g = keep(solver, terms, terms.g[None])[0] if kept else terms.g
     found: dict[str, tuple[Array, Array]] = {}
-    for index, (name, part) in enumerate(full.encoded.rows.items()):
-        if index < len(full.encoded.loops):
-            point, rows = full.wrench_rows(terms.poses, index, t)
-            metres = full.encoded.in_metres[part]
-            found[name] = point, np.linalg.pinv(rows[metres, 3:]) @ terms.g[part][metres]
+    for index, (name, part) in enumerate(solver.encoded.rows.items()):
+        if index < len(solver.encoded.loops):
+            point, rows = solver.wrench_rows(terms.poses, index, t)
+            metres = solver.encoded.in_metres[part]
+            found[name] = point, np.linalg.pinv(rows[metres, 3:]) @ g[part][metres]
     return found
 
 

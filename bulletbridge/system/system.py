@@ -1000,16 +1000,23 @@ class System:
         return evaluate(self._active.full, self._active.solver, *self._state_or(q, v, t))
 
     def gap_vectors(
-        self, q: Array | None = None, t: float | None = None
+        self, q: Array | None = None, t: float | None = None, *, kept: bool = False
     ) -> dict[str, tuple[Array, Array]]:
         """Origin of frame b (3,) [m] of each loop, and how far it is from its place (3,) [m].
 
         World axes, at the present state unless given; turns do not count. Couplings and users'
         rows have no place and are left out.
+
+        Args:
+            q: (nq,)
+            t: [s]
+            kept: Whether directions in which no joint can move the loop do not count, such as
+                those across a plane by which the numbers of a file are rounded.
         """
         here_q, v, here_t = self._active.now
         q, t = here_q if q is None else q, here_t if t is None else t
-        return ByName("loop", gap_vectors(self._active.full, q, v, t))
+        solver = self._active.solver if kept else self._active.full
+        return ByName("loop", gap_vectors(solver, q, v, t, kept))
 
     def kinematics(self) -> Kinematics:
         """Frames, Jacobians and bias accelerations at the state."""

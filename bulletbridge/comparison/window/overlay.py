@@ -72,7 +72,7 @@ def marks_of(system: System) -> list[Mark]:
     reactions, nothing = system.reactions(), np.zeros(3)
     marks = [
         Mark(name, point - gap, point, reactions[name].force, reactions[name].torque)
-        for name, (point, gap) in system.gap_vectors().items()
+        for name, (point, gap) in system.gap_vectors(kept=True).items()
     ]
     marks += [
         Mark(f"load {name}", w.point, w.point, w.force, w.torque, load=True)

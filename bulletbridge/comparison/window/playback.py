@@ -13,6 +13,7 @@ from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
 from bulletbridge.comparison.native import DEFAULT, NativeWorld
 from bulletbridge.comparison.native_twins import NoNativeTwinError
+from bulletbridge.comparison.palette import colour_bare
 from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, find_camera
 from bulletbridge.comparison.plan import Plan, options
 from bulletbridge.comparison.window.overlay import (
@@ -68,16 +69,16 @@ class Stage:
             return
         q, _, t = state
         evaluation = system.evaluate(*state)
-        text = f"{self.caption}: gap {evaluation.largest('metres'):.1e} m"
-        if not evaluation.largest("metres"):
-            text = f"{self.caption}: gap {evaluation.largest('radians'):.1e} rad"
+        text = f"{self.caption}: gap {evaluation.largest('kept_metres'):.1e} m"
+        if not evaluation.largest("kept_metres"):
+            text = f"{self.caption}: gap {evaluation.largest('kept_radians'):.1e} rad"
         still = np.zeros(3)
         marks = (
             marks_of(system)
             if reactions
             else [
                 Mark(name, point - gap, point, still, still)
-                for name, (point, gap) in system.gap_vectors(q, t).items()
+                for name, (point, gap) in system.gap_vectors(q, t, kept=True).items()
             ]
         )
         self.overlay.update(
@@ -148,6 +149,7 @@ def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: b
     for offset, (caption, colour) in zip(offsets, captions, strict=False):
         moved = replace(spec, bodies=tuple(_moved(body, offset) for body in spec.bodies))
         ids = load_bodies(moved, window)
+        colour_bare(ids.values(), window)
         bodies = read_world(spec, ids, window)
         overlay = Overlay(window, weight_of(system), system.encoded.length, gap_colour=colour)
         stages.append(Stage(bodies, offset, caption, colour, overlay))
