@@ -43,7 +43,8 @@ def test_inertia_that_bullet_invented_is_reported(world):
 
 def test_a_link_without_inertial_is_reported(world):
     with pytest.warns(
-        BulletBridgeWarning, match=r"link 'a' has no <inertial>, Bullet gave it 1 kg"
+        BulletBridgeWarning,
+        match=r"links without <inertial> in .*, to which Bullet gives 1 kg and 1 kg m²: 'a'",
     ):
         read_bullet(world.load(one_joint(child=""), useFixedBase=True), world.client)
 

@@ -233,14 +233,13 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
     in_file = read_inertias(path)
     links = robot.links if robot.floating else robot.links[1:]
     changes: list[str] = []
+    without = list[str]()
     summed: dict[str, Array] | None = None  # with those that Bullet threw away, once it is asked
     for link in links:
         found = in_file.get(link.name)
         if found is None:
             if link.mass > 0.0 and link.name in in_file:
-                changes.append(
-                    f"link '{link.name}' has no <inertial>, Bullet gave it {link.mass:g} kg"
-                )
+                without.append(f"'{link.name}'")
             continue
         # Bullet takes the mass from the file under any flag: another mass is the user's own doing
         if link.mass == 0.0 or not np.isclose(link.mass, found.mass, rtol=1e-9):
@@ -255,6 +254,13 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
         size = max(np.abs(J).max(), np.abs(found.J).max())
         if np.abs(J - found.J).max() > FILE_RTOL * size:
             changes.append(f"link '{link.name}' from {entries(found.J)} to {entries(J)}")
+    if without:
+        warn_user(
+            f"body '{robot.name}': links without <inertial> in {path.name}, to which Bullet gives"
+            f" 1 kg and 1 kg m²: {', '.join(without[:SHOWN])}"
+            f"{f' and {len(without) - SHOWN} more' if len(without) > SHOWN else ''}; give them"
+            " their own (bulletbridge inertia estimates it from their shapes)"
+        )
     if changes:
         rest = f"; and {len(changes) - SHOWN} more links" if len(changes) > SHOWN else ""
         warn_user(

@@ -86,12 +86,6 @@ def from_file(
     except (OSError, ET.ParseError):
         return []
     found: list[str] = []
-    children = {child.get("link") for child in robot.iter("child")}
-    for link in robot.iter("link"):
-        name = prefix + link.get("name", "")
-        held = body.fixed_base and link.get("name") not in children
-        if link.find("inertial") is None and not held and link.get("name") != "world":
-            found.append(f"link '{name}' has no <inertial>: Bullet gives it 1 kg and 1 kg m²")
     for joint in robot.iter("joint"):
         name, kind = prefix + joint.get("name", ""), joint.get("type")
         if kind == "floating":

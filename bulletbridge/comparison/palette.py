@@ -29,7 +29,7 @@ def colour_bare(bodies: Iterable[int], client: int) -> None:
         shapes = pybullet.getVisualShapeData(body, physicsClientId=client) or ()
         if any(shape[7] != WHITE or shape[4].lower().endswith(PAINTED) for shape in shapes):
             continue
-        for link in sorted({shape[1] for shape in shapes}):
-            colour = BASE if link < 0 else PALETTE[link % len(PALETTE)]
-            rgba = [*colour, 1.0]
+        for link in {int(shape[1]) for shape in shapes}:
+            red, green, blue = BASE if link < 0 else PALETTE[link % len(PALETTE)]
+            rgba = [red, green, blue, 1.0]
             pybullet.changeVisualShape(body, link, rgbaColor=rgba, physicsClientId=client)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.compilation.jit import bundling, caller, kernel
+from bulletbridge.compilation.jit import bundling, caller, kernel, outlined
 from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
@@ -189,7 +189,7 @@ def step_at_contacts(
     return failure
 
 
-@kernel
+@outlined
 def note_start(a: StepArrays) -> None:
     """Note where steps begin; the energy budget ends if somebody has put the state elsewhere."""
     state, known, nv, dt = a.state, a.noted[ACCOUNTED], len(a.tau), a.control[0].dt
@@ -207,7 +207,7 @@ def note_start(a: StepArrays) -> None:
         known[n] = dt
 
 
-@kernel
+@outlined
 def note_contacts(a: StepArrays, contacts: Records[ContactPoint]) -> None:
     """Keep contacts (n,) of a step."""
     a.counts[CONTACTS] = len(contacts)
@@ -215,7 +215,7 @@ def note_contacts(a: StepArrays, contacts: Records[ContactPoint]) -> None:
         a.points[i] = contacts[i]
 
 
-@kernel
+@outlined
 def note_end(a: StepArrays, failure: int) -> None:
     """Note where steps ended, and whether the last that was begun led there."""
     state, n = a.state, len(a.state)
