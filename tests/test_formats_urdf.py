@@ -889,6 +889,15 @@ def test_converted_files_say_what_was_lost(put, tmp_path):
         convert(path, tmp_path / "x", "usd")
 
 
+@pytest.mark.parametrize(("to", "ending"), [("mjcf", ".xml"), ("sdf", ".sdf")])
+def test_another_format_may_have_the_name_of_the_source(put, to, ending):
+    path = put(chain('<mimic joint="j1"/>', "", root="torso"))
+    before = path.read_bytes()
+    done = convert(path, path.with_suffix(""), to)
+    assert done.files[0] == path.with_suffix(ending)
+    assert path.read_bytes() == before
+
+
 def test_a_root_without_inertia_is_one_body_with_what_is_fixed_to_it(put):
     """As where the root itself has the mass; Bullet alone would add 1 kg."""
     text = chain("", root="torso")

@@ -39,15 +39,14 @@ def write_loops_file(spec: ModelSpec, path: Path) -> Written:
         if pybullet_data_folder() in body.urdf.parents:
             bodies.append(body)
             continue
-        name = path.name if len(spec.bodies) == 1 else f"{path.name}_{body.name}"
-        urdf = path.with_name(f"{name}.urdf")
+        urdf = _urdf_of(body, spec, path)
         said = f"converted from {source} by bulletbridge; loops are in {path.name}{ENDING}"
         write_urdf(robot_to_write(body.urdf), urdf, [said])
         files.append(urdf)
         bodies.append(replace(body, urdf=urdf.resolve()))
     scenery: list[BodySpec] = []
     for body in spec.scenery:
-        urdf = path.with_name(f"{path.name}_{SCENERY}_{body.name}.urdf")
+        urdf = _urdf_of(body, spec, path)
         write_urdf(robot_to_write(body.urdf), urdf, [f"converted from {source} by bulletbridge"])
         files.append(urdf)
         scenery.append(replace(body, urdf=urdf.resolve()))
@@ -60,6 +59,14 @@ def write_loops_file(spec: ModelSpec, path: Path) -> Written:
     return Written((loops, *files), ())
 
 
+def _urdf_of(body: BodySpec, spec: ModelSpec, path: Path) -> Path:
+    """Where a loops file's body goes."""
+    if body in spec.scenery:
+        return path.with_name(f"{path.name}_{SCENERY}_{body.name}.urdf")
+    name = path.name if len(spec.bodies) == 1 else f"{path.name}_{body.name}"
+    return path.with_name(f"{name}.urdf")
+
+
 WRITERS: dict[str, Writer] = {
     "loops": write_loops_file,
     "loop_joint": write_loop_joints,
@@ -67,8 +74,8 @@ WRITERS: dict[str, Writer] = {
     "sdf": write_sdf,
 }
 """Every format that is written, by the name that ``--to`` takes."""
-ENDINGS = (ENDING, ".urdf", ".xml", ".sdf")
-"""Of files that are written."""
+WRITTEN = {"loops": ENDING, "loop_joint": ".urdf", "mjcf": ".xml", "sdf": ".sdf"}
+"""How the file of each ends; loops files have URDFs beside them."""
 
 
 def convert(
@@ -94,17 +101,17 @@ def convert(
         raise ModelError(f"'{to}' is no format that is written; there are {', '.join(WRITERS)}")
     spec = model if isinstance(model, ModelSpec) else read_model(model, **how)
     path = Path(output)
-    for ending in ENDINGS:
+    for ending in WRITTEN.values():
         path = path.with_name(path.name.removesuffix(ending)) if path.name else path
     if not path.name:
         raise ModelError(f"'{output}' is no name for a file; give one with -o")
-    ends = [path.name + ending for ending in ENDINGS]
-    stands = (*spec.bodies, *spec.scenery)
-    sources = {spec.path.resolve(), *(body.urdf.resolve() for body in stands)}
-    for name in ends:
-        if path.with_name(name).resolve() in sources:
-            raise ModelError(
-                f"{path.with_name(name)} would be overwritten; give another name with -o"
-            )
+    bodies = (*spec.bodies, *spec.scenery)
+    sources = {spec.path.resolve(), *(body.urdf.resolve() for body in bodies)}
+    files = [path.with_name(path.name + WRITTEN[to])]
+    if to == "loops":
+        files += [_urdf_of(body, spec, path) for body in bodies]
+    for file in files:
+        if file.resolve() in sources:
+            raise ModelError(f"{file} would be overwritten; give another name with -o")
     written = WRITERS[to](spec, path)
     return Converted(written.files, (*spec.notes, *written.notes))
