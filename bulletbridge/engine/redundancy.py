@@ -402,12 +402,13 @@ def full_lengths(mechanism: Mechanism, encoded: Encoded, samples: Samples, lengt
     stays there, as parallelograms do that start flat and of which another folds, it has grown by
     that share of a radian: by the length it has, it would be strong next to where it vanishes, so
     that steps saw that position too late, and with reactions that balance by their round-off.
+    Where nothing moves farther than that loop it goes as far as it can, as a chain at its reach.
     """
     size: Array = lengths.max(axis=0, initial=0.0)
-    longest = float(size.max(initial=0.0))
+    longest, farthest = float(size.max(initial=0.0)), float(samples.motions.max(initial=0.0))
     for loop, part in zip(encoded.loops, encoded.rows.values(), strict=False):
         reach = float(samples.motions[:, bodies_between(mechanism, loop)].max(initial=0.0))
-        if 0.0 < reach < 1.0:
+        if 0.0 < reach < min(1.0, farthest):
             grown = np.flatnonzero(lengths[0, part] < VANISHED * size[part]) + part.start
             size[grown] = np.minimum(size[grown] / reach, longest)
     return size
