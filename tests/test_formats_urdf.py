@@ -583,7 +583,12 @@ def test_plugins_that_couple_joints_are_told(put):
     assert not any("Gazebo plugin" in note for note in read_model(put(known)).notes)
 
 
-@pytest.mark.parametrize("off", ["<turnGravityOff>true</turnGravityOff>", "<gravity> 0 </gravity>"])
+OFF = "<turnGravityOff>true</turnGravityOff>"
+
+
+@pytest.mark.parametrize(
+    "off", [OFF, "<gravity> 0 </gravity>", f'{OFF}</gazebo><gazebo reference="l0">{OFF}']
+)
 def test_links_that_gazebo_turns_gravity_off_for_have_no_weight(put, off):
     """An arm of one such link hangs wherever it is left; on another link it weighs nothing."""
     light = f'<gazebo reference="l0">{off}</gazebo></robot>'

@@ -15,7 +15,7 @@ from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import digits_worth, rounded
-from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
+from bulletbridge.models.formats.robot import Pose, free_name, lifting, listed, pose_of
 from bulletbridge.models.formats.sdf import screw_pitch
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.model_spec import EARTH, JointForce
@@ -136,7 +136,7 @@ def weightless_links(tree: UrdfTree) -> list[Wrench]:
     Raises:
         ModelError: A number of such a link's ``<inertial>`` is none.
     """
-    found: list[Wrench] = []
+    found: dict[str, Wrench] = {}  # a file may say it twice
     for element in tree.robot.iterfind("gazebo"):
         name = element.get("reference", "")
         off = _text(element, "turnGravityOff") in YES or _text(element, "gravity") in NO
@@ -145,10 +145,9 @@ def weightless_links(tree: UrdfTree) -> list[Wrench]:
         mass = None if inertial is None else inertial.find("mass")
         if not off or inertial is None or mass is None or name == WORLD:
             continue
-        x, y, z = (-float(mass.get("value", "0")) * g for g in EARTH)
         at = Frame(name, tree.origin(inertial.find("origin"), f"link '{name}'")[0])
-        found.append(Wrench(at, (x, y, z), axes=Frame(WORLD), name=f"{name}_lift"))
-    return found
+        found[name] = lifting(f"{name}_lift", at, float(mass.get("value", "0")), EARTH)
+    return list(found.values())
 
 
 def add_gazebo_spring(robot: Xml.Element, spring: JointForce) -> None:

@@ -249,9 +249,8 @@ class Scene:
         """Take the weight of a mass [kg] at a point of a link, by a force along world axes."""
         if not (mass and any(self.gravity)):
             return
-        x, y, z = (-mass * g for g in self.gravity)
         name = free_name(f"{at.link}_lift", (each.name for each in self.wrenches))
-        self.wrenches.append(Wrench(at, (x, y, z), axes=Frame(WORLD), name=name))
+        self.wrenches.append(lifting(name, at, mass, self.gravity))
 
     def lose_base_damping(self) -> None:
         """Say of which floating bases nothing damps the turns where this is written."""
@@ -275,6 +274,12 @@ class Scene:
             for robot in self.robots
             for name, joint in robot.joints.items()
         }
+
+
+def lifting(name: str, at: Frame, mass: float, gravity: Triple) -> Wrench:
+    """What takes the weight of a mass [kg] at a point of a link, by a force along world axes."""
+    x, y, z = (-mass * g for g in gravity)
+    return Wrench(at, (x, y, z), axes=Frame(WORLD), name=name)
 
 
 def share_of_weight(wrench: Wrench, mass: float, com: Array, gravity: Triple) -> float | None:
