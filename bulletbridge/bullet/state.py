@@ -29,7 +29,7 @@ joints Bullet does not tell."""
 LOOKS = 256
 """Checks of the bodies, one a step, of which one asks Bullet for those properties, too. To ask for
 them takes half as long as a small mechanism's step."""
-SOON = tuple(1 << k for k in range(int(LOOKS).bit_length() - 1))
+SOON = 1, 2, 4, 8, 16, 32, 64, 128
 """The first ones that do, too, so that short programs are told what they did."""
 
 

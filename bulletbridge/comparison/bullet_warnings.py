@@ -63,8 +63,8 @@ def other_units(system: System) -> tuple[str, ...]:
         mass, largest = float(body["mass"]), float(np.linalg.eigvalsh(body["J"])[-1])
         if mass > 0.0 and (gyration := math.sqrt(max(largest, 0.0) / mass)) > WIDE * across > 0.0:
             found.append(
-                f"link '{names.get(number, number)}' has the inertia of something {gyration:.3g} m"
-                f" from its centre, in a mechanism {across:.3g} m across: inertias are kg m²"
+                f"link '{names.get(number, number)}' has a radius of gyration of {gyration:.3g} m,"
+                f" in a mechanism {across:.3g} m across: inertias are kg m²"
             )
     return tuple(found)
 
