@@ -124,6 +124,20 @@ def naming_the_extra(
         raise MissingExtraError(f"{use}; install it with: pip install {named}{otherwise}") from None
 
 
+def nearest(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0.4) -> str:
+    """The question whether a name that is near was meant; empty where none is near.
+
+    Args:
+        name: What was given.
+        known: What there is.
+        most: How many are named.
+        cutoff: Similarity from which a name is near, of 1 for equal ones (``difflib``).
+    """
+    near = get_close_matches(str(name), list(known), most, cutoff)
+    named = ", ".join(f"'{each}'" for each in near)
+    return f"did you mean {named}?" if near else ""
+
+
 def refuse_name(kind: str, name: object, known: Iterable[str]) -> NoReturn:
     """Refuse a name that does not exist.
 
@@ -131,11 +145,8 @@ def refuse_name(kind: str, name: object, known: Iterable[str]) -> NoReturn:
         UnknownNameError: It lists the nearest ones.
     """
     known = list(known)
-    near = get_close_matches(str(name), known, n=3, cutoff=0.4)
-    if near:
-        hint = f"did you mean {', '.join(near)}?"
-    else:
-        hint = f"there are: {', '.join(known)}" if known else "there is none"
+    there = f"there are: {', '.join(known)}" if known else "there is none"
+    hint = nearest(name, known) or there
     raise UnknownNameError(f"unknown {kind} '{name}'; {hint}")
 
 

@@ -18,6 +18,7 @@ from support.loops_files import ROBOT
 from support.solid_worlds import SolidWorld
 
 import bulletbridge
+from bulletbridge.bullet.worlds import clients_of_the_program
 
 # A busy machine may take its time, also to draw examples. Where CI is set the examples are the
 # same in every run, so that a change is judged by itself; everywhere else they are new each time.
@@ -28,6 +29,17 @@ settings.register_profile(
     derandomize="CI" in os.environ,
 )
 settings.load_profile("busy")
+
+
+@pytest.fixture(autouse=True)
+def no_world_left() -> Generator[None, None, None]:
+    """Fails a test that leaves a client connected: later ones would load into its world."""
+    before = set(clients_of_the_program())
+    yield
+    left = set(clients_of_the_program()) - before
+    for client in left:
+        pybullet.disconnect(client)
+    assert not left, f"clients {sorted(left)} are left connected"
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def attempt(error, message, client, call):
 
 def test_an_unknown_link(robot, client):
     loop = bb.LoopJoint("pin", bb.JointModel.BALL, bb.Frame("roker"), bb.Frame("ground"))
-    message = "loop 'pin': unknown link 'roker'; did you mean rocker"
+    message = "loop 'pin': unknown link 'roker'; did you mean 'rocker'"
     attempt(ModelError, message, client, lambda: attach(robot, client, loop))
 
 
@@ -126,7 +126,7 @@ def test_pybullets_words_are_told_with_ours(robot, client):
     for name, ours in (("targetVelocity", "velocity"), ("maxVelocity", "max_velocity")):
         message = f"a motor has no '{name}'; write {ours}="
         attempt(ModelError, message, client, lambda n=name: system.motors.set("crank", **{n: 1.0}))
-    attempt(ModelError, "did you mean dt", client, lambda: attach(robot, client, timeStep=0.01))
+    attempt(ModelError, "did you mean 'dt'", client, lambda: attach(robot, client, timeStep=0.01))
 
 
 def test_parts_of_a_system_print_as_a_line(robot, client):

@@ -108,7 +108,7 @@ def test_a_demo_that_does_not_exist_is_told_before_anything_else(capsys, monkeyp
     monkeypatch.delenv("DISPLAY", raising=False)
     assert run(["demo", "wlak"]) == 2
     said = capsys.readouterr().err
-    assert "no demo is called 'wlak'; did you mean walk?" in said and "display" not in said
+    assert "no demo is called 'wlak'; did you mean 'walk'?" in said and "display" not in said
 
 
 @pytest.mark.parametrize("name", ["README.md", "crank.png", "notes.txt", "empty.urdf"])

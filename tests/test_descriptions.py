@@ -31,7 +31,7 @@ def test_a_described_robot_is_found_by_its_name(package):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("bipde_description", "has no 'bipde_description'; did you mean biped_description"),
+        ("bipde_description", "has no 'bipde_description'; did you mean 'biped_description'"),
         ("far_description", r"cannot be fetched \(no network\); fetch .* pull far_description"),
         ("bare_description", "neither a URDF nor an MJCF"),
     ],

@@ -94,7 +94,7 @@ def test_every_example_of_the_page_is_read(tmp_path):
 
 
 def test_models_are_found_by_name_and_by_path(tmp_path):
-    with pytest.raises(ModelError, match=r"no model is called 'four_bor'; did you mean four_bar"):
+    with pytest.raises(ModelError, match=r"no model is called 'four_bor'; did you mean 'four_bar'"):
         find("four_bor")
     assert find("four_bar") == bundled()["four_bar"]
     (tmp_path / "r.urdf").write_text("<robot/>")

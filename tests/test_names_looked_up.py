@@ -17,17 +17,17 @@ def test_names_that_do_not_exist_are_told_with_the_nearest():
     system = four_bar(extra=[spring])
     system.assemble()
     name = next(iter(system.reactions()))
-    with pytest.raises(ModelError, match=rf"unknown constraint '{name}s'; did you mean {name}\?"):
+    with pytest.raises(ModelError, match=rf"unknown constraint '{name}s'; did you mean '{name}'\?"):
         system.reactions()[f"{name}s"]
     with pytest.raises(KeyError):  # a program that reads a dict may expect it
         system.reactions()[f"{name}s"]
-    with pytest.raises(ModelError, match=r"unknown force element 'coils'; did you mean coil\?"):
+    with pytest.raises(ModelError, match=r"unknown force element 'coils'; did you mean 'coil'\?"):
         system.spring_forces()["coils"]
     with pytest.raises(ModelError, match="unknown wrench 'wind'; there is none"):
         system.applied_wrenches()["wind"]
     with pytest.raises(ModelError, match="unknown loop"):
         system.gap_vectors()["qqq"]
-    with pytest.raises(ModelError, match=r"unknown joint 'j9'; did you mean .*j0"):
+    with pytest.raises(ModelError, match=r"unknown joint 'j9'; did you mean .*'j0'"):
         system.joint_loads["j9"]
     assert system.reactions().get("nothing") is None
 

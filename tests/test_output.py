@@ -145,7 +145,7 @@ def test_coordinates_go_by_joint_too():
         ("motors", "'motors' of a system is told, not set"),
         ("constraints", "'constraints' of a system is told, not set"),
         ("step", "'step' of a system is told, not set"),
-        ("gravty", "no 'gravty' that could be set; did you mean gravity"),
+        ("gravty", "no 'gravty' that could be set; did you mean 'gravity'"),
         ("zzz", "keep it in a variable of your own"),
     ],
 )
@@ -171,7 +171,7 @@ def test_options_are_those_that_may_be_given():
 
 
 def test_an_unknown_option_is_told_with_the_nearest():
-    with pytest.raises(ModelError, match="no option 'integratr'; did you mean integrator?"):
+    with pytest.raises(ModelError, match="no option 'integratr'; did you mean 'integrator'"):
         bulletbridge.System(planar_chain([0.4], [1.0]), **{"integratr": "rk4"})
 
 

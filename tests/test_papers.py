@@ -111,7 +111,7 @@ def test_command_lists_runs_and_writes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["kovecses-fg4"], "did you mean kovecses-fig4"),
+        (["kovecses-fg4"], "did you mean 'kovecses-fig4'"),
         (["zzz"], "there are: kovecses-fig3"),
         (["eun-start", "--until", "-1"], "give a time after the start"),
         (["eun-start", "--until", "1", "-o", "somewhere"], "leave it or --output out"),

@@ -304,7 +304,7 @@ def test_functions_get_the_state_by_joint():
 def test_what_cannot_be_is_refused():
     nan = bb.Wrench(bb.Frame("bar"), lambda t, q, v: (0, np.nan if t > 0.1 else 0, 0))
     for forces, said in (
-        ({"blow": bb.Wrench(bb.Frame("barr"), (1, 0, 0))}, "wrench 'blow'.*did you mean bar"),
+        ({"blow": bb.Wrench(bb.Frame("barr"), (1, 0, 0))}, "wrench 'blow'.*did you mean 'bar'"),
         ({"blow": bb.Wrench(bb.Frame("world"), (1, 0, 0))}, "does not move"),
         ({"blow": bb.Wrench(bb.Frame("bar"))}, "exerts nothing"),
         ({"blow": bb.Wrench(bb.Frame("bar"), (1, 0))}, "three numbers"),

@@ -278,12 +278,12 @@ def test_command_line(here, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (["--set", "crank.mas=1"], "unknown parameter 'crank.mas'; did you mean crank.mass"),
+        (["--set", "crank.mas=1"], "unknown parameter 'crank.mas'; did you mean 'crank.mass'"),
         (["--set", "crank.mass=1:2"], "a grid needs the number of values of 'crank.mass'"),
         (["--set", "crank.mass=1", "--set", "crank.mass=2"], "a parameter is set twice"),
-        (["--set", "crank.mass=1", "--measure", "force.pin"], "did you mean force.ground_pin"),
+        (["--set", "crank.mass=1", "--measure", "force.pin"], "did you mean 'force.ground_pin'"),
         (["--set", "crank.mass=1:2", "--random", "3", "--grid"], "exclude each other"),
-        (["--set", "crank.mass=1", "--integrator", "rk5"], "did you mean rk4"),
+        (["--set", "crank.mass=1", "--integrator", "rk5"], "did you mean 'rk4'"),
         (["--set", "crank.mass=1", "--plot", "s.jpg"], "cannot draw 's.jpg'"),
         (["--set", "crank.mass=1", "--duration", "0"], "give a positive duration"),
         (["--set", "crank.mass=1", "-o", "s.csv"], "written as parquet, not 's.csv'"),

@@ -211,7 +211,7 @@ def test_what_cannot_be_is_refused():
         ({"motors": {"j9": {"force": 1.0}}}, "unknown joint 'j9'"),
         ({"motors": {"j0": {"force": np.zeros(5)}}}, "give one number, (2,) or (2, 7)"),
         ({"motors": {"j0": {"force": [1.0, np.nan]}}}, "not finite in world 1"),
-        ({"parameters": {"l0.mas": 1.0}}, "did you mean l0.mass"),
+        ({"parameters": {"l0.mas": 1.0}}, "did you mean 'l0.mass'"),
         ({"parameters": {"l0.mass": [1.0, 2.0, 3.0]}}, "give one number or (2,)"),
         ({"restart": np.zeros((2, 7))}, "give booleans (2, 7)"),
         ({"contact_forces": ["l9"]}, "unknown link 'l9'"),

@@ -62,13 +62,18 @@ def connect_direct() -> int:
     return client
 
 
+def clients_of_the_program() -> list[int]:
+    """The clients that the program itself has connected."""
+    return [n for n in range(MOST_CLIENTS) if pybullet.isConnected(n) and n not in _ours]
+
+
 def only_client() -> int | None:
     """The client that the program itself has connected; None if there is none.
 
     Raises:
         WorldError: There are several.
     """
-    found = [n for n in range(MOST_CLIENTS) if pybullet.isConnected(n) and n not in _ours]
+    found = clients_of_the_program()
     if len(found) > 1:
         listed = ", ".join(map(str, found))
         raise WorldError(

@@ -1,10 +1,9 @@
 """Models that come with the package, and those of users."""
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, nearest
 from bulletbridge.models.descriptions import find_description
 from bulletbridge.models.urdf_file import is_file
 
@@ -77,14 +76,13 @@ def find(model: str | Path) -> Path:
     if described is not None:
         return described
     if path.suffix or len(path.parts) > 1:
-        near = get_close_matches(path.name, _names_in(path.parent), n=1, cutoff=0.6)
-        hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
+        hint = nearest(path.name, _names_in(path.parent), 1, 0.6)
+        hint = f"{hint} Or" if hint else "check the path, or"
         raise ModelError(
-            f"there is no file {path}; {hint}{' Or' if near else ', or'} give the name of a bundled"
-            " model (`bulletbridge models` lists them)"
+            f"there is no file {path}; {hint} give the name of a bundled model"
+            " (`bulletbridge models` lists them)"
         )
-    near = get_close_matches(str(model), known, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}."
+    hint = nearest(model, known) or f"there are: {', '.join(known)}."
     raise ModelError(f"no model is called '{model}'; {hint} Or give the path of a robot's file")
 
 

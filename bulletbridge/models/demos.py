@@ -4,10 +4,9 @@ import ast
 import os
 import subprocess
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, nearest
 from bulletbridge.models.bundled import PACKAGE, bundled, find
 
 
@@ -40,11 +39,10 @@ def find_demo(name: str) -> Path | None:
     except ModelError:
         if Path(name).suffix or len(Path(name).parts) > 1:
             raise
-        near = get_close_matches(name, {*known, *bundled()}, n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(near)}? " if near else ""
+        hint = nearest(name, sorted({*known, *bundled()}), cutoff=0.5)
         raise ModelError(
-            f"no demo is called '{name}'; {hint}`bulletbridge demo` lists them; or give a model's"
-            " name or path"
+            f"no demo is called '{name}'; {hint + ' ' if hint else ''}`bulletbridge demo` lists"
+            " them; or give a model's name or path"
         ) from None
     return None
 

@@ -2,11 +2,10 @@
 
 import importlib
 import importlib.util
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, nearest
 
 PACKAGE, ENDING = "robot_descriptions", "_description"
 FILES = ("URDF_PATH", "MJCF_PATH")
@@ -30,8 +29,7 @@ def find_description(name: str) -> Path | None:
         )
     if importlib.util.find_spec(f"{PACKAGE}.{name}") is None:
         index: Any = importlib.import_module(f"{PACKAGE}._descriptions")
-        near = get_close_matches(name, list(index.DESCRIPTIONS), n=3, cutoff=0.6)
-        hint = f"did you mean {', '.join(near)}?" if near else f"see `python -m {PACKAGE} list`"
+        hint = nearest(name, index.DESCRIPTIONS, cutoff=0.6) or f"see `python -m {PACKAGE} list`"
         raise ModelError(f"{PACKAGE} has no '{name}'; {hint}")
     try:
         module = importlib.import_module(f"{PACKAGE}.{name}")

@@ -8,13 +8,12 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from bulletbridge.errors import LoopFileError
+from bulletbridge.errors import LoopFileError, nearest
 from bulletbridge.numerics.records import LARGEST
 
 T = TypeVar("T")
@@ -77,8 +76,8 @@ class Node:
         for name, (key, _) in entries.items():
             if name not in known:
                 near = [word for word in CALLED.get(name.lower(), ()) if word in known]
-                near = near or get_close_matches(name, known, n=1, cutoff=0.5)
-                hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
+                hint = f"did you mean '{near[0]}'?" if near else nearest(name, known, 1, 0.5)
+                hint = hint or f"known keys: {', '.join(known)}"
                 key.fail(f"unknown key '{name}'; {hint}")
         for name in required:
             if name not in entries:
@@ -267,8 +266,7 @@ class Node:
         """
         name = self.text()
         if name not in names:
-            near = get_close_matches(name, names, n=1, cutoff=0.4)
-            hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(names)}"
+            hint = nearest(name, names, most=1) or f"there are: {', '.join(names)}"
             self.fail(f"unknown {what}'{name}'; {hint}")
         return name
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from typing import Literal, Protocol, TypedDict, get_args
 
 import numpy as np
@@ -20,7 +19,7 @@ from bulletbridge.engine.records import (
     Directions,
 )
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, nearest
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.modified import WEIGHTED, Weighting, weighting_of
 from bulletbridge.mechanism.contact_detector import Detector
@@ -167,8 +166,8 @@ class Options:
     def of(cls, given: SystemOptions) -> Self:
         """Options that were given by keyword."""
         for name in given.keys() - set(CHOSEN):
-            near = get_close_matches(CALLED.get(name, name), ALL, n=3, cutoff=0.5)
-            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(ALL)}"
+            hint = nearest(CALLED.get(name, name), ALL, cutoff=0.5)
+            hint = hint or f"there are {', '.join(ALL)}"
             raise ModelError(f"a system has no option '{name}'; {hint}")
         return cls(**given)
 
@@ -452,6 +451,5 @@ def how_to_set(kind: type, name: str) -> str:
     known = [each for each in dir(kind) if not each.startswith("_")]
     if name in known:
         return f"'{name}' of a system is told, not set"
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(near)}?" if near else "keep it in a variable of your own"
+    hint = nearest(name, known, cutoff=0.5) or "keep it in a variable of your own"
     return f"a system has no '{name}' that could be set; {hint}"

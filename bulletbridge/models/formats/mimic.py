@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.constraints.joints import Coupling
+from bulletbridge.errors import nearest
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 
 TAGS = ("mimic", "drake:mimic")
@@ -55,11 +55,9 @@ def loose_mimics(tree: UrdfTree) -> list[str]:
     for name, element in _elements(tree).items():
         other = element.get("joint", "")
         if other not in joints:
-            near = get_close_matches(other, [each for each in joints if each != name], 1, 0.4)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            said.append(
-                f"joint '{name}' mimics '{other}', which is no joint: it moves freely{hint}"
-            )
+            hint = nearest(other, [each for each in joints if each != name], most=1)
+            lost = f"joint '{name}' mimics '{other}', which is no joint: it moves freely"
+            said.append(f"{lost}; {hint}" if hint else lost)
         elif joints[other].get("type") not in MOVING:
             kind = joints[other].get("type")
             said.append(f"joint '{name}' mimics '{other}', which is {kind}: it stays at its offset")

@@ -6,12 +6,12 @@ Gepetto/example-parallel-robots; scikit-robot's loop_closures.yaml.
 
 import re
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import NamedTuple
 
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
+from bulletbridge.errors import nearest
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.urdf_tree import UrdfTree, end
@@ -112,9 +112,9 @@ def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
         found.notes.append(f"'type_mot' of {root.path.name} is left out: kinds of motors")
     unknown = [key for key in keys if key not in GEPETTO_KEYS]
     for key in unknown:
-        near = get_close_matches(key, GEPETTO_KEYS, n=1, cutoff=0.8)
-        if near:
-            keys[key].fail(f"unknown key '{key}'; did you mean '{near[0]}'?")
+        hint = nearest(key, GEPETTO_KEYS, most=1, cutoff=0.8)
+        if hint:
+            keys[key].fail(f"unknown key '{key}'; {hint}")
     if unknown:
         found.notes.append(f"left out of {root.path.name}, for it is not known: {listed(unknown)}")
     pairs = _pairs(tree, keys)
