@@ -12,7 +12,7 @@ from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, tu
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.comparison.window.overlay import Mark, marks_of
-from bulletbridge.constraints.joints import Coupling, LoopJoint
+from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
@@ -25,6 +25,7 @@ from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Matrix
 from bulletbridge.system.evaluation import Reaction
+from bulletbridge.system.joint_reactions import JointReaction
 
 SPHERICAL_IMPULSE = 1000.0
 """Impulse [N m s] that Bullet's motors of spherical joints have at first."""
@@ -157,6 +158,8 @@ class ExactGroup:
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._told: list[ContactTold] | None = []  # contacts, likewise
         self._pushed = False  # whether anything but motors acted in the last step
+        self._pushes: list[tuple[Place, Array, Array, Array]] = []  # of the last step
+        self._sensed: dict[str, JointReaction] | None = {}  # of the last step, once asked for
         self._exerted: (
             dict[int, dict[int, tuple[float, ...]]] | None
         ) = {}  # of the last step, once asked for
@@ -196,7 +199,7 @@ class ExactGroup:
             return False
         if not self.joined.recall(memory.joined):
             return False
-        self._reactions = {}
+        self._reactions, self._sensed = {}, {}
         self._commands.clear()
         self._commanded = -1  # the motors go by their last commands, as Bullet's do
         for _, name, limit in self.joined.limited:
@@ -232,7 +235,7 @@ class ExactGroup:
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
             system.tau[:] = self._forces()
-        self._exerted = self._told = None
+        self._exerted = self._told = self._sensed = None
         try:
             system.step(write=False)
         except StrangerError:
@@ -289,6 +292,62 @@ class ExactGroup:
                 self._exerted.setdefault(place[0], {})[place[1]] = told
         return self._exerted.get(body, {})
 
+    def joint_reactions(self, body: int, joints: Iterable[int]) -> dict[int, tuple[float, ...]]:
+        """What joints of a body bore in the last step, as Bullet tells it (6,); none before one.
+
+        Force and moment on the child about its centre of mass, in its inertial axes, without what
+        motor, limit and gears of the joint do along its axis: to Bullet they are no part of it.
+        """
+        if self._sensed is None:
+            pushes = [
+                (self._frame_of(place, at), force, torque)
+                for place, at, force, torque in self._pushes
+            ]
+            self._sensed = self.system.joint_reactions(pushes)
+        found = dict[int, tuple[float, ...]]()
+        for joint in joints:
+            reaction = self._sensed.get(self._joints.get((body, joint), ""))
+            if reaction is not None:
+                found[joint] = self._as_bullet(body, joint, reaction)
+        return found
+
+    def _as_bullet(self, body: int, joint: int, reaction: JointReaction) -> tuple[float, ...]:
+        info = pybullet.getDynamicsInfo(body, joint, physicsClientId=self._client)
+        axes = reaction.axes @ matrix(unit(info[4]))
+        centre = reaction.axes @ np.array(info[3])
+        force = axes.T @ reaction.force
+        moment = axes.T @ (reaction.torque - np.cross(centre, reaction.force))
+        along = self._along(body, joint, reaction.name)
+        if len(along) == 3:
+            moment -= along
+        elif along[0] != 0.0:
+            _, _, kind, *_, axis, _, _, _ = pybullet.getJointInfo(body, joint, self._client)
+            part = force if kind == pybullet.JOINT_PRISMATIC else moment
+            part -= along[0] * np.array(axis)
+        return *force.tolist(), *moment.tolist()
+
+    def _along(self, body: int, joint: int, name: str) -> tuple[float, ...]:
+        """What motor, friction, limit and gears exert along a joint [N m or N]; of balls three."""
+        if (body, joint) in self._aimed:
+            return self.motor_forces(body)[joint]
+        load = self.system.joint_loads.get(name)
+        total = 0.0 if load is None else load.motor + load.friction + load.limit
+        gears = [
+            (gear, gear.coefficients[name])
+            for gear in self.joined.models.values()
+            if isinstance(gear, Coupling) and name in gear.coefficients
+        ]
+        if gears:
+            self._reactions = self._reactions or self.system.reactions()
+            for gear, factor in gears:
+                total += factor * float(self._reactions[gear.name].multipliers.sum())
+        return (total,)
+
+    def _frame_of(self, place: Place, at: Array) -> Frame:
+        """A point of a link (3,), given in its inertial frame, as a frame on the link [m]."""
+        x, y, z = at.tolist()
+        return frame_on(*place, (x, y, z), UNTURNED, self.joined.links, self._client)
+
     def contact_points(self) -> list[ContactTold]:
         """Contacts of the last step, with their mean forces over the step; none once it is undone.
 
@@ -338,6 +397,7 @@ class ExactGroup:
                 position, rate = float(system.q[joint.q][0]), float(system.v[joint.v][0])
                 tau[joint.v] += spring.torque(position, rate)
         pushes = [push for push in self._actions.pushes if push.body in self.joined.bodies]
+        self._pushes = []
         if not pushes:
             return tau
         q = system.q
@@ -348,10 +408,12 @@ class ExactGroup:
             arm, R_W = pose["p"] + pose["R"] @ p, pose["R"] @ R
             vector = push.vector if push.in_world else R_W @ push.vector
             if push.point is None:
-                tau += kinematics.wrench_at(body, arm, ZERO, vector)
+                at, force, torque = arm, ZERO, vector
             else:
                 at = push.point - pose["origin"] if push.in_world else arm + R_W @ push.point
-                tau += kinematics.wrench_at(body, at, vector, ZERO)
+                force, torque = vector, ZERO
+            tau += kinematics.wrench_at(body, at, force, torque)
+            self._pushes.append(((push.body, push.link), R_W.T @ (at - arm), force, torque))
         return tau
 
     def _places_at(self, q: Array) -> tuple[np.ndarray, np.ndarray]:
