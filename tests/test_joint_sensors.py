@@ -2,6 +2,7 @@
 
 import numpy as np
 import pybullet
+import pybullet_data
 import pytest
 from numpy.testing import assert_allclose
 from support import urdf_builder as urdf
@@ -118,4 +119,60 @@ def test_a_sensor_on_what_stands_still_has_bullets_own_steps(tmp_path):
     weight = 2.0 * np.linalg.norm([0.5, 1.0, 9.81])
     borne = client.getJointStateMultiDof(stand, 0)[2][:3]
     assert_allclose(np.linalg.norm(borne), weight, rtol=1e-6)
+    client.disconnect()
+
+
+def test_the_wrist_of_an_arm_bears_what_the_arm_has_grasped(tmp_path):
+    """The weight of the load, which a constraint holds, and of the last link."""
+    client = BulletClient(pybullet.DIRECT)
+    client.setGravity(0, 0, -9.81)
+    arm = client.loadURDF(f"{pybullet_data.getDataPath()}/kuka_iiwa/model.urdf", useFixedBase=True)
+    for joint, angle in enumerate([0, 0.5, 0, -1.2, 0, 1.4, 0]):
+        client.resetJointState(arm, joint, angle)
+        client.setJointMotorControl2(arm, joint, pybullet.POSITION_CONTROL, angle, force=300)
+    at, turn = client.getLinkState(arm, 6, computeForwardKinematics=1)[:2]
+    below = [at[0], at[1], at[2] - 0.2]
+    load = client.createMultiBody(2.0, -1, -1, below)
+    client.changeDynamics(load, -1, localInertiaDiagonal=[0.01] * 3)
+    there = client.multiplyTransforms(*client.invertTransform(at, turn), below, [0, 0, 0, 1])
+    end = [0, 0, 0], there[0], [0, 0, 0], there[1]
+    client.createConstraint(arm, 6, load, -1, pybullet.JOINT_FIXED, *end)
+    client.setBridgeMode("exact", arm)
+    client.enableJointForceTorqueSensor(arm, 6, 1)
+    for _ in range(480):
+        client.stepSimulation()
+    read = np.array(client.getJointState(arm, 6)[2])
+    turn = client.getLinkState(arm, 6, computeForwardKinematics=1)[1]
+    force = np.reshape(client.getMatrixFromQuaternion(turn), (3, 3)) @ read[:3]
+    weight = 9.81 * (2.0 + client.getDynamicsInfo(arm, 6)[0])
+    # the arm has settled under its position control to that within two seconds
+    assert_allclose(force, [0, 0, weight], atol=1e-3)
+    client.disconnect()
+
+
+def lever_of(client, body, joint):
+    """From the joint to the centre of mass of the link that it carries (3,), inertial axes."""
+    info = client.getDynamicsInfo(body, joint)
+    return np.reshape(client.getMatrixFromQuaternion(info[4]), (3, 3)).T @ info[3]
+
+
+@pytest.mark.parametrize("limit", [1e9, 0.3])
+def test_along_its_axis_a_geared_hinge_shows_the_torque_it_is_given(tmp_path, limit):
+    """Bullet's own sensors know nothing of gears; what a gear does is left out as a motor's is."""
+    client, body, _ = arm_at_rest(tmp_path, ("revolute",), 3, True)
+    gear = client.createConstraint(
+        body, 1, body, 4, pybullet.JOINT_GEAR, [0, 1, 0], [0, 0, 0], [0, 0, 0]
+    )
+    client.changeConstraint(gear, gearRatio=-0.7, maxForce=limit)
+    given = [0.0, 0.5, 0.0, -0.3, 0.2, 0.0, 0.0]
+    for joint, torque in enumerate(given):
+        client.setJointMotorControl2(body, joint, pybullet.TORQUE_CONTROL, force=torque)
+    client.setJointMotorControl2(body, 5, pybullet.VELOCITY_CONTROL, targetVelocity=1, force=4)
+    client.stepSimulation()
+    axes = np.array([client.getJointInfo(body, joint)[13] for joint in range(7)])
+    read = measured(client, body)
+    levers = [lever_of(client, body, joint) for joint in range(7)]
+    along = np.sum(axes * (read[:, 3:] + np.cross(levers, read[:, :3])), axis=1)
+    assert_allclose(along, given, atol=1e-6 * np.abs(read).max())
+    assert client.getJointState(body, 5)[3] == pytest.approx(4.0)
     client.disconnect()

@@ -13,7 +13,7 @@ from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.comparison.window.overlay import Mark, marks_of
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
-from bulletbridge.constraints.user import Kinematics
+from bulletbridge.constraints.user import Kinematics, cross_matrix
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
@@ -24,6 +24,7 @@ from bulletbridge.inequalities.motors import ALONG
 from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Matrix
+from bulletbridge.system.contact_report import JointLoad
 from bulletbridge.system.evaluation import Reaction
 from bulletbridge.system.joint_reactions import JointReaction
 
@@ -46,6 +47,32 @@ class ContactTold(NamedTuple):
 
     point: tuple[Any, ...]
     force: Array
+
+
+class Sensor(NamedTuple):
+    """Where Bullet's sensor of a joint is on the link that it carries, and how that moves.
+
+    Attributes:
+        R: (3, 3) inertial axes of the link in the link.
+        com: (3,) its centre of mass there [m].
+        force: (3,) unit force of a slider's motor, in the inertial axes; zero of others.
+        moment: (3,) unit moment of a hinge's; zero of others.
+    """
+
+    R: Array
+    com: Array
+    force: Array
+    moment: Array
+
+
+def read_sensor(place: Place, client: int) -> Sensor:
+    """Where a joint's sensor is."""
+    info = pybullet.getDynamicsInfo(*place, physicsClientId=client)
+    joint = pybullet.getJointInfo(*place, physicsClientId=client)
+    kind, axis = joint[2], np.array(joint[13])
+    force = axis if kind == pybullet.JOINT_PRISMATIC else ZERO
+    moment = axis if kind == pybullet.JOINT_REVOLUTE else ZERO
+    return Sensor(matrix(unit(info[4])), np.array(info[3]), force, moment)
 
 
 class BulletsOwnError(StepError):
@@ -160,6 +187,9 @@ class ExactGroup:
         self._pushed = False  # whether anything but motors acted in the last step
         self._pushes: list[tuple[Place, Array, Array, Array]] = []  # of the last step
         self._sensed: dict[str, JointReaction] | None = {}  # of the last step, once asked for
+        self._measured: dict[Place, tuple[float, ...]] = {}  # of that, as Bullet tells it
+        self._loads: dict[str, JointLoad] = {}  # along joints, likewise
+        self._sensors: dict[Place, Sensor] = {}
         self._exerted: (
             dict[int, dict[int, tuple[float, ...]]] | None
         ) = {}  # of the last step, once asked for
@@ -303,34 +333,38 @@ class ExactGroup:
                 (self._frame_of(place, at), force, torque)
                 for place, at, force, torque in self._pushes
             ]
-            self._sensed = self.system.joint_reactions(pushes)
+            self._sensed, self._measured = self.system.joint_reactions(pushes), {}
+            self._loads = self.system.joint_loads
+        if not self._sensed:
+            return {}
         found = dict[int, tuple[float, ...]]()
         for joint in joints:
-            reaction = self._sensed.get(self._joints.get((body, joint), ""))
-            if reaction is not None:
-                found[joint] = self._as_bullet(body, joint, reaction)
+            place = body, joint
+            if place not in self._measured:
+                self._measured[place] = self._as_bullet(place, self._sensed[self._joints[place]])
+            found[joint] = self._measured[place]
         return found
 
-    def _as_bullet(self, body: int, joint: int, reaction: JointReaction) -> tuple[float, ...]:
-        info = pybullet.getDynamicsInfo(body, joint, physicsClientId=self._client)
-        axes = reaction.axes @ matrix(unit(info[4]))
-        centre = reaction.axes @ np.array(info[3])
-        force = axes.T @ reaction.force
-        moment = axes.T @ (reaction.torque - np.cross(centre, reaction.force))
-        along = self._along(body, joint, reaction.name)
+    def _as_bullet(self, place: Place, reaction: JointReaction) -> tuple[float, ...]:
+        if place not in self._sensors:
+            self._sensors[place] = read_sensor(place, self._client)
+        R, com, along_force, along_moment = self._sensors[place]
+        six = reaction.in_link
+        force, torque = six[:3], six[3:]
+        force, moment = R.T @ force, R.T @ (torque - com @ cross_matrix(force))
+        along = self._along(place, reaction.name)
         if len(along) == 3:
             moment -= along
         elif along[0] != 0.0:
-            _, _, kind, *_, axis, _, _, _ = pybullet.getJointInfo(body, joint, self._client)
-            part = force if kind == pybullet.JOINT_PRISMATIC else moment
-            part -= along[0] * np.array(axis)
+            force -= along[0] * along_force
+            moment -= along[0] * along_moment
         return *force.tolist(), *moment.tolist()
 
-    def _along(self, body: int, joint: int, name: str) -> tuple[float, ...]:
+    def _along(self, place: Place, name: str) -> tuple[float, ...]:
         """What motor, friction, limit and gears exert along a joint [N m or N]; of balls three."""
-        if (body, joint) in self._aimed:
-            return self.motor_forces(body)[joint]
-        load = self.system.joint_loads.get(name)
+        if place in self._aimed:
+            return self.motor_forces(place[0])[place[1]]
+        load = self._loads.get(name)
         total = 0.0 if load is None else load.motor + load.friction + load.limit
         gears = [
             (gear, gear.coefficients[name])

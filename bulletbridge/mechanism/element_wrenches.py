@@ -1,6 +1,6 @@
 """What each force element and each damping of a link does to the body that it acts on."""
 
-from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.jit import kernel
 from bulletbridge.mechanism.dynamics import add_drag
 from bulletbridge.mechanism.force_elements import (
     add_wrench,
@@ -12,14 +12,15 @@ from bulletbridge.mechanism.force_elements import (
 )
 from bulletbridge.mechanism.records import DRAG, STRETCH, TENDON, WRENCH, Effort, Pose
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.spatial import ZERO, Pair, add_pair, power, put, scale_pair, vec
-
-
-@helper
-def put_pair(row: Array, pair: Pair) -> None:
-    """Write a pair of vectors to a row of six."""
-    put(row[:3], pair[0])
-    put(row[3:], pair[1])
+from bulletbridge.numerics.spatial import (
+    ZERO,
+    add_pair,
+    power,
+    put,
+    put_pair,
+    scale_pair,
+    vec,
+)
 
 
 @kernel

@@ -153,9 +153,9 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
     for stop in step.joint_limits:
         if stop["row"] >= 0:
             limits[int(stop["axis"])] = float(x[stop["row"]]) / dt
-    exerted = motors.names, motors.forces, motors.frictions
+    exerted = motors.names, motors.forces.tolist(), motors.frictions.tolist()
     found = {
-        name: JointLoad(float(motor), float(friction), limits.get(motors.axis(name), 0.0))
+        name: JointLoad(motor, friction, limits.get(motors.axis(name), 0.0) if limits else 0.0)
         for name, motor, friction in zip(*exerted, strict=True)
     }
     loop_axes = step.inequalities.loop_axes
@@ -205,6 +205,13 @@ def loaded_motion(step: InequalityStepper) -> Loaded:
     push = split.whiten_force(tau + terms.forces - terms.h)
     vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
     return Loaded(step.start, terms, vdot, tau, split)
+
+
+def mean_motion(step: InequalityStepper) -> Loaded:
+    """The same of a system without rigid constraints, by its velocities alone."""
+    q, v, t = step.start
+    terms = step.solver.terms(q, v, t)
+    return Loaded(step.start, terms, (step.solver.v - v) / step.dt, step.tau)
 
 
 def loaded_reactions(

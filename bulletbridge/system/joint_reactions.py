@@ -14,7 +14,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.element_wrenches import element_wrenches
 from bulletbridge.mechanism.frames import locate
-from bulletbridge.mechanism.link_tree import LinkPoses, LinkTree, Loads, Wrenches
+from bulletbridge.mechanism.link_tree import LinkTree, Loads
 from bulletbridge.numerics.records import Array, copied
 from bulletbridge.system.contact_report import ContactLoad, Loaded
 from bulletbridge.system.evaluation import Reaction, efforts_at
@@ -97,41 +97,44 @@ def joint_reactions(
             " joints bear"
         )
     terms = motion.terms
-    at = tree.poses(terms.poses)
-    loads = Loads(tree, at)
+    loads = Loads()
     crossing = add_loops(tree, loads, constraints, acting.loops)
     add_elements(tree, loads, solver, constraints, motion)
     for k, load in enumerate(acting.contacts):
+        if not (load.force.any() or load.moment.any()):
+            continue
         a, b = tree.first_on(load.a), tree.first_on(load.b)
         if k < len(acting.touching):
             a, b = (tree.number(link) for link in acting.touching[k])
-        loads.add(b, load.point_b, load.force, load.moment)
-        loads.add(a, load.point_a, -load.force, -load.moment)
+        sides, signs = np.array([b, a]), np.array([[1.0], [-1.0]])
+        points = np.array([load.point_b, load.point_a])
+        loads.add(sides, points, signs * load.force, signs * load.moment)
     for frame, force, torque in acting.pushes:
         body, _, p = locate(tree.mechanism, frame.link, frame.xyz, frame.rpy)
         pose = terms.poses[body]
         point = pose["origin"] + pose["p"] + pose["R"] @ p
-        loads.add(tree.number(frame.link), point, np.asarray(force), np.asarray(torque))
-    needed = tree.inertial(terms.poses, terms.axes, at, motion.vdot)
-    force, moment = loads.total
-    borne = tree.borne(Wrenches(needed.force - force, needed.moment - moment), at)
-    return told(tree, at, borne, crossing)
+        link = np.array([tree.number(frame.link)])
+        loads.add(link, point, np.asarray(force), np.asarray(torque))
+    borne = tree.borne(terms.poses, terms.axes, motion.vdot, loads.all)
+    return told(tree, borne, crossing)
 
 
 def told(
-    tree: LinkTree, at: LinkPoses, borne: Wrenches, crossing: Sequence[tuple[int, int]]
+    tree: LinkTree, borne: np.ndarray, crossing: Sequence[tuple[int, int]]
 ) -> dict[str, JointReaction]:
-    """Records of what joints bear; ``crossing``: links between which shared loads are known."""
+    """What joints bear, by name; ``crossing``: links between which loads are shared."""
+    axes, points, forces, moments = (borne[x] for x in ("R", "origin", "force", "moment"))
     found: dict[str, JointReaction] = {}
     for k, link in enumerate(tree.links):
         if link.kind == "free" or not link.joint:
             continue
-        carried = tree.carries[k]
-        inside = ((a >= 0 and carried[a], b >= 0 and carried[b]) for a, b in crossing)
-        unique = not any(a != b for a, b in inside)
-        force, torque = borne.force[k], borne.moment[k]
+        unique = True
+        if crossing:
+            carried = tree.carries[k]
+            inside = ((a >= 0 and carried[a], b >= 0 and carried[b]) for a, b in crossing)
+            unique = not any(a != b for a, b in inside)
         found[link.joint] = JointReaction(
-            link.joint, link.link, at.origin[k], force, torque, at.R[k], unique
+            link.joint, link.link, points[k], forces[k], moments[k], axes[k], unique
         )
     return found
 
@@ -174,11 +177,11 @@ def add_elements(
         return
     wrenches, poses = np.zeros((len(efforts), 6)), copied(motion.terms.poses)
     element_wrenches(efforts, poses, wrenches)
-    for k, link in enumerate(tree.links):
-        if link.effort >= 0:
-            moment, force = np.split(wrenches[link.effort], 2)
-            loads.add(k, poses["origin"][tree.body[k]], force, moment)
+    own, origins = wrenches[tree.dampings], poses["origin"][tree.body[tree.damped]]
+    loads.add(tree.damped, origins, own[:, 3:], own[:, :3])
     first = len(efforts) - len(solver.encoded.elements)
+    if first == len(efforts):
+        return
     between: list[tuple[str, str]] = [(e.a.link, e.b.link) for e in elements_of(constraints)]
     between += [("", each.frame.link) for each in constraints if isinstance(each, Wrench)]
     for (a, b), effort, wrench in zip(between, efforts[first:], wrenches[first:], strict=True):

@@ -62,6 +62,7 @@ from bulletbridge.system.contact_report import (
     joint_loads,
     loaded_motion,
     loaded_reactions,
+    mean_motion,
     net_contact_forces,
 )
 from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_differentiator_of
@@ -1116,9 +1117,13 @@ class System:
             loops = reactions(solver, known, terms, state[2], vdot, motion.tau)
             acting = Acting(loops, pushes=pushes)
         else:
-            motion, solver = loaded_motion(step), step.solver
-            decision = self.decision if step.rigid is None else step.rigid.decision
-            loops = loaded_reactions(step, decision.by_name, motion)
+            solver, by_limits = step.solver, step.inequalities
+            if solver.encoded.nc or by_limits.force_limited.nc or by_limits.loop_axes.names:
+                motion = loaded_motion(step)
+                decision = self.decision if step.rigid is None else step.rigid.decision
+                loops = loaded_reactions(step, decision.by_name, motion)
+            else:
+                motion, loops = mean_motion(step), dict[str, Reaction]()
             contacts = contact_loads(step, motion.terms.poses)
             touching = self._shown.touching(step.contact_points)
             acting = Acting(loops, contacts, touching, pushes)
