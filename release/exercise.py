@@ -124,6 +124,7 @@ def springs() -> None:
     system = bb.System(hung(empty_mechanism(), "link"), [spring])
     system.step()
     system.spring_forces()
+    system.joint_reactions()
     solver = Solver(system.mechanism, encode_closed(system.mechanism, [spring]), bb.Tolerances())
     compliance(solver, solver.terms(solver.q, solver.v, 0.0), 1.0, 1.0)
 

@@ -26,6 +26,7 @@ METHODS = {
     "forget": "(self)",
     "fork": "(self, number, spare=())",
     "gap_vectors": "(self, q=None, t=None, *, kept=False)",
+    "joint_reactions": "(self, pushes=())",
     "kinematics": "(self)",
     "linearise": (
         "(self, what='step', *, reduced=False, inputs=None, frames=(), reactions=(), gaps=(), "

@@ -81,6 +81,10 @@ class BeamBodies(BulletBodies):
         """
         raise UnsupportedError(NO_CONTACTS)
 
+    def touching(self, contacts: np.ndarray) -> list[tuple[str, str]]:
+        """Links in contact, of which beams have none."""
+        return []
+
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points at a state are between bodies, of which beams have none.
 

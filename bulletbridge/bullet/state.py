@@ -19,7 +19,7 @@ from bulletbridge.bullet.coordinates import Converter, Floats, matrix, quat_prod
 from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
-from bulletbridge.mechanism.model import Link, Mechanism
+from bulletbridge.mechanism.model import WORLD, Link, Mechanism
 from bulletbridge.numerics.records import Array, Vector, copied
 
 Properties = tuple[object, ...]
@@ -382,6 +382,17 @@ class BulletBodies:
             WorldError: A body is gone.
         """
         return self._contacts.fork()
+
+    def touching(self, contacts: np.ndarray) -> list[tuple[str, str]]:
+        """Links a and b of contacts (n,) that were found, ``world`` for what is of no system."""
+        names = {port.body_id: port.links for port in self.ports}
+        found: list[tuple[str, str]] = []
+        for (body, other, link, other_link), _ in self._contacts.places(contacts):
+            a, b = names.get(other), names.get(body)
+            found.append(
+                (a[other_link + 1] if a else WORLD, b[link + 1] if b else WORLD),
+            )
+        return found
 
     def contact_places(self, contacts: np.ndarray) -> list[ContactPlace]:
         """Where contact points (n,) are that were found, by Bullet's numbers."""

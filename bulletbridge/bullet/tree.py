@@ -13,7 +13,14 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z
-from bulletbridge.mechanism.model import WORLD, Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.model import (
+    WORLD,
+    CarriedLink,
+    Joint,
+    Link,
+    Mechanism,
+    empty_arrays,
+)
 from bulletbridge.mechanism.records import EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
 
@@ -21,6 +28,7 @@ FIXED = -1
 UNBOUNDED = 1e9
 """Effort [N m or N] from which on a file means that there is no bound; URDF wants a number."""
 KINDS = {REVOLUTE: "revolute", PRISMATIC: "prismatic", SPHERICAL: "spherical", FREE: "free"}
+FIXED_KIND = "fixed"
 POSITIONS = {REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
 RATES = {REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
 UNIT_AXIS_RTOL = {REVOLUTE: 1e-3, PRISMATIC: 1e-5}
@@ -126,18 +134,20 @@ class Forest:
         self.joints: dict[str, Joint] = {}
         self.damping: dict[int, float] = {}
         self.efforts: list[tuple[int, RawLink, Placed]] = []
+        self.carried: list[CarriedLink] = []
         self.nq = self.nv = 0
 
     def add(self, robot: RawBody, prefix: str) -> None:
         """Add a robot; its names start with ``prefix``."""
-        base = robot.links[0]
+        base, first, carrier = robot.links[0], len(self.carried), ("", FIXED_KIND, -1)
         if robot.floating:
             node = self._node(f"{prefix}base", FREE, Placed(0, np.eye(3), np.zeros(3)))
+            carrier = f"{prefix}base", KINDS[FREE], -1
             frames = [Placed(node, np.eye(3), -base.com)]
         else:
             R = robot.R @ base.R.T
             frames = [Placed(0, R, robot.p - R @ base.com)]
-        self._place(robot, base, frames[0], prefix)
+        self._place(robot, base, frames[0], prefix, carrier)
         for joint, link in zip(robot.joints, robot.links[1:], strict=True):
             if joint.parent >= len(frames):
                 raise ModelError(
@@ -150,7 +160,10 @@ class Forest:
             if joint.kind != FIXED:
                 frame = self._move(robot, joint, link, frame, prefix)
             frames.append(frame)
-            self._place(robot, link, frame, prefix)
+            kind = KINDS.get(joint.kind, FIXED_KIND)
+            self._place(
+                robot, link, frame, prefix, (prefix + joint.name, kind, first + joint.parent)
+            )
 
     def mechanism(self, gravity: Array) -> Mechanism:
         """The finished mechanism."""
@@ -173,7 +186,9 @@ class Forest:
             effort["body"], effort["mass"] = body, link.mass
             effort["com"], effort["J"] = own_inertia(link, frame)
             effort["linear"] = effort["angular"] = self.link_damping
-        return Mechanism(bodies, axes, self.links, self.joints, gravity, efforts)
+        carried = tuple(self.carried)
+        known = bodies, axes, self.links, self.joints, gravity, efforts
+        return Mechanism(*known, carried=carried)
 
     def _move(
         self, robot: RawBody, joint: RawJoint, link: RawLink, frame: Placed, prefix: str
@@ -218,8 +233,15 @@ class Forest:
         )
         return len(self.nodes) - 1
 
-    def _place(self, robot: RawBody, link: RawLink, frame: Placed, prefix: str) -> None:
-        """Name the link and give its mass to the body that it is on."""
+    def _place(
+        self,
+        robot: RawBody,
+        link: RawLink,
+        frame: Placed,
+        prefix: str,
+        carrier: tuple[str, str, int],
+    ) -> None:
+        """Name the link, give its mass to the body that it is on, and note what carries it."""
         name = prefix + link.name
         if name == WORLD and not is_world(name, frame):
             name = f"{robot.name}/{WORLD}"  # a base link of that name that is elsewhere
@@ -229,10 +251,22 @@ class Forest:
                 " them in the URDF"
             )
         self.links[name] = Link(name, frame.body, frame.R, frame.p)
-        if frame.body == 0 or not (link.mass > 0.0 or np.any(link.moments)):
+        heavy = link.mass > 0.0 or bool(np.any(link.moments))
+        damped = heavy and frame.body > 0 and self.link_damping > 0.0
+        self.carried.append(
+            CarriedLink(
+                *carrier[:2],
+                name,
+                carrier[2],
+                link.mass,
+                *own_inertia(link, Placed(frame.body, np.eye(3), np.zeros(3))),
+                len(self.efforts) if damped else -1,
+            )
+        )
+        if frame.body == 0 or not heavy:
             return
         self.nodes[frame.body].carry(link.mass, *own_inertia(link, frame))
-        if self.link_damping > 0.0:
+        if damped:
             self.efforts.append((frame.body, link, frame))
 
 

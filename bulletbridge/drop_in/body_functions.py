@@ -21,8 +21,8 @@ from bulletbridge.drop_in.function import (
 )
 from bulletbridge.drop_in.session import (
     EXACT,
+    NOTHING,
     REAL_TIME,
-    SENSOR,
     SESSIONS,
     LoadedRobot,
     Session,
@@ -188,8 +188,11 @@ def resetJointStatesMultiDof(session: Session, given: Given) -> Any:
 # motors and forces
 
 
+TOLD = "Motor torques, and reactions that are measured, are those of our step in exact mode."
+
+
 class JointStates(Direct):
-    """PyBullet's, with what motors exerted where the step was ours.
+    """PyBullet's, with what motors exerted and sensors measure where the step was ours.
 
     Args:
         name: PyBullet's.
@@ -197,7 +200,7 @@ class JointStates(Direct):
     """
 
     def __init__(self, name: str, several: bool) -> None:
-        super().__init__(name, 2, "Motor torques are those of our step in exact mode.")
+        super().__init__(name, 2, TOLD)
         self._several = several
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -210,24 +213,32 @@ class JointStates(Direct):
         client = kwargs.get("physicsClientId", 0) if len(args) <= self.count else args[-1]
         session = SESSIONS.get(client)
         body = args[0] if args else kwargs["bodyUniqueId"]
-        forces = session.motor_forces(body) if session in EXACT else None
-        if not forces:
+        if session is None or session not in EXACT:
+            return answer
+        forces = session.motor_forces(body)
+        borne = session.joint_reactions(body) if session.sensors else NOTHING
+        if not (forces or borne):
             return answer
         if self._several:
             joints = args[1] if len(args) > 1 else kwargs["jointIndices"]
             each = zip(joints, answer, strict=True)
-            return tuple(told_by(forces, joint, state) for joint, state in each)
-        return told_by(forces, args[1] if len(args) > 1 else kwargs["jointIndex"], answer)
+            return tuple(told_by(forces, borne, joint, state) for joint, state in each)
+        joint = args[1] if len(args) > 1 else kwargs["jointIndex"]
+        return told_by(forces, borne, joint, answer)
 
 
 def told_by(
-    forces: Mapping[int, tuple[float, ...]], joint: int, state: tuple[Any, ...]
+    forces: Mapping[int, tuple[float, ...]],
+    borne: Mapping[int, tuple[float, ...]],
+    joint: int,
+    state: tuple[Any, ...],
 ) -> tuple[Any, ...]:
-    """A joint's state with the force of its motor in our step, if there is one."""
+    """A joint's state with the force of its motor and what it bore in our step, if known."""
+    position, rate, reaction, motor = state
     force = forces.get(joint)
-    if force is None:
-        return state
-    return (*state[:3], force if isinstance(state[3], tuple) else force[0])
+    if force is not None:
+        motor = force if isinstance(motor, tuple) else force[0]
+    return position, rate, borne.get(joint, reaction), motor
 
 
 for name, several in (
@@ -402,12 +413,12 @@ def unload_plugin(session: Session, given: Given) -> None:
 
 @follows("enableJointForceTorqueSensor", "bodyUniqueId", "jointIndex", "enableSensor")
 def enable_sensor(session: Session, given: Given) -> None:
-    """Reactions that it measures are those of Bullet's step."""
-    sensor = SENSOR, given["bodyUniqueId"], given["jointIndex"]
+    """Reactions that it measures are those of our step in exact mode."""
+    sensor = given["bodyUniqueId"], given["jointIndex"]
     if given.get("enableSensor", 1):
-        session.observers.add(sensor)
+        session.sensors.add(sensor)
     else:
-        session.observers.discard(sensor)
+        session.sensors.discard(sensor)
 
 
 # dynamics calls

@@ -12,8 +12,8 @@ from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, tu
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.comparison.window.overlay import Mark, marks_of
-from bulletbridge.constraints.joints import Coupling, LoopJoint
-from bulletbridge.constraints.user import Kinematics
+from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
+from bulletbridge.constraints.user import Kinematics, cross_matrix
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
@@ -24,7 +24,9 @@ from bulletbridge.inequalities.motors import ALONG
 from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Matrix
+from bulletbridge.system.contact_report import JointLoad
 from bulletbridge.system.evaluation import Reaction
+from bulletbridge.system.joint_reactions import JointReaction
 
 SPHERICAL_IMPULSE = 1000.0
 """Impulse [N m s] that Bullet's motors of spherical joints have at first."""
@@ -45,6 +47,32 @@ class ContactTold(NamedTuple):
 
     point: tuple[Any, ...]
     force: Array
+
+
+class Sensor(NamedTuple):
+    """Where Bullet's sensor of a joint is on the link that it carries, and how that moves.
+
+    Attributes:
+        R: (3, 3) inertial axes of the link in the link.
+        com: (3,) its centre of mass there [m].
+        force: (3,) unit force of a slider's motor, in the inertial axes; zero of others.
+        moment: (3,) unit moment of a hinge's; zero of others.
+    """
+
+    R: Array
+    com: Array
+    force: Array
+    moment: Array
+
+
+def read_sensor(place: Place, client: int) -> Sensor:
+    """Where a joint's sensor is."""
+    info = pybullet.getDynamicsInfo(*place, physicsClientId=client)
+    joint = pybullet.getJointInfo(*place, physicsClientId=client)
+    kind, axis = joint[2], np.array(joint[13])
+    force = axis if kind == pybullet.JOINT_PRISMATIC else ZERO
+    moment = axis if kind == pybullet.JOINT_REVOLUTE else ZERO
+    return Sensor(matrix(unit(info[4])), np.array(info[3]), force, moment)
 
 
 class BulletsOwnError(StepError):
@@ -157,6 +185,11 @@ class ExactGroup:
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._told: list[ContactTold] | None = []  # contacts, likewise
         self._pushed = False  # whether anything but motors acted in the last step
+        self._pushes: list[tuple[Place, Array, Array, Array]] = []  # of the last step
+        self._sensed: dict[str, JointReaction] | None = {}  # of the last step, once asked for
+        self._measured: dict[Place, tuple[float, ...]] = {}  # of that, as Bullet tells it
+        self._loads: dict[str, JointLoad] = {}  # along joints, likewise
+        self._sensors: dict[Place, Sensor] = {}
         self._exerted: (
             dict[int, dict[int, tuple[float, ...]]] | None
         ) = {}  # of the last step, once asked for
@@ -196,7 +229,7 @@ class ExactGroup:
             return False
         if not self.joined.recall(memory.joined):
             return False
-        self._reactions = {}
+        self._reactions, self._sensed = {}, {}
         self._commands.clear()
         self._commanded = -1  # the motors go by their last commands, as Bullet's do
         for _, name, limit in self.joined.limited:
@@ -232,7 +265,7 @@ class ExactGroup:
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
             system.tau[:] = self._forces()
-        self._exerted = self._told = None
+        self._exerted = self._told = self._sensed = None
         try:
             system.step(write=False)
         except StrangerError:
@@ -289,6 +322,66 @@ class ExactGroup:
                 self._exerted.setdefault(place[0], {})[place[1]] = told
         return self._exerted.get(body, {})
 
+    def joint_reactions(self, body: int, joints: Iterable[int]) -> dict[int, tuple[float, ...]]:
+        """What joints of a body bore in the last step, as Bullet tells it (6,); none before one.
+
+        Force and moment on the child about its centre of mass, in its inertial axes, without what
+        motor, limit and gears of the joint do along its axis: to Bullet they are no part of it.
+        """
+        if self._sensed is None:
+            pushes = [
+                (self._frame_of(place, at), force, torque)
+                for place, at, force, torque in self._pushes
+            ]
+            self._sensed, self._measured = self.system.joint_reactions(pushes), {}
+            self._loads = self.system.joint_loads
+        if not self._sensed:
+            return {}
+        found = dict[int, tuple[float, ...]]()
+        for joint in joints:
+            place = body, joint
+            if place not in self._measured:
+                self._measured[place] = self._as_bullet(place, self._sensed[self._joints[place]])
+            found[joint] = self._measured[place]
+        return found
+
+    def _as_bullet(self, place: Place, reaction: JointReaction) -> tuple[float, ...]:
+        if place not in self._sensors:
+            self._sensors[place] = read_sensor(place, self._client)
+        R, com, along_force, along_moment = self._sensors[place]
+        six = reaction.in_link
+        force, torque = six[:3], six[3:]
+        force, moment = R.T @ force, R.T @ (torque - com @ cross_matrix(force))
+        along = self._along(place, reaction.name)
+        if len(along) == 3:
+            moment -= along
+        elif along[0] != 0.0:
+            force -= along[0] * along_force
+            moment -= along[0] * along_moment
+        return *force.tolist(), *moment.tolist()
+
+    def _along(self, place: Place, name: str) -> tuple[float, ...]:
+        """What motor, friction, limit and gears exert along a joint [N m or N]; of balls three."""
+        if place in self._aimed:
+            return self.motor_forces(place[0])[place[1]]
+        load = self._loads.get(name)
+        total = 0.0 if load is None else load.motor + load.friction + load.limit
+        gears = [
+            (gear, gear.coefficients[name])
+            for gear in self.joined.models.values()
+            if isinstance(gear, Coupling) and name in gear.coefficients
+        ]
+        if gears:
+            self._reactions = self._reactions or self.system.reactions()
+            for gear, factor in gears:
+                total += factor * float(self._reactions[gear.name].multipliers.sum())
+        return (total,)
+
+    def _frame_of(self, place: Place, at: Array) -> Frame:
+        """A point of a link (3,), given in its inertial frame, as a frame on the link [m]."""
+        x, y, z = at.tolist()
+        return frame_on(*place, (x, y, z), UNTURNED, self.joined.links, self._client)
+
     def contact_points(self) -> list[ContactTold]:
         """Contacts of the last step, with their mean forces over the step; none once it is undone.
 
@@ -338,6 +431,7 @@ class ExactGroup:
                 position, rate = float(system.q[joint.q][0]), float(system.v[joint.v][0])
                 tau[joint.v] += spring.torque(position, rate)
         pushes = [push for push in self._actions.pushes if push.body in self.joined.bodies]
+        self._pushes = []
         if not pushes:
             return tau
         q = system.q
@@ -348,10 +442,12 @@ class ExactGroup:
             arm, R_W = pose["p"] + pose["R"] @ p, pose["R"] @ R
             vector = push.vector if push.in_world else R_W @ push.vector
             if push.point is None:
-                tau += kinematics.wrench_at(body, arm, ZERO, vector)
+                at, force, torque = arm, ZERO, vector
             else:
                 at = push.point - pose["origin"] if push.in_world else arm + R_W @ push.point
-                tau += kinematics.wrench_at(body, at, vector, ZERO)
+                force, torque = vector, ZERO
+            tau += kinematics.wrench_at(body, at, force, torque)
+            self._pushes.append(((push.body, push.link), R_W.T @ (at - arm), force, torque))
         return tau
 
     def _places_at(self, q: Array) -> tuple[np.ndarray, np.ndarray]:

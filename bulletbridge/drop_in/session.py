@@ -29,8 +29,7 @@ LONGEST_PUMP = 0.1
 FIRST_IMPULSE = 500.0
 """Bullet's limit of a new constraint [N s]."""
 STILL = (0.0, 0.0, 0.0)
-SENSOR = "sensor"
-"""What looks at Bullet's own steps and goes with its body."""
+NOTHING: Mapping[int, tuple[float, ...]] = {}
 READ = {
     "mass",
     "localInertiaDiagonal",
@@ -89,6 +88,7 @@ class Session:
         self.observers: set[tuple[Any, ...]] = (
             set()
         )  # what looks at Bullet's own steps, which are then made
+        self.sensors: set[tuple[int, int]] = set()  # joints whose reactions are measured
         self._alone = False  # whether nothing moves but what is stepped exactly
         self._counted = -1  # bodies in the world when that was looked at
         self._tells_contacts = False  # whether contacts of our last step are the newest
@@ -147,6 +147,14 @@ class Session:
         if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.joined.bodies):
             return {}
         return group.motor_forces(body)
+
+    def joint_reactions(self, body: int) -> Mapping[int, tuple[float, ...]]:
+        """What a body's joints with a sensor bore in our last step, by joint; else none."""
+        joints = {joint for one, joint in self.sensors if one == body}
+        group = self._group_of.get(body) if joints else None
+        if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.joined.bodies):
+            return NOTHING
+        return group.joint_reactions(body, joints)
 
     def contact_points(self) -> list[ContactTold] | None:
         """Contacts of our last step; None where those of Bullet's own detection are newer."""
@@ -236,6 +244,7 @@ class Session:
             bodies.discard(body)
         self._met = {pair for pair in self._met if body not in pair}
         self.actions.forget(body)
+        self.sensors = {sensor for sensor in self.sensors if sensor[0] != body}
 
     def change_dynamics(self, given: dict[str, Any]) -> None:
         """Note that a body is not what it was when it was read."""
@@ -281,7 +290,7 @@ class Session:
         self.constraints.loops.clear()
         self.groups.clear()
         self._group_of.clear()
-        self.observers = {one for one in self.observers if one[0] != SENSOR}
+        self.sensors.clear()
         self._alone, self._counted = False, -1
         self._modes.clear()
         self._met.clear()
@@ -349,6 +358,8 @@ class Session:
                 if body not in self._group_of and can_move(body, self.client):
                     self._alone = False
         if self._unseen or self.observers or self.actions.told:
+            return False
+        if self.sensors and not all(body in self._group_of for body, _ in self.sensors):
             return False
         return self._alone
 

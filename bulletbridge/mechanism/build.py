@@ -7,7 +7,14 @@ import numpy as np
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.beams import FlexibleBeam, beam_record
 from bulletbridge.mechanism.frames import Triple, locate
-from bulletbridge.mechanism.model import WORLD, Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.model import (
+    WORLD,
+    CarriedLink,
+    Joint,
+    Link,
+    Mechanism,
+    empty_arrays,
+)
 from bulletbridge.mechanism.records import BEAM, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
 
@@ -144,6 +151,7 @@ def _grown(
         if new in names:
             raise ModelError(f"there is a {what} '{new}' already; give another name")
     parent, R, p = locate(mechanism, *at)
+    on = at[0]
     q = slice(mechanism.nq, mechanism.nq + sizes[0])
     v = slice(mechanism.nv, mechanism.nv + sizes[1])
     bodies, axes = empty_arrays(len(mechanism.bodies) + 1, v.stop)
@@ -162,4 +170,16 @@ def _grown(
         axes=axes,
         links=mechanism.links | {link: Link(link, number, np.eye(3), np.zeros(3))},
         joints=mechanism.joints | {name: Joint(name, kind, q, v)},
+        carried=(
+            *mechanism.carried,
+            CarriedLink(
+                name,
+                kind,
+                link,
+                next((k for k, each in enumerate(mechanism.carried) if each.link == on), -1),
+                load.mass,
+                np.array(load.com, float),
+                load.J,
+            ),
+        ),
     )

@@ -118,6 +118,7 @@ def replace_chain(
             efforts=efforts,
             beams=np.concatenate([beams, new]),
             stations=np.concatenate([old.stations, stations]),
+            carried=(),
         ),
         q,
         v,

@@ -58,6 +58,31 @@ class Joint:
 
 
 @dataclass(frozen=True)
+class CarriedLink:
+    """A link, the joint that carries it, and its own mass, of which bodies know the sum alone.
+
+    Attributes:
+        joint: Name of the joint, that of a floating base too; empty for a base that stands still.
+        kind: As of ``Joint``, or ``fixed``.
+        link: Name of the link.
+        parent: Number of the link that carries the joint, -1 for the world.
+        mass: [kg]
+        com: (3,) its centre in the link's frame [m].
+        J: (3, 3) inertia about that, in the link's axes [kg m²].
+        effort: Number of Bullet's damping of the link among the efforts, -1 without any.
+    """
+
+    joint: str
+    kind: str
+    link: str
+    parent: int
+    mass: float
+    com: Array
+    J: Array
+    effort: int = -1
+
+
+@dataclass(frozen=True)
 class Mechanism:
     """Arrays of a forest of bodies, and names for its links and joints.
 
@@ -70,6 +95,7 @@ class Mechanism:
         links: Links by name; ``body/link`` when there are several robots.
         joints: Joints by name; a floating base is the joint ``base`` (``body/base``).
         gravity: (3,) [m/s²].
+        carried: Links that have a mass or a joint of their own, what carries each before it.
     """
 
     bodies: np.ndarray
@@ -80,6 +106,7 @@ class Mechanism:
     efforts: np.ndarray = field(default_factory=lambda: np.zeros(0, EFFORT))
     beams: np.ndarray = field(default_factory=lambda: np.zeros(0, BEAMS))
     stations: np.ndarray = field(default_factory=lambda: np.zeros(0, STATION))
+    carried: tuple[CarriedLink, ...] = ()
 
     def __repr__(self) -> str:
         """How large it is, and its joints."""

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.workspace import Terms
+from bulletbridge.formulations.equations import Split
 from bulletbridge.formulations.system_dynamics import split_here
 from bulletbridge.inequalities.arrays import APART, MOVING, ROWS, WITH_FRICTION, X
 from bulletbridge.inequalities.contact_rows import tangents
 from bulletbridge.inequalities.impulse_step import STICKING
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.stepper import InequalityStepper
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.evaluation import Reaction, reactions
@@ -151,9 +153,9 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
     for stop in step.joint_limits:
         if stop["row"] >= 0:
             limits[int(stop["axis"])] = float(x[stop["row"]]) / dt
-    exerted = motors.names, motors.forces, motors.frictions
+    exerted = motors.names, motors.forces.tolist(), motors.frictions.tolist()
     found = {
-        name: JointLoad(float(motor), float(friction), limits.get(motors.axis(name), 0.0))
+        name: JointLoad(motor, friction, limits.get(motors.axis(name), 0.0) if limits else 0.0)
         for name, motor, friction in zip(*exerted, strict=True)
     }
     loop_axes = step.inequalities.loop_axes
@@ -174,10 +176,26 @@ def force_of_inequalities(step: InequalityStepper) -> Array:
     return np.asarray(step.impulses[X, :n] @ step.rows / step.dt, np.float64)
 
 
-def loaded_reactions(
-    step: InequalityStepper, redundancy: Mapping[str, Redundancy]
-) -> dict[str, Reaction]:
-    """Reactions of all constraints with the forces within bounds of the last step, at its start."""
+class Loaded(NamedTuple):
+    """The equations of motion at the start of a step, with all that acted by inequalities in it.
+
+    Attributes:
+        state: q, v and t.
+        terms: There.
+        vdot: (nv,) accelerations.
+        tau: (nv,) forces on the rates, those of inequalities included.
+        split: Velocity space there; None where only accelerations were asked for.
+    """
+
+    state: tuple[Array, Array, float]
+    terms: Terms
+    vdot: Array
+    tau: Array
+    split: Split | None = None
+
+
+def loaded_motion(step: InequalityStepper) -> Loaded:
+    """How the last step moved its system from its start on: the mean over the step."""
     solver = step.solver
     q, v, t = step.start
     damping = solver.axes["damping"]
@@ -186,9 +204,68 @@ def loaded_reactions(
     split = split_here(solver, terms)
     push = split.whiten_force(tau + terms.forces - terms.h)
     vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
-    found = reactions(solver, redundancy, terms, t, vdot, tau, split)
+    return Loaded(step.start, terms, vdot, tau, split)
+
+
+def mean_motion(step: InequalityStepper) -> Loaded:
+    """The same of a system without rigid constraints, by its velocities alone."""
+    q, v, t = step.start
+    terms = step.solver.terms(q, v, t)
+    return Loaded(step.start, terms, (step.solver.v - v) / step.dt, step.tau)
+
+
+def loaded_reactions(
+    step: InequalityStepper, redundancy: Mapping[str, Redundancy], loaded: Loaded | None = None
+) -> dict[str, Reaction]:
+    """Reactions of all constraints with the forces within bounds of the last step, at its start.
+
+    Args:
+        step: The step.
+        redundancy: Of the constraints.
+        loaded: Of ``loaded_motion``, where it is known.
+    """
+    (_, _, t), terms, vdot, tau, split = loaded or loaded_motion(step)
+    found = reactions(step.solver, redundancy, terms, t, vdot, tau, split)
     found |= _force_limit_reactions(step, terms, t)
     return _with_loop_axes(step, terms, t, found)
+
+
+class ContactLoad(NamedTuple):
+    """What a contact does to b; the opposite acts on a.
+
+    Attributes:
+        a, b: Bodies.
+        point_a, point_b: (3,) where on each, at the start of the step [m].
+        force, moment: (3,) [N], [N m]
+    """
+
+    a: int
+    b: int
+    point_a: Array
+    point_b: Array
+    force: Array
+    moment: Array
+
+
+def contact_loads(step: InequalityStepper, poses: np.ndarray) -> list[ContactLoad]:
+    """What the contacts of the last step do, in their order; poses (nb) are those at its start.
+
+    Contacts are found where the step was to lead: the places on the bodies are those at the start.
+    """
+    if not len(step.contact_points):
+        return []
+    solver, x, found = step.solver, step.impulses[X], list[ContactLoad]()
+    q, moved = step.start[0], np.empty(len(step.start[0]))
+    displace(solver.bodies, q, step.impulses[MOVING, : len(solver.v)], step.dt, moved)
+    after = solver.poses_at(moved)
+    way = poses["origin"] + poses["p"] - after["origin"] - after["p"]
+    for point, own in zip(step.contact_points, step.contact_rows, strict=False):
+        a, b = int(point["body_a"]), int(point["body_b"])
+        on_b = point["position"]
+        on_a = on_b - point["gap"] * point["normal"]
+        force, moment = _loads(point, own, x, step.dt)
+        found.append(ContactLoad(a, b, on_a + way[a], on_b + way[b], force, moment))
+    return found
 
 
 def _force_limit_reactions(step: InequalityStepper, terms: Terms, t: float) -> dict[str, Reaction]:

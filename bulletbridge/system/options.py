@@ -316,6 +316,10 @@ class World(Varied, Protocol):
         """
         ...
 
+    def touching(self, contacts: np.ndarray) -> list[tuple[str, str]]:
+        """Links a and b of contacts (n,) that were found, ``world`` for what is of no system."""
+        ...
+
     def fork(self) -> Fork:
         """What finds contacts of other states for another thread."""
         ...

@@ -1,5 +1,7 @@
 """The world of a system: where its states are shown and contacts are found."""
 
+import numpy as np
+
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, WorldError
@@ -95,6 +97,10 @@ class ShownWorld:
             WorldError: There is no world.
         """
         return self.require_surroundings() if self.fork is None else self.fork
+
+    def touching(self, contacts: np.ndarray) -> list[tuple[str, str]]:
+        """Names of the links that contacts (n,) are between; none without a world."""
+        return [] if self.world is None else self.world.touching(contacts)
 
     def require_surroundings(self) -> World:
         """The world, to find contacts in.

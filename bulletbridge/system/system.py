@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from bulletbridge.inequalities.stepper import NO_CONTACTS
 from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, forces_of, put_values
 from bulletbridge.mechanism.contact_detection import find_contacts
 from bulletbridge.mechanism.dynamics import bias
+from bulletbridge.mechanism.link_tree import LinkTree
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
@@ -55,9 +56,13 @@ from bulletbridge.system.connecting import (
 from bulletbridge.system.contact_report import (
     Contact,
     JointLoad,
+    Loaded,
+    contact_loads,
     contacts_of,
     joint_loads,
+    loaded_motion,
     loaded_reactions,
+    mean_motion,
     net_contact_forces,
 )
 from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_differentiator_of
@@ -78,6 +83,7 @@ from bulletbridge.system.evaluation import (
 from bulletbridge.system.holding import NOBODY
 from bulletbridge.system.inequality_steps import InequalitySteps
 from bulletbridge.system.integration import Integration
+from bulletbridge.system.joint_reactions import Acting, JointReaction, Push, joint_reactions
 from bulletbridge.system.linearisation import (
     By,
     Linearisation,
@@ -164,6 +170,7 @@ class System:
         full.backend = chosen.solver
         full.take_script(script(mechanism, of_joints))
         self._shown = ShownWorld(world)
+        self._link_tree: LinkTree | None = None  # once joint reactions were asked for
         self._inequalities = InequalitySteps(
             self._active, self._shown, chosen.contacts, chosen.limits, chosen.impulse_solver
         )
@@ -1078,6 +1085,50 @@ class System:
         else:
             loads = joint_loads(step, self.motors)
         return ByName("joint", loads)
+
+    def joint_reactions(self, pushes: Iterable[Push] = ()) -> dict[str, JointReaction]:
+        """What each joint of the tree does to the link that it carries, by name.
+
+        Revolute, prismatic, spherical and fixed joints alike, with what their motors, springs,
+        dampers, friction and limits do along them. As ``reactions`` of the constraints, with which
+        they are in balance: after a step with motors, limits or contacts the mean over it, at its
+        start; otherwise at the state.
+
+        Args:
+            pushes: What ``tau`` has of forces on links, as ``wrench`` puts it there; taken for
+                forces of joints unless they are named here. Each a frame, the force (3,) [N] and
+                the torque (3,) [N m] at its origin, world axes.
+
+        Raises:
+            UnsupportedError: There are modal beams, or constraints in Python, of which no more is
+                known than what they do to rates.
+            ModelError: The link of a push does not exist.
+
+        Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5.3 (RNEA).
+        """
+        if self._link_tree is None or self._link_tree.mechanism is not self.mechanism:
+            self._link_tree = LinkTree(self.mechanism)
+        tree, constraints = self._link_tree, self._active.constraints
+        step = self._inequalities.last_of_these
+        if step is None:
+            solver, state = self._active.solver, self._active.now
+            vdot, terms, known = self.acceleration(), solver.terms(*state), self.decision.by_name
+            motion = Loaded(state, terms, vdot, solver.tau[0])
+            loops = reactions(solver, known, terms, state[2], vdot, motion.tau)
+            acting = Acting(loops, pushes=pushes)
+        else:
+            solver, by_limits = step.solver, step.inequalities
+            if solver.encoded.nc or by_limits.force_limited.nc or by_limits.loop_axes.names:
+                motion = loaded_motion(step)
+                decision = self.decision if step.rigid is None else step.rigid.decision
+                loops = loaded_reactions(step, decision.by_name, motion)
+            else:
+                motion, loops = mean_motion(step), dict[str, Reaction]()
+            contacts = contact_loads(step, motion.terms.poses)
+            touching = self._shown.touching(step.contact_points)
+            acting = Acting(loops, contacts, touching, pushes)
+        found = joint_reactions(tree, solver, constraints, motion, acting)
+        return ByName("joint", found)
 
     def reactions(self) -> dict[str, Reaction]:
         """What each constraint does, by name.
