@@ -849,6 +849,29 @@ def test_a_mesh_stands_where_its_file_has_it(tmp_path: Path) -> None:
     assert distances.max() < 1e-6  # vertices are of single precision, in the file and in MuJoCo
 
 
+def test_ropes_of_before_mujoco_4_are_told_with_a_way_out(tmp_path: Path) -> None:
+    """What a feature was lost with is said, rather than that the file is wrong."""
+    rope = '<composite type="cable" count="5 1 1" size="1"><geom size="0.01"/></composite>'
+    path = write(tmp_path, rope)
+    mujoco = pytest.importorskip("mujoco")
+    if mujoco.mj_versionString().startswith("3."):
+        pytest.skip("this MuJoCo knows <composite>")
+    with pytest.raises(ModelError, match="no <composite> any more; .*mj_saveLastXML"):
+        read_mjcf(path, tmp_path)
+
+
+def test_a_part_that_is_not_there_is_told_with_what_includes_it(tmp_path: Path) -> None:
+    """MuJoCo looks from the outermost file, where authors of parts may not expect it."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "a.xml").write_text('<mujocoinclude><include file="b.xml"/></mujocoinclude>')
+    (parts / "b.xml").write_text("<mujocoinclude/>")
+    path = write(tmp_path, ARM.format(geom=""), '<include file="parts/a.xml"/>')
+    told = rf"a\.xml includes 'b\.xml', but there is no file .*{tmp_path.name}.b\.xml: MuJoCo .*"
+    with pytest.raises(ModelError, match=told + "from the folder of robot"):
+        read_mjcf(path, tmp_path)
+
+
 def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
     inside, outside = tmp_path / "robot" / "part.xml", tmp_path / "secret.xml"
     inside.parent.mkdir()

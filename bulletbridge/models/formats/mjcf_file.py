@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError, naming_the_extra
-from bulletbridge.models.formats.mjcf_older import mended
+from bulletbridge.models.formats.mjcf_older import mended, remedy
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.xml_file import read_xml
 
@@ -66,7 +66,7 @@ def _read(mujoco: Any, path: Path) -> tuple[Any, list[str]]:
         robot = _in_one(path, path.resolve().parent, ()) if robot is None else robot
         note = mended(robot, said)
         if not note:
-            raise ModelError(f"MuJoCo cannot read {path}: {said}; correct it")
+            raise ModelError(f"MuJoCo cannot read {path}: {said}; {remedy(said)}")
         notes.append(note)
 
 
@@ -97,8 +97,14 @@ def _require_includes_inside(path: Path, top: Path) -> None:
             )
         if part not in found:
             found.add(part)
-            names = (include.get("file") or "" for include in read_xml(part).iter("include"))
-            todo += [(path.parent / name).resolve() for name in names]
+            for name in (include.get("file") or "" for include in read_xml(part).iter("include")):
+                file = (path.parent / name).resolve()
+                if file.is_relative_to(top) and not file.is_file():
+                    raise ModelError(
+                        f"{part} includes '{name}', but there is no file {file}: MuJoCo looks for"
+                        f" it from the folder of {path.name}; put it there"
+                    )
+                todo.append(file)
 
 
 def asset_path(spec: Any, path: Path, file: str, folder: str) -> Path:
