@@ -849,6 +849,40 @@ def test_a_mesh_stands_where_its_file_has_it(tmp_path: Path) -> None:
     assert distances.max() < 1e-6  # vertices are of single precision, in the file and in MuJoCo
 
 
+SECOND = '<body><joint axis="0 1 0"/><geom size="0.1"/></body>'
+
+
+def test_ropes_of_before_mujoco_4_are_told_with_a_way_out(tmp_path: Path) -> None:
+    """What a feature was lost with is said, rather than that the file is wrong."""
+    rope = '<composite type="cable" count="5 1 1" size="1"><geom size="0.01"/></composite>'
+    path = write(tmp_path, rope)
+    mujoco = pytest.importorskip("mujoco")
+    if mujoco.mj_versionString().startswith("3."):
+        pytest.skip("this MuJoCo knows <composite>")
+    with pytest.raises(ModelError, match="no <composite> any more; .*mj_saveLastXML"):
+        read_mjcf(path, tmp_path)
+
+
+def test_parts_are_looked_for_from_the_file_and_then_from_what_includes_them(
+    tmp_path: Path,
+) -> None:
+    """MuJoCo does, and parts of robots count on it: of both places the file's own comes first."""
+    parts, body = tmp_path / "parts", "<mujocoinclude><worldbody>{}</worldbody></mujocoinclude>"
+    parts.mkdir()
+    (parts / "a.xml").write_text('<mujocoinclude><include file="b.xml"/></mujocoinclude>')
+    path = write(tmp_path, "", '<include file="parts/a.xml"/>')
+    with pytest.raises(
+        ModelError, match=r"a\.xml includes 'b\.xml', but there is no file .*b\.xml"
+    ):
+        read_mjcf(path, tmp_path)
+    for folder, more in ((parts, ARM.format(geom="")), (tmp_path, ARM.format(geom="") + SECOND)):
+        (folder / "b.xml").write_text(body.format(more))
+        for settings in ("", '<option apirate="100"/>'):  # the latter is read once more, in one
+            path = write(tmp_path, "", '<include file="parts/a.xml"/>', settings)
+            expected = 1 if folder == parts else 2
+            assert unassembled(read_mjcf(path, tmp_path)).mechanism.nv == expected
+
+
 def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
     inside, outside = tmp_path / "robot" / "part.xml", tmp_path / "secret.xml"
     inside.parent.mkdir()

@@ -1,9 +1,12 @@
 """Pictures without a display, and what the window is fed with."""
 
+import io
+
 import numpy as np
 import pybullet
 import pybullet_data
 import pytest
+from matplotlib.image import imread
 from support.small_models import four_bar
 
 from bulletbridge.comparison.describe import direction, plainly
@@ -37,6 +40,22 @@ def test_pictures_are_png(tmp_path):
     pictures = photograph(spec, [q, 0.9 * q], [q])
     assert all(picture.startswith(b"\x89PNG") for picture in pictures)
     assert pictures[0] != pictures[1]
+
+
+def test_what_stands_beside_a_robot_is_in_its_pictures(tmp_path):
+    """A red wall below an arm takes its place in the picture, and is not there without."""
+    path = tmp_path / "arm.xml"
+    wall = '<geom name="wall" type="box" pos="0.2 0 -0.3" size="0.3 0.3 0.02" rgba="1 0 0 1"/>'
+    arm = """<body><joint axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.03" rgba="0 0 1 1"/></body>"""
+    shares = []
+    for scenery in (wall, ""):
+        path.write_text(f"<mujoco><worldbody>{scenery}{arm}</worldbody></mujoco>")
+        q = np.zeros(1)
+        picture = imread(io.BytesIO(photograph(read_model(path), [q], [q])[0]))
+        red = (picture[..., 0] > 0.3) & (picture[..., 1] < 0.1) & (picture[..., 2] < 0.1)
+        shares.append(red.mean())
+    assert shares[0] > 0.02 and shares[1] == 0.0
 
 
 def test_what_falls_stays_in_the_picture():

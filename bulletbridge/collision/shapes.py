@@ -1,5 +1,6 @@
 """Shapes are made here, from sizes and from the corners of convex hulls."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -195,14 +196,15 @@ def _sides_of(content: bytes) -> Sides:
     areas = np.linalg.norm(np.cross(b - a, c - a), axis=1)
     for group in _sides(normals, found.neighbors.astype(np.int64), areas):
         normal = normals[group[0]]
-        if np.abs(normals[group] - normal).max() > FLAT:
-            normal = areas[group] @ normals[group]
-            normal = normal / np.linalg.norm(normal)
         if len(group) == 1:
-            order = triangles[group[0]].tolist()
+            order, offset = triangles[group[0]].tolist(), float(offsets[group[0]])
         else:
+            if np.abs(normals[group] - normal).max() > FLAT:
+                normal = areas[group] @ normals[group]
+                normal = normal / np.linalg.norm(normal)
             order = outline(corners, normal, np.unique(triangles[group]))
-        facets.append(Side(normal, float(offsets[group].max()), order, triangles[group]))
+            offset = float(offsets[group].max())
+        facets.append(Side(normal, offset, order, triangles[group]))
     near: list[set[int]] = [set() for _ in kept]
     for i, j, k in triangles.tolist():
         near[i] |= {j, k}
@@ -235,13 +237,18 @@ def outline(corners: Array, normal: Array, members: Ints) -> list[int]:
 
     Source: Andrew, Another efficient algorithm for convex hulls in two dimensions, 1979.
     """
-    aside = np.eye(3)[np.argmin(np.abs(normal))]
-    x = np.cross(normal, aside)
-    x /= np.linalg.norm(x)
-    plane = np.column_stack([corners[members] @ x, corners[members] @ np.cross(normal, x)])
-    rows = plane[np.lexsort((plane[:, 1], plane[:, 0]))].tolist()
-    numbers = members[np.lexsort((plane[:, 1], plane[:, 0]))].tolist()
-    size = float(np.ptp(plane, axis=0).max())
+    x, y, z = normal.tolist()
+    least = min(abs(x), abs(y), abs(z))
+    along = (0.0, z, -y) if least == abs(x) else (-z, 0.0, x) if least == abs(y) else (y, -x, 0.0)
+    length = math.hypot(*along)
+    u, v, w = (value / length for value in along)
+    p, q, r = y * w - z * v, z * u - x * w, x * v - y * u
+    found = sorted(
+        (a * u + b * v + c * w, a * p + b * q + c * r, number)
+        for (a, b, c), number in zip(corners[members].tolist(), members.tolist(), strict=True)
+    )
+    rows, numbers = [(a, b) for a, b, _ in found], [number for *_, number in found]
+    size = max(rows[-1][0] - rows[0][0], max(b for _, b in rows) - min(b for _, b in rows))
     chain: list[int] = []
     for order in (range(len(rows)), range(len(rows) - 1, -1, -1)):
         first = len(chain)

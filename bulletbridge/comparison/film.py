@@ -10,7 +10,6 @@ import numpy as np
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, disconnect
-from bulletbridge.comparison.palette import colour_bare
 from bulletbridge.comparison.pictures import (
     ASPECT,
     HALF,
@@ -19,11 +18,10 @@ from bulletbridge.comparison.pictures import (
     find_camera,
     framing_of,
     link_centres,
+    stage,
     take,
 )
 from bulletbridge.errors import ModelError, naming_the_extra
-from bulletbridge.models.bodies import load_bodies
-from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.recording import Recording
@@ -97,8 +95,7 @@ def film(
     require_film(path)
     client = connect_direct()
     try:
-        bodies = read_world(spec, load_bodies(spec, client), client)
-        colour_bare(bodies.body_ids.values(), client)
+        bodies = stage(spec, client)
         ends = min(longest, *(float(side.t[-1]) for side in sides))
         times = np.arange(0.0, ends + 1e-9, 1.0 / rate)
         states = [_at(side, times) for side in sides]

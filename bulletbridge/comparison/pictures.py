@@ -10,7 +10,7 @@ import pybullet
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, disconnect
 from bulletbridge.comparison.palette import colour_bare
-from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.bodies import load_bodies, load_scenery
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
@@ -71,12 +71,19 @@ def photograph(spec: ModelSpec, states: Sequence[Array], in_view: Sequence[Array
     """
     client = connect_direct()
     try:
-        bodies = read_world(spec, load_bodies(spec, client), client)
-        colour_bare(bodies.body_ids.values(), client)
+        bodies = stage(spec, client)
         framing = framing_of(bodies, in_view)
         return [png(take(framing.show(bodies, q), client, SIZE)[0]) for q in states]
     finally:
         disconnect(client)
+
+
+def stage(spec: ModelSpec, client: int) -> BulletBodies:
+    """A model for pictures in a client of Bullet's: its robots, and what stands beside them."""
+    bodies = read_world(spec, load_bodies(spec, client), client)
+    colour_bare(bodies.body_ids.values(), client)
+    load_scenery(spec, client)
+    return bodies
 
 
 @dataclass(frozen=True)

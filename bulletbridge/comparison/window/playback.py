@@ -26,7 +26,7 @@ from bulletbridge.comparison.window.overlay import (
 )
 from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
 from bulletbridge.errors import WorldError
-from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.bodies import load_bodies, load_scenery
 from bulletbridge.models.load import load
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
@@ -147,8 +147,13 @@ def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: b
     stages: list[Stage] = []
     pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 0, physicsClientId=window)
     for offset, (caption, colour) in zip(offsets, captions, strict=False):
-        moved = replace(spec, bodies=tuple(_moved(body, offset) for body in spec.bodies))
+        moved = replace(
+            spec,
+            bodies=tuple(_moved(body, offset) for body in spec.bodies),
+            scenery=tuple(_moved(body, offset) for body in spec.scenery),
+        )
         ids = load_bodies(moved, window)
+        load_scenery(moved, window)
         colour_bare(ids.values(), window)
         bodies = read_world(spec, ids, window)
         overlay = Overlay(window, weight_of(system), system.encoded.length, gap_colour=colour)

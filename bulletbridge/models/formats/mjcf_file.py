@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError, naming_the_extra
-from bulletbridge.models.formats.mjcf_older import mended
+from bulletbridge.models.formats.mjcf_older import mended, remedy
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.xml_file import read_xml
 
@@ -66,16 +66,16 @@ def _read(mujoco: Any, path: Path) -> tuple[Any, list[str]]:
         robot = _in_one(path, path.resolve().parent, ()) if robot is None else robot
         note = mended(robot, said)
         if not note:
-            raise ModelError(f"MuJoCo cannot read {path}: {said}; correct it")
+            raise ModelError(f"MuJoCo cannot read {path}: {said}; {remedy(said)}")
         notes.append(note)
 
 
 def _in_one(path: Path, folder: Path, outer: tuple[Path, ...]) -> Xml.Element:
-    """A file with what it includes in the place of that."""
+    """A file with what it includes in the place of that; ``folder`` is the outermost one's."""
     robot = read_xml(path)
     for parent in list(robot.iter()):
         for k, include in reversed(list(enumerate(parent))):
-            file = (folder / include.get("file", "")).resolve()
+            file = included(folder, path, include)
             if include.tag == "include" and file not in outer:
                 parent[k : k + 1] = list(_in_one(file, folder, (*outer, file)))
     return robot
@@ -85,8 +85,16 @@ def _said(error: Warning | Exception | str) -> str:
     return " ".join(str(error).split()).rstrip(".;")
 
 
+def included(folder: Path, part: Path, include: Xml.Element) -> Path:
+    """Where a file that a part includes is: from the outermost one's folder, or else the part's."""
+    name = include.get("file") or ""
+    found = (folder / name).resolve()
+    beside = (part.parent / name).resolve()
+    return beside if beside.is_file() and not found.is_file() else found
+
+
 def _require_includes_inside(path: Path, top: Path) -> None:
-    """Refuse what a file includes from outside a folder; MuJoCo looks beside the outermost file."""
+    """Refuse what a file includes from outside a folder, or what is not there."""
     found, todo = set[Path](), [path]
     while todo:
         part = todo.pop()
@@ -95,10 +103,17 @@ def _require_includes_inside(path: Path, top: Path) -> None:
                 f"{path} includes {part}, which is outside {top}; name a folder that holds both by"
                 " inside=FOLDER (--inside FOLDER)"
             )
-        if part not in found:
-            found.add(part)
-            names = (include.get("file") or "" for include in read_xml(part).iter("include"))
-            todo += [(path.parent / name).resolve() for name in names]
+        if part in found:
+            continue
+        found.add(part)
+        for include in read_xml(part).iter("include"):
+            file = included(path.parent, part, include)
+            if file.is_relative_to(top) and not file.is_file():
+                raise ModelError(
+                    f"{part} includes '{include.get('file')}', but there is no file {file}, nor one"
+                    " beside it; put it there"
+                )
+            todo.append(file)
 
 
 def asset_path(spec: Any, path: Path, file: str, folder: str) -> Path:

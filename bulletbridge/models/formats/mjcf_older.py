@@ -29,6 +29,17 @@ PLACED = ("geom", "site", "joint", "inertial", "camera", "light")
 """Elements of a body that are placed in it."""
 TURNS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 
+GONE = {
+    "unrecognized element Element 'composite'": "MuJoCo 4 has no <composite> any more; one before"
+    " 4 writes the file with the bodies that it makes (mujoco.mj_saveLastXML)",
+}
+"""What to do where it has lost a whole feature, by what it says."""
+
+
+def remedy(said: str) -> str:
+    """What to do about what MuJoCo does not read."""
+    return next((help_ for words, help_ in GONE.items() if words in said), "correct it")
+
 
 def mended(robot: Xml.Element, said: str) -> str:
     """Take out of a file what MuJoCo refuses and what says nothing of the robot; a note, or none.
