@@ -61,7 +61,9 @@ $(VENV)/run: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
+# what came with Python 3.10 looks for versions that fit for more than ten minutes, and finds none
 $(VENV)/dev: $(VENV)/run
+	$(BIN)/python -m pip install --quiet 'pip>=24'
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
