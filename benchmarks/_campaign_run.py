@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from _campaign_cases import Case, kind_of
-from _campaign_judge import ROLLING, Judge
+from _campaign_conserved import Conserved, Drift
+from _campaign_judge import ROLLING, WEAK, Judge
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.options import ON_CHARTS, Integrator
+from bulletbridge.system.options import CONTROLLED, ON_CHARTS, Integrator
 
 OPEN = 1e-10
 """Gap beyond that at the start that nobody was told of [m or rad]."""
@@ -35,12 +36,25 @@ FINER, FINEST = 16, 64
 """Parts of a step by which it is seen whether there was a motion to follow."""
 ALIKE = 0.1
 """Share of the rates that two finer runs may differ by to follow the same motion."""
+DRIFTS = 1e-3
+"""Share of its terms that what no force changes may drift by, unless it goes with the order."""
+ORDER = {"semi_implicit_euler": 1, "rk4": 4, "charts": 4}
+"""Of integrators whose steps are not 2; less than half of the powers of it is no such size."""
+FINER_DRIFTS = 4, 16
+"""Parts of a step for which a drift has to shrink, from one of them to the next."""
+JUMPS, RESOLVED = 0.25, 0.01
+"""Share of the rates that a step may be off by from what two finer ones agree on by the second."""
+JUMPED = 2
+"""How many of the sharpest changes of rates in a run are made again in finer steps."""
 FAULTS = (
     "silent gap",
     "silent rate",
     "slip",
     "reactions",
     "accelerations",
+    "energy",
+    "momentum",
+    "jump",
     "accepted",
     "false abort",
     "empty message",
@@ -67,6 +81,11 @@ class Findings:
         accelerates: Largest relative J v̇ + γ, where some v̇ has none.
         energy_gain: What a run without drives, forces and dampers gains, of the largest kinetic
             energy; None for others.
+        energy_loss: What it loses.
+        momentum: Largest drift of momenta of what hangs from nothing, of their terms; None where
+            all does.
+        drift: Largest of these again where steps were as fine as they had to be to judge it.
+        jump: Largest share of the rates that a step is off by, if finer ones agree.
         where: Constraint and time [s] of the largest gap.
     """
 
@@ -77,6 +96,10 @@ class Findings:
     unbalanced: float = 0.0
     accelerates: float = 0.0
     energy_gain: float | None = None
+    energy_loss: float | None = None
+    momentum: float | None = None
+    drift: dict[str, list[float]] = field(default_factory=lambda: {})
+    jump: float = 0.0
     where: str = ""
     not_finite: bool = False
     faults: list[str] = field(default_factory=lambda: [])
@@ -101,8 +124,9 @@ class Run:
         drives = any(c.motion is not None for c in parts.constraints)
         acting = parts.tau.any() or parts.mechanism.axes["damping"].any()
         self.conserves = not (drives or acting)
-        self.energy: Array = np.zeros(0)
-        self.kinetic = 0.0
+        self.conserved = Conserved(self.judge, self.conserves, parts.tau)
+        self.drift, self.elapsed = Drift(self.conserved), 0.0
+        self.sharpest: list[tuple[float, Array, Array, float, Array]] = []
         self.ended: tuple[Array, Array, float] | None = None
 
     def record(self) -> dict[str, Any]:
@@ -168,6 +192,7 @@ class Run:
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             found.not_finite = True
             return
+        self.elapsed = float(t[-1])
         fastest = np.maximum(1.0, np.abs(v).max(axis=1))
         gaps, rates = self.judge.look(q, v, t)
         constraints = self.judge.constraints
@@ -184,13 +209,75 @@ class Run:
                 found.slip = max(found.slip, size)
             else:
                 found.rate = max(found.rate, size)
-        if self.conserves:
-            kinetic, potential = self.judge.energies(q, v)
-            self.energy = np.append(self.energy, kinetic + potential)
-            self.kinetic = max(self.kinetic, float(kinetic.max()))
-            if self.kinetic > 0:
-                gain = float(self.energy.max() - self.energy[0])
-                found.energy_gain = gain / self.kinetic
+        self.drift.look(q, v, t)
+        if self.conserves and self.drift.sizes[0] > 0:
+            found.energy_gain = self.drift.gain / float(self.drift.sizes[0])
+            found.energy_loss = self.drift.loss / float(self.drift.sizes[0])
+        if self.conserved.groups:
+            found.momentum = float(self.drift.shares[self.conserves :].max())
+        self._keep_sharpest(q, v, t)
+
+    def _keep_sharpest(self, q: Array, v: Array, t: Array) -> None:
+        """Keep the states before which changes of rates were least like the one before."""
+        if len(t) < 3:
+            return
+        bent = np.linalg.norm(np.diff(v, 2, axis=0), axis=1)
+        bent /= np.maximum(np.linalg.norm(v, axis=1).max(), WEAK)
+        for n in np.argsort(bent)[-JUMPED:]:
+            if bent[n] > JUMPS:
+                for k in (n, n + 1):
+                    self.sharpest.append((float(bent[n]), q[k], v[k], float(t[k]), v[k + 1]))
+        self.sharpest = sorted(self.sharpest, key=lambda kept: -kept[0])[: 2 * JUMPED]
+
+    def _drifts(self) -> list[str]:
+        """Names of what drifts by more than the order of the integrator explains."""
+        found, held = self.found, self.drift.shares
+        beyond = held > DRIFTS
+        if not beyond.any() or self.integrator in CONTROLLED:
+            return [self.conserved.names[k] for k in np.flatnonzero(beyond)]
+        shrinks = 2.0 ** ORDER.get(self.integrator, 2)
+        for finer in FINER_DRIFTS:
+            drift, parts = Drift(self.conserved), self.case.parts
+            try:
+                system = self.case.system(self.integrator, parts.dt / finer)
+                drift.look(system.q[None], system.v[None], np.array([system.t]))
+                steps = finer * int(round(self.elapsed / parts.dt))
+                recording = system.rollout(steps)
+                drift.look(recording.q, recording.v, recording.t)
+            except BulletBridgeError:
+                return []  # there is nothing to compare it with
+            now = drift.shares
+            for k in np.flatnonzero(beyond):
+                found.drift.setdefault(self.conserved.names[k], [float(held[k])])
+                found.drift[self.conserved.names[k]].append(float(now[k]))
+            beyond &= now > np.maximum(DRIFTS, held / shrinks)
+            held = now
+        return [self.conserved.names[k] for k in np.flatnonzero(beyond)]
+
+    def _largest_jump(self) -> float:
+        """Largest share of the rates that steps are off by, by what finer ones agree on.
+
+        Steps that a fourth of their length betters are as coarse as they are long.
+        """
+        largest = 0.0
+        for _, q, v, t, after in self.sharpest:
+            try:
+                four, sixteen, finest = (self._led_to(q, v, t, n) for n in (4, FINER, FINEST))
+            except BulletBridgeError:
+                continue
+            size = float(np.linalg.norm(finest))
+            off = float(np.linalg.norm(after - finest))
+            agreed = np.linalg.norm(sixteen - finest) <= RESOLVED * size
+            if agreed and np.linalg.norm(four - finest) > 0.5 * off and size > WEAK:
+                largest = max(largest, off / size)
+        return largest
+
+    def _led_to(self, q: Array, v: Array, t: float, parts: int) -> Array:
+        """Rates (nv,) to which a step in so many parts leads from a state."""
+        system = self.case.system(self.integrator, self.case.parts.dt / parts)
+        system.set_state(q, v, t)
+        system.rollout(parts, parts)
+        return system.v
 
     def _check(self, system: bb.System) -> None:
         """Judge accelerations and reactions at the state."""
@@ -205,12 +292,18 @@ class Run:
     def _blame(self, end: str, message: str, done: int) -> None:
         """Name the faults of the run."""
         found, parts = self.found, self.case.parts
+        drifts, found.jump = list[str](), 0.0
+        if not (found.not_finite or parts.contradictory or end == "crash") and self.elapsed > 0:
+            drifts, found.jump = self._drifts(), self._largest_jump()
         beyond = {
             "silent gap": found.gap > OPEN,
             "silent rate": found.rate > SLIPS,
             "slip": found.slip > SLIPS,
             "reactions": found.unbalanced > UNBALANCED,
             "accelerations": found.accelerates > ACCELERATES and not parts.contradictory,
+            "energy": "energy" in drifts,
+            "momentum": any("momentum" in name for name in drifts),
+            "jump": found.jump > JUMPS,
             "accepted": parts.contradictory and end == "held",
             "false abort": end == "told"
             and not parts.contradictory

@@ -7,7 +7,7 @@ from support.planar import planar_chain
 from support.small_models import four_bar
 
 import bulletbridge as bb
-from bulletbridge.engine.redundancy import whiten
+from bulletbridge.engine.whitened import whiten
 from bulletbridge.errors import (
     AssemblyError,
     BulletBridgeWarning,

@@ -18,8 +18,8 @@ from test_constraints import SAMPLES, closed_world
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.joints import JointModel
 from bulletbridge.constraints.motion import Motion, Polynomial
-from bulletbridge.engine.redundancy import whiten
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.whitened import whiten
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.kinematics import displace

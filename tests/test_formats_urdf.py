@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel
-from bulletbridge.engine.redundancy import whiten
+from bulletbridge.engine.whitened import whiten
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.bundled import bundled, find

@@ -19,7 +19,7 @@ from bulletbridge.comparison.describe import (
 )
 from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
 from bulletbridge.comparison.results import SCHEMA, versions
-from bulletbridge.engine.redundancy import whiten
+from bulletbridge.engine.whitened import whiten
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec

@@ -14,10 +14,12 @@ from bulletbridge.engine.records import (
     NOT_CLOSED,
     NOT_FINITE,
     NOT_RESOLVED,
+    RATES_LOST,
 )
-from bulletbridge.engine.redundancy import Decision, whiten
+from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.springs import fast_damper
 from bulletbridge.engine.stepper import REFINEMENTS, Solver
+from bulletbridge.engine.whitened import owner, weakest, whiten
 from bulletbridge.errors import (
     AssemblyError,
     ModelError,
@@ -57,11 +59,6 @@ def check_finite(*arrays: Array) -> None:
         raise ModelError(
             "the state has numbers that are not finite; set all joints to finite values"
         )
-
-
-def owner(encoded: Encoded, row: int) -> str:
-    """Name of the constraint that a row belongs to."""
-    return next(n for n, part in encoded.rows.items() if part.start <= row < part.stop)
 
 
 def require_closed(
@@ -172,6 +169,14 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
             f"solution in reach{undone}; use a larger rtol, a smaller dt "
             f"or another integrator, and look for forces that jump"
         )
+    if failure == RATES_LOST:
+        c = solver.control[0]
+        return (
+            f"{begun}: {float(c['kinetic_before']):.3g} J of motion become"
+            f" {float(c['kinetic_after']):.3g} J, which nothing has taken{undone}"
+            f"{near_singular(solver)}; start with rates that a motion can go on with, or use a"
+            f" smaller dt"
+        )
     if failure == LEAPT:
         return (
             f"{begun}: {leapt(solver)}{undone}{near_singular(solver)}; use a smaller dt, "
@@ -204,17 +209,9 @@ def leapt(solver: Solver) -> str:
 
 def near_singular(solver: Solver) -> str:
     """Which constraint is all but met by itself at the state, if one is, and a way out."""
-    terms = solver.terms(solver.q, solver.v, solver.t)
-    cap = int(solver.control[0]["cap"])
-    if not cap or not np.all(np.isfinite(terms.M)):
-        return ""
-    rows = whiten(terms.M, solver.rows[0]["scale"][:, None] * terms.J)
-    U, values, _ = np.linalg.svd(rows)
-    # of rows that nothing moves all are zero
-    ratio = float(values[cap - 1] / values[0]) if values[0] > 0.0 else 0.0
+    name, ratio = weakest(solver)
     if ratio >= NEAR_SINGULAR:
         return ""
-    name = owner(solver.encoded, int(np.argmax(np.abs(U[:, cap - 1]))))
     return (
         f"; the mechanism is at or near a singular position of '{name}' (singular value {ratio:.1e}"
         f" of the largest){TAUT}{DRIVEN_PAST if solver.encoded.motions else ''}"

@@ -5,13 +5,17 @@ energy at which prescribed motions are met,
 
     T₁ <= (1 + excess) (T₀ + W + T_d) + floor
 
-must hold. W is what weights have fallen by, or would have along the mean of the rates at both ends,
-which may be those before the configuration was corrected; the step times the larger power, at its
-start and at its end, of springs and applied forces along that mean; and what bounded forces have
-done; what only takes energy, as dampers, limits, contacts and constraints at rest,
-gives nothing. Twists and inertias of the bodies are all that enters, so that errors of factors, of
-iterations and of corrections show. Steps that were not guarded and whose rates have not grown are
-not looked at.
+must hold. Next to singular positions the kinetic energy must not be much less, either, than it was
+and what acts can have taken: rates are lost where a step ends off the way that it is on, or starts
+with rates with which no motion goes on.
+
+W is what weights have fallen by, or would have along the mean of the rates at both ends, which may
+be those before the configuration was corrected; the step times the larger power, at its start and
+at its end, of springs and applied forces along that mean; and what bounded forces have done; what
+only takes energy, as dampers, limits, contacts and constraints at rest, gives nothing. Twists and
+inertias of the bodies are all that enters, so that errors of factors, of iterations and of
+corrections show. Elsewhere steps that were not guarded and whose rates have not grown are not
+looked at.
 """
 
 import math
@@ -23,19 +27,23 @@ from bulletbridge.engine.dense import ask_forces, filter_velocity, put_bias, scr
 from bulletbridge.engine.records import (
     ACCELERATION,
     BIAS,
+    EULER,
     LEAPT,
     LEAST,
     MEAN,
     ONE_OVER_UNITS,
+    RATES_LOST,
     START_Q,
     START_V,
     STILL,
+    VERLET,
     Arrays,
+    Control,
     Factors,
     Instant,
 )
 from bulletbridge.mechanism.bending import rates_of
-from bulletbridge.mechanism.dynamics import composite_inertias, joint_forces
+from bulletbridge.mechanism.dynamics import composite_inertias, is_damped, joint_forces
 from bulletbridge.mechanism.inertias import own_inertia
 from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
 from bulletbridge.mechanism.records import Beam, Body, Pose, Station
@@ -71,6 +79,15 @@ GROWN = 2.0
 COARSE, GROWN_COARSELY = 0.25, 1.05
 """Root of that sum times the step [rad or lengths] from which steps are judged that far sooner, and
 when the kinetic energy has grown as much."""
+LOST = 0.01
+"""Share of the kinetic energy that a step next to a singular position may gain or lose without
+cause, and the square of the angle that it turns by besides, as of ``EXCESS``."""
+CROSSING = 1e-3
+"""Weakest row over the strongest, relative to the largest one met, at an end of a step below which
+it is next to a singular position."""
+SAG = 1e-5
+"""Share of all weights times the length within which a chain at its reach has any energy: it bends
+by the root of the gap of 1e-12 that counts as closed."""
 NEVER_JUDGED = 1e-6
 """Displacement in a step [rad or lengths] that comes of round-off."""
 
@@ -203,6 +220,64 @@ def pose_all(a: Arrays, instant: Instant, q: Array) -> None:
 
 
 @helper
+def crosses(c: Control, before: float, after: float) -> bool:
+    """Whether a step begins or ends next to a singular position, by its margins there."""
+    c.clear = max(c.clear, before, after)
+    return min(before, after) < CROSSING * c.clear
+
+
+@outlined
+def judge_balance(a: Arrays, start: Instant, end: Instant, q: Array, v: Array, tau: Array) -> None:
+    """Refuse a step from START_Q and START_V that has made rates, or lost what nothing has taken.
+
+    Nothing is told of what is driven or damped, which takes what it will. Where steps that lose are
+    taken, ``control.lost`` has what is missing; else they are RATES_LOST.
+
+    Args:
+        a: The system.
+        start: Its time, and what is prescribed then.
+        end: Likewise.
+        q: (nq,) at the end.
+        v: (nv,) at the end.
+        tau: (lines, nv) applied forces.
+    """
+    c, nv = a.control, len(v)
+    if c.driven > 0 or c.implicit != 0 or is_damped(a.axes, a.efforts):
+        return
+    q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, :nv]
+    mean, back = a.vectors[MEAN, :nv], a.vectors[LEAST, :nv]
+    for k in range(nv):
+        mean[k] = 0.5 * (v0[k] + v[k])
+        back[k] = -mean[k]
+    pose_all(a, start, q0)
+    c.t = start.t
+    ask_forces(a, q0, v0)
+    before, height = kinetic_energy_of_bodies(a, v0), height_of_weights(a)
+    given, taken = largest_power(a, q0, mean, tau), largest_power(a, q0, back, tau)
+    pose_all(a, end, q)
+    c.t = end.t
+    ask_forces(a, q, v)
+    after, fallen = kinetic_energy_of_bodies(a, v), height - height_of_weights(a)
+    given = c.dt * max(given, largest_power(a, q, mean, tau), 0.0)
+    taken = c.dt * max(taken, largest_power(a, q, back, tau), 0.0)
+    slow, fast = squares(a.vectors[ONE_OVER_UNITS, :nv], v0, v)
+    share = LOST + c.dt * c.dt * max(slow, fast)
+    weight, length = vec(c.gravity), c.length
+    mass = (1e6 * c.guard_floor / length) ** 2
+    floor, pushed = SAG * mass * length * math.sqrt(dot(weight, weight)), 0.0
+    if c.integrator == EULER or c.integrator == VERLET:  # whose corrections are impulses
+        pushed = 0.5 * (c.guard_floor / c.dt) ** 2
+    least, most = before + fallen - taken, before + fallen + given
+    if after > (1.0 + share) * max(most, 0.0) + floor + pushed:
+        c.kinetic_before, c.kinetic_after, c.given = before, after, most - before
+        name_leap(a, v0, v)
+    elif after < (1.0 - share) * least - floor and c.losing != 0:
+        c.lost += least - after
+    elif after < (1.0 - share) * least - floor:
+        c.failure, c.kinetic_before, c.kinetic_after = RATES_LOST, before, after
+
+
+@helper
 def find_least(filter_velocity: Callable[..., None], a: Arrays, f: Any) -> None:
     """The slowest rates at which prescribed motions are met, with factors of this configuration.
 
@@ -268,9 +343,16 @@ def judge_leap(
     floor = 0.5 * (c.guard_floor / c.dt) ** 2
     if c.kinetic_after <= (1.0 + excess) * (c.kinetic_before + c.given) + floor:
         return
+    name_leap(a, v0, v)
+
+
+@helper
+def name_leap(a: Arrays, v0: Array, v: Array) -> None:
+    """Fail by the axis whose rate has changed most."""
+    c = a.control
     c.failure = LEAPT
     widest = -1.0
-    for k in range(nv):
+    for k in range(len(v)):
         change = a.vectors[ONE_OVER_UNITS, k] * abs(v[k] - v0[k])
         if change > widest:
             widest, c.worst, c.rate_before, c.rate_after = change, k, v0[k], v[k]

@@ -61,6 +61,8 @@ class Control:
     kinetic_before: Real  # [J] at the start of the last step that was judged
     kinetic_after: Real  # at its end
     given: Real  # what forces can have added meanwhile
+    lost: Real  # [J] that rates have lost at singular positions, in steps that could not keep them
+    losing: Int  # whether such steps are taken and ``lost`` added up, or are a failure
     rate_before: Real  # of the axis ``worst``, if rates have leapt
     rate_after: Real
     correction_passes: Int
@@ -96,8 +98,8 @@ Directions = Literal["start", "current"]
 """Directions of the configuration correction: of the start of the step, guarded, or Newton's."""
 (
     DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, DENSE_REQUIRED,
-    LEFT_OPEN, LEAPT, AT_LIMIT, CREEPING,
-) = range(11)  # fmt: skip
+    LEFT_OPEN, LEAPT, AT_LIMIT, CREEPING, RATES_LOST,
+) = range(12)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE = range(4)
 NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS = range(5)
 """Backends by which the present configuration is factored."""

@@ -24,8 +24,9 @@ from bulletbridge.constraints.records import ROD
 from bulletbridge.engine.records import NOT_CLOSED
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
+from bulletbridge.engine.whitened import whiten
 from bulletbridge.engine.workspace import Terms, Tolerances
-from bulletbridge.errors import ModelError, StepError
+from bulletbridge.errors import StepError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.projection import Caps
@@ -49,8 +50,6 @@ kept: round-off of one that moves a thousandth of it would be a thousandfold in 
 FAR = 1e4
 """Turns [rad] and lengths that no steps of one lead to: there closing has run away, and light links
 vanish from the mass matrix."""
-SHARE = 0.3
-"""Part of a motion, in the largest one, that is worth naming."""
 MOST_POSES, FEWEST_POSES, MOST_OPERATIONS = 24, 3, 1.2e9
 """Poses that are sampled, and operations of one projection times poses: about a second."""
 
@@ -580,40 +579,6 @@ def structural_rank(jacobians: Array, threshold: float) -> int:
         if spectrum[k] < threshold and (is_apart or spectrum[k] < CERTAIN * threshold):
             return k
     return len(spectrum)
-
-
-def whiten(M: Array, J: Array, mechanism: Mechanism | None = None) -> Array:
-    """Rows of J in coordinates in which the mass matrix is the identity.
-
-    Args:
-        M: (n, n), of all rates of a mechanism or some.
-        J: (rows, n)
-        mechanism: Whose joints an error names, if M is of all its rates.
-
-    Raises:
-        ModelError: Round-off of what is large in M exceeds what is small.
-    """
-    try:
-        return np.asarray(np.linalg.solve(np.linalg.cholesky(M), J.T).T, np.float64)
-    except np.linalg.LinAlgError:
-        raise ModelError(_no_inertia(M, mechanism)) from None
-
-
-def _no_inertia(M: Array, mechanism: Mechanism | None) -> str:
-    """Why a mass matrix is not positive definite, with the joints whose motion moves nothing."""
-    own = np.diag(M)
-    _, directions = np.linalg.eigh(M / np.sqrt(np.abs(np.outer(own, own)) + np.finfo(float).tiny))
-    share = np.abs(directions[:, 0])
-    joints = () if mechanism is None else mechanism.joints.values()
-    names = [f"'{j.name}'" for j in joints if share[j.v].max(initial=0.0) > SHARE * share.max()]
-    who = f"joints {', '.join(names)}" if names else "some joints"
-    return (
-        "the mass matrix is not positive definite within round-off: inertias of the rates span"
-        f" {np.abs(own).min():.1g} to {np.abs(own).max():.1g}; correct the mass, the inertia or"
-        f" the length in the robot's file that is far from all others. Here {who} can move so that"
-        " next to no mass moves, as three hinges on a point of mass can: if that is meant, give"
-        " one an armature (loops file: joints: {NAME: {armature: 0.01}}), or start elsewhere"
-    )
 
 
 def number_of_poses(nv: int, nc: int) -> int:

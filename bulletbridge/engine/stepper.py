@@ -10,7 +10,7 @@ from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.engine.backend import SolverName
-from bulletbridge.engine.plausible import EXCESS, MOST_EXCESS
+from bulletbridge.engine.plausible import EXCESS, MOST_EXCESS, SAG
 from bulletbridge.engine.records import (
     ACCELERATION,
     ALWAYS,
@@ -28,6 +28,7 @@ from bulletbridge.engine.records import (
     NOT_RESOLVED,
     ONE_OVER_UNITS,
     RADAU,
+    RATES_LOST,
     RK4,
     SEEN_Q,
     SEEN_V,
@@ -39,7 +40,9 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.tasks import ACCELERATE, JUDGE, STEP
+from bulletbridge.engine.whitened import weakest
 from bulletbridge.engine.workspace import SolverArrays, Tolerances
+from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.records import Array
@@ -76,8 +79,17 @@ AGREED = 0.5 * EXCESS
 to agree on their end, and their energies by as much as a step may have too much. What drives do is
 known to be bounded only where they start or stop at once, and the energy that two agree on is
 theirs."""
-TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT, CREEPING)
+TOO_LONG = (
+    NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT, CREEPING, RATES_LOST,
+)  # fmt: skip
 """Failures that may come of a step that is too long."""
+LOST = (
+    "step at t = {t:.6g} s: of {had:.3g} J of motion {gone:.3g} J are lost at a singular position"
+    " of '{name}', where its rows allow rates with which no motion goes on, and which end as in an"
+    " impact; start with rates along one of the ways that lead on. status.lost adds up what is"
+    " lost; no further loss is told"
+)
+"""What is said of the first step that loses rates."""
 TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before", "rate_after"
 """Fields of the control that tell of a failure."""
 NO_RECORD = np.zeros((0, 0))
@@ -89,6 +101,12 @@ SETTINGS = (
 
 ADDRESSES = "callback", "asked", "asked_for"
 """Fields of the control that mean something in one process alone."""
+SHORTER = REFINEMENTS[:2]
+"""Parts of a step that has lost rates at a singular position, which shorter ones may keep. They do
+where the step was too long to stay on the way that it was on; not where it starts with rates with
+which no motion goes on, as many as loops allow at a position and nowhere beside it."""
+MOST_LOSSES = 8
+"""Steps that lose rates, after which no more of them are looked into one by one."""
 OF_BODIES, OF_AXES = ("mass", "J"), ("armature", "damping", "stiffness", "torque")
 """Fields of bodies and of axes that may be revised, besides places."""
 
@@ -146,6 +164,8 @@ class Solver(SolverArrays):
         super().__init__(mechanism, encoded, tolerances, state, control)
         self._by_call = False  # whether the last call had it ask
         self.backend: SolverName = "auto"  # as asked for
+        self.losses = 0  # steps that have lost rates
+        self._has_lost = False  # whether a call has ended for that
         self.handed_over = 0  # steps that another backend did not come to the end of
         self.stepper: CompiledStepper | None = None  # in which it steps, where that costs less
         self.differentiator: object = None  # what differentiates its equations, once asked for
@@ -205,6 +225,7 @@ class Solver(SolverArrays):
         for name in SETTINGS:
             self.control[0][name] = other.control[0][name]
         self.control[0]["biased"] = 0
+        self.control[0]["lost"], self.losses = other.control[0]["lost"], other.losses
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Go on with the same tree whose links that stand still are elsewhere, as encoded.
@@ -338,6 +359,7 @@ class Solver(SolverArrays):
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
             raise error
+        self._has_lost |= failure == RATES_LOST
         if failure == NOT_FINITE and self.asked_forces:
             nq, nv = len(self.q), len(self.v)
             state = self.vectors[SEEN_Q, :nq], self.vectors[SEEN_V, :nv]
@@ -393,14 +415,103 @@ class Solver(SolverArrays):
         the estimate may lead any method up to it, where rates are lost: equal parts pass it. Where
         they do not, the sub-steps may be as short as they will.
         """
-        c = self.control[0]
         if failure not in TOO_LONG:
             return failure
+        self._has_lost = failure == RATES_LOST
+        if not self._has_lost:
+            failure = self._by_other_ways(failure)
+        return self._with_losses() if failure in TOO_LONG and self._has_lost else failure
+
+    def _with_losses(self) -> int:
+        """One step that shall keep its rates if shorter parts do, else lose them and tell it."""
+        c, before, stepper = self.control[0], self.state.copy(), self.stepper
+        dt, lost, done, failure = float(c["dt"]), float(c["lost"]), int(c["done"]), RATES_LOST
+        kinetic = float(c["kinetic"])
+        name, _ = weakest(self)
+        try:
+            if c["controlled"]:
+                failure = self._explicitly(failure)
+            else:
+                self.stepper = None
+                for parts in SHORTER:
+                    c["dt"], c["factored"], c["kinetic"] = dt / parts, 0, kinetic
+                    failure = self.run(STEP, parts)
+                    c["dt"] = dt
+                    if failure == DONE:
+                        break
+                    self.state[:] = before
+            if failure != DONE:
+                c["lost"] = lost
+                self.stepper, c["losing"], c["factored"], c["kinetic"] = None, 1, 0, kinetic
+                failure = self.run(STEP, 1)
+                if failure in TOO_LONG:
+                    c["lost"] = lost
+                    failure = self._by_other_ways(failure)
+        finally:  # a user's constraint may raise
+            self.stepper, c["dt"] = stepper, dt
+            c["losing"] = int(self.losses >= MOST_LOSSES)
+            if failure != DONE:
+                self.state[:], c["factored"], c["lost"], c["done"] = before, 0, lost, done
+        gone = float(c["lost"]) - lost
+        if failure == DONE and gone > 0.0:
+            self.losses += 1
+            if self.losses == 1:
+                v = before[len(self.q) : -1]
+                had = 0.5 * v @ self.terms(before[: len(self.q)], v, float(before[-1])).M @ v
+                warn_user(LOST.format(t=before[-1], had=had, gone=gone, name=name))
+        return failure
+
+    def _by_other_ways(self, failure: int) -> int:
+        """As ``_try_otherwise``, where rates are not lost or may be."""
+        c = self.control[0]
         if not c["controlled"]:
             return self._refine(failure)
-        if failure == CREEPING:
-            return self._explicitly(failure) and self._creep()
-        return self._explicitly(failure) if c["integrator"] == RADAU else failure
+        found = failure
+        if failure == CREEPING or c["integrator"] == RADAU:
+            found = self._explicitly(failure)
+        if found == CREEPING:
+            found = self._creep()
+        if found in (CREEPING, NOT_RESOLVED, LEAPT) and self._is_all_but_still():
+            found = self._in_equal_parts(found)
+        return found
+
+    def _is_all_but_still(self) -> bool:
+        """Whether all motion may be what loops let a chain at its reach sag by, and gaps hide."""
+        c, M = self.control[0], self.terms(self.q, self.v, self.t).M
+        g = float(np.linalg.norm(c["gravity"]))
+        mass = (1e6 * float(c["guard_floor"]) / float(c["length"])) ** 2
+        kinetic = 0.5 * float(self.v @ M @ self.v)
+        return weakest(self)[1] < SAG and kinetic <= SAG * mass * g * float(c["length"])
+
+    def _in_equal_parts(self, whole: int) -> int:
+        """One step by methods of fixed steps, where nothing moves that error control could resolve.
+
+        At a chain's reach a gap that counts as closed hides bends of its root. Rates of that size
+        turn around within any step, and no two lengths of steps agree on them.
+
+        Args:
+            whole: How it failed under error control.
+
+        Returns:
+            DONE, or ``whole``.
+        """
+        c, told = self.control[0], [self.control[0][name] for name in TOLD]
+        kept = {name: c[name] for name in ("integrator", "controlled", "done")}
+        failure = whole
+        try:
+            c["integrator"], c["controlled"], c["factored"] = VERLET, 0, 0
+            failure = self.run(STEP, 1)
+            if failure in TOO_LONG:
+                failure = self._refine(failure)
+        finally:  # a user's constraint may raise
+            for name, value in kept.items():
+                c[name] = value
+        if failure == DONE:
+            c["next_dt"] = c["reach"] = 0.0
+            return DONE
+        for name, value in zip(TOLD, told, strict=True):
+            c[name] = value
+        return whole if failure in TOO_LONG else failure
 
     def _creep(self) -> int:
         """One step whose sub-steps under error control may be as short as they will."""
@@ -431,11 +542,12 @@ class Solver(SolverArrays):
         kept = {name: c[name] for name in ("integrator", "controlled", "dt")}
         names = *TOLD, "t", "next_dt", "kinetic", "clear", "done", "taken", "rejected"
         told = {name: c[name] for name in names}
-        failure, led_to, self.stepper = whole, list[Array](), None
+        failure, led_to, self.stepper, lost = whole, list[Array](), None, float(c["lost"])
         try:
             for method, parts in EXPLICITLY:
                 self.state[:], c["factored"], c["kinetic"] = before, 0, 0.0
                 c["integrator"], c["controlled"], c["dt"] = method, 0, kept["dt"] / parts
+                c["lost"] = lost
                 failure = self.run(STEP, parts)
                 if failure == DONE and not any(self._agree(v, FINELY) for v in led_to):
                     failure = whole
@@ -451,6 +563,7 @@ class Solver(SolverArrays):
         if failure == DONE:
             c["clear"], c["next_dt"], c["reach"] = max(told["clear"], c["clear"]), 0.0, 0.0
             return DONE
+        c["lost"] = lost
         for name, value in told.items():
             c[name] = value
         return whole if failure in TOO_LONG else failure
@@ -472,7 +585,7 @@ class Solver(SolverArrays):
         """
         c, failure, stepper = self.control[0], whole, self.stepper
         dt, before, kinetic = float(c["dt"]), self.state.copy(), float(c["kinetic"])
-        own, v = int(c["integrator"]), self.v
+        own, v, lost = int(c["integrator"]), self.v, float(c["lost"])
         found, led_to = (whole, [c[name] for name in TOLD]), np.full(len(v), np.inf)
         by_links = stepper if stepper is not None and stepper.is_whole else None
         ways = [(by_links, *way) for way in (*((own, parts) for parts in REFINEMENTS), *OTHERS)]
@@ -485,6 +598,7 @@ class Solver(SolverArrays):
             for self.stepper, method, parts in ways:
                 self.state[:], c["factored"], c["kinetic"] = before, 0, kinetic
                 c["dt"], c["integrator"], c["excess"] = dt / parts, method, EXCESS
+                c["lost"] = lost
                 failure = self.run(STEP, parts)
                 c["dt"], c["integrator"] = dt, own
                 last = method != own or parts == REFINEMENTS[-1]
@@ -498,7 +612,7 @@ class Solver(SolverArrays):
                 if found[0] == LEFT_OPEN and last and self.stepper is None:
                     break
             if failure in TOO_LONG and found[0] != LEFT_OPEN:
-                self.state[:], c["kinetic"] = before, kinetic
+                self.state[:], c["kinetic"], c["lost"] = before, kinetic, lost
                 failure = self._control_error(pushed)
         finally:  # a user's constraint may raise
             self.stepper = stepper
@@ -520,9 +634,10 @@ class Solver(SolverArrays):
         c, before, kinetic = self.control[0], self.state.copy(), float(self.control[0]["kinetic"])
         kept = {name: c[name] for name in ("integrator", "controlled", "rtol", "atol")}
         failure, led_to, self.stepper = NOT_RESOLVED, np.full(len(self.v), np.inf), None
+        lost = float(c["lost"])
         for tolerance in CONTROLLED:
             self.state[:], c["factored"], c["kinetic"] = before, 0, kinetic
-            c["integrator"], c["controlled"] = DOP8, ALWAYS
+            c["integrator"], c["controlled"], c["lost"] = DOP8, ALWAYS, lost
             c["rtol"] = c["atol"] = tolerance
             try:
                 failure = self.run(STEP, 1)

@@ -9,7 +9,14 @@ from bulletbridge.engine.backend import KktBackend, Pair, Stages
 from bulletbridge.engine.correction import finite
 from bulletbridge.engine.dense import set_implicit_horizon
 from bulletbridge.engine.explicit import semi_implicit_euler
-from bulletbridge.engine.plausible import COARSE, judge_leap, leaps, ways_squared
+from bulletbridge.engine.plausible import (
+    COARSE,
+    crosses,
+    judge_balance,
+    judge_leap,
+    leaps,
+    ways_squared,
+)
 from bulletbridge.engine.records import (
     AT_LIMIT,
     BEFORE_Q,
@@ -219,7 +226,7 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
         again, landed, attempts = False, 0, 0  # of the error control
         rest, landing, stuck = whole, False, False  # stuck: an implicit method out of its depth
         most = longest(a, v, whole, step.divisible, c.factored == factored)
-        last = False
+        last, from_here = False, 1.0
         while not last:
             last = True
             start = Instant(t, step.targets[step.first])
@@ -231,8 +238,9 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
                 begin(a, s, start, q, v)
                 if c.failure != DONE:
                     break
+                from_here = distance(c)
                 if known < 0.0:
-                    known = distance(c)
+                    known = from_here
                     if other > 0.0:
                         c.clear = c.clear * known / other
             if not c.controlled:
@@ -273,6 +281,8 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
             landed = 0
             if c.failure == DONE and not c.controlled:
                 judge_energy(a, s, start, after, step.tau, q, v, v0)
+            if c.failure == DONE and crosses(c, from_here, distance(c)):
+                judge_balance(a, start, after, q, v, step.tau)
             if c.failure != DONE:
                 break
             if not c.controlled:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.engine.failures import owner
-from bulletbridge.engine.redundancy import column_lengths, whiten
+from bulletbridge.engine.redundancy import column_lengths
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
+from bulletbridge.engine.whitened import owner, whiten
 from bulletbridge.errors import AssemblyError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.one_thread import one_blas_thread

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.constraints.user import Kinematics
-from bulletbridge.engine.redundancy import Redundancy, whiten
+from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.whitened import whiten
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Split

@@ -366,6 +366,8 @@ class Status:
             they were made densely.
         charts: Charts of the loops that ``charts`` and ``charts_trapezoidal`` have begun since the
             state was set; of all islands together.
+        lost: Kinetic energy that rates have lost so far at singular positions, where loops allow
+            rates with which no motion goes on [J]; a warning tells the first loss.
     """
 
     rows: int
@@ -378,6 +380,7 @@ class Status:
     rejected: int
     handed_over: int
     charts: int
+    lost: float
 
 
 def chosen(given: Integrator | None, with_inequalities: bool) -> Integrator:

@@ -190,6 +190,7 @@ class Stepping:
             int(c["rejected"]),
             solver.handed_over,
             int(c["charts"]),
+            float(c["lost"]),
         )
 
     def record(self) -> list[float]:
