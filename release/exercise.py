@@ -47,6 +47,9 @@ def integrators() -> None:
             bb.rollout(system, system.q[None], system.v[None], steps=STEPS)
             system.evaluate()
             system.reactions()
+    for metric in ("condensed", "mass"):
+        four_bar(weighting=metric).step()
+    four_bar(weighting="condensed", integrator="nystrom4").step()
     for integrator in ("semi_implicit_euler", "rk4", "dop853"):
         legs = bb.load("stewart", "new", solver="clusters", integrator=integrator).system
         legs.step()

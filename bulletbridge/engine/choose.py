@@ -12,7 +12,8 @@ from bulletbridge.engine.clusters_plan import (
     has_local_rank,
 )
 from bulletbridge.engine.islands import IslandStepper, find_islands, work
-from bulletbridge.engine.records import CHARTS, DOP8, RADAU, RK4
+from bulletbridge.engine.modified import GIVEN_METRIC
+from bulletbridge.engine.records import CHARTS, CHARTS_TRAPEZOIDAL, DOP8, RADAU, RK4
 from bulletbridge.engine.redundancy import SPREAD, Decision
 from bulletbridge.engine.sparse_plan import (
     EliminationOrder,
@@ -52,7 +53,8 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
         ModelError: Sparse steps were asked for, and there is something that they do not know; or
             charts, and there are rows that hold velocities alone.
     """
-    if whole.control[0]["integrator"] >= CHARTS and not whole.encoded.has_position.all():
+    integrator, positions = whole.control[0]["integrator"], whole.encoded.has_position
+    if integrator in (CHARTS, CHARTS_TRAPEZOIDAL) and not positions.all():
         raise ModelError(
             "charts are of loops that hold positions, and a rolling contact or another constraint"
             " holds a velocity alone; give another integrator, as 'rk4'"
@@ -78,7 +80,8 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     islands = find_islands(whole.mechanism, whole.encoded)
     # a user's rows may join anything, as may forces of the state; kernels of islands ask nobody
     asks = whole.user_size > 0 or whole.is_prescribed_by_stage or bool(whole.asked_forces)
-    several = len(islands) > 1 and not asks
+    joined = asks or whole.control[0]["weighting"] == GIVEN_METRIC  # as may a metric
+    several = len(islands) > 1 and not joined
     if whole.backend == "islands":
         return IslandStepper(whole, decision, islands) if several else None
     sizes = [(len(island.v), len(island.rows)) for island in islands]
@@ -87,8 +90,7 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     make: Callable[[], CompiledStepper | None] = as_a_whole
     if several and operations - one_by_one > LEAST_GAIN * len(islands):
         operations, make = one_by_one, partial(IslandStepper, whole, decision, islands)
-    integrator = whole.control[0]["integrator"]
-    if integrator >= CHARTS:  # charts have full matrices
+    if integrator >= CHARTS:  # charts have full matrices, and so have other metrics
         return make()
     sampled = len(decision.jacobians) > 0 and integrator != RADAU
     if clusters is not None and sampled and operations_of(clusters) < operations:

@@ -126,6 +126,13 @@ def scaled_jacobian(a: Arrays, f: Factors, instant: Instant) -> None:
 @helper
 def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
     """Split velocity space at the configuration that ``update_positions`` saw last."""
+    put_matrices(a, f, instant)
+    split(a, f)
+
+
+@helper
+def put_matrices(a: Arrays, f: Factors, instant: Instant) -> None:
+    """What is to be split: M into f.L, with what acts at the end of a step, and rows into f.Y."""
     control = a.control
     control.biased = 0
     mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
@@ -135,12 +142,25 @@ def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
         row = a.vectors[CHART, : len(a.axes)]
         add_impedance(a.axes, damper_dt, spring_dt, f.L)
         add_compliance(a.efforts, a.poses, a.axes, damper_dt, damper_dt * spring_dt, row, f.L)
+
+
+@helper
+def split(a: Arrays, f: Factors) -> None:
+    """Split velocity space by the matrices that f holds, in place."""
+    control = a.control
     factor_mass(f.L)
     whiten_rows(f.L, f.Y)
+    control.rank, control.filter_rank = orthonormalise(a, f)
+    control.margin = weakest(f.R, control.filter_rank)
+
+
+@helper
+def orthonormalise(a: Arrays, f: Factors) -> tuple[int, int]:
+    """Orthonormalise the whitened rows f.Y; how many are strong, and all."""
+    control = a.control
     caps = Caps(control.cap, control.held_cap)
     cuts = Cuts(control.singular_rtol, control.filter_rtol, 0.0)
-    control.rank, control.filter_rank = orthogonalise(f.Y, f.R, f.rows, caps, cuts)
-    control.margin = weakest(f.R, control.filter_rank)
+    return orthogonalise(f.Y, f.R, f.rows, caps, cuts)
 
 
 @helper
@@ -227,15 +247,20 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 
     Source: Kövecses and Piedbœuf 2003, eq. 33: v <- P v - J⁺ g_t.
     """
-    control = a.control
+    put_nearest(a, f, a.control.filter_rank, v)
+
+
+@helper
+def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
+    """The nearest velocity in the metric of f that so many of its rows allow."""
     whiten_velocity(f.L, v)
-    project_out(f.Y, control.filter_rank, v)
-    if control.driven:
+    project_out(f.Y, rank, v)
+    if a.control.driven:
         y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
-        for i in range(control.filter_rank):
+        for i in range(rank):
             row = f.rows[f.rows[i].pivot]
             y[i] = -row.scale * row.g_t
-        row_space_solution(f.Y, f.R, control.filter_rank, y, z)
+        row_space_solution(f.Y, f.R, rank, y, z)
         for k in range(len(v)):
             v[k] += z[k]
     unwhiten(f.L, v)

@@ -86,8 +86,23 @@ def explicit_stages(
     Returns:
         Error over what is tolerated, 0 without control, and the smallest margin of the stages.
     """
+    A, C = (A8, C8) if a.control.integrator == DOP8 else (A4, C4)
+    return stages_of(A, C, accelerate_at, a, s, part, q, v)
+
+
+@helper
+def stages_of(
+    A: Array,
+    C: Array,
+    accelerate_at: Callable[..., None],
+    a: Arrays,
+    s: Any,
+    part: SubStep,
+    q: Array,
+    v: Array,
+) -> tuple[float, float]:
+    """``explicit_stages`` by a table: weights A (stages + 1, stages), times C (stages,)."""
     nq, nv, c = len(q), len(v), a.control
-    A, C = (A8, C8) if c.integrator == DOP8 else (A4, C4)
     dt, count, weakest = c.dt, len(C), 1.0
     q0 = a.vectors[START_Q, :nq]
     qs, vs = a.vectors[STAGE_Q, :nq], a.vectors[STAGE_V, :nv]

@@ -11,6 +11,7 @@ from bulletbridge.engine.records import (
     CREEPING,
     LEAPT,
     LEFT_OPEN,
+    MODIFIED_EULER,
     NOT_CLOSED,
     NOT_FINITE,
     NOT_RESOLVED,
@@ -129,9 +130,10 @@ def require_freedom(mechanism: Mechanism, decision: Decision) -> None:
 def explain(solver: Solver, failure: int, by_others: bool) -> str:
     """Why a step could not be finished, what was tried, by other methods too, and what to try."""
     begun = f"step at t = {solver.t:.6g} s"
-    by_others &= failure != LEFT_OPEN and not solver.control[0]["controlled"]
+    c = solver.control[0]
+    by_others &= failure != LEFT_OPEN and not c["controlled"] and c["integrator"] < MODIFIED_EULER
     others = BY_OTHERS if by_others else ""
-    tried = "" if solver.control[0]["controlled"] else f", {TRIED}{others}"
+    tried = "" if c["controlled"] else f", {TRIED}{others}"
     undone = f"{tried}; the state before it was restored"
     if failure == NOT_FINITE:
         damper = fast_damper(solver)
@@ -152,7 +154,6 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
             f"{begun} leads to a joint limit, where many worlds in one call end; the state"
             f" before it was restored; load with limits=False, or step the system by itself"
         )
-    c = solver.control[0]
     if failure in (NOT_RESOLVED, NOT_CLOSED, CREEPING) and c["controlled"]:
         open_there = f", and '{widest(solver)}' opens first" if failure == NOT_CLOSED else ""
         return (

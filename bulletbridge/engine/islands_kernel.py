@@ -147,8 +147,9 @@ def take_settings(c: Control, given: Control) -> None:
     c.dt, c.integrator, c.implicit = given.dt, given.integrator, given.implicit
     c.directions, c.passes = given.directions, given.passes
     c.controlled, c.rtol, c.atol = given.controlled, given.rtol, given.atol
+    c.weighting = given.weighting
     if given.factored != BY_ISLANDS:
-        c.factored = c.charted = c.charts = 0
+        c.factored = c.charted = c.charts = c.uncorrected = c.uncorrected_before = 0
 
 
 @helper

@@ -31,6 +31,7 @@ from bulletbridge.engine.records import (
     LEAPT,
     LEAST,
     MEAN,
+    MODIFIED_EULER,
     ONE_OVER_UNITS,
     RATES_LOST,
     START_Q,
@@ -230,7 +231,8 @@ def crosses(c: Control, before: float, after: float) -> bool:
 def judge_balance(a: Arrays, start: Instant, end: Instant, q: Array, v: Array, tau: Array) -> None:
     """Refuse a step from START_Q and START_V that has made rates, or lost what nothing has taken.
 
-    Nothing is told of what is driven or damped, which takes what it will. Where steps that lose are
+    Nothing is told of what is driven or damped, which takes what it will, nor of modified
+    integration, which never corrects. Where steps that lose are
     taken, ``control.lost`` has what is missing; else they are RATES_LOST.
 
     Args:
@@ -242,7 +244,9 @@ def judge_balance(a: Arrays, start: Instant, end: Instant, q: Array, v: Array, t
         tau: (lines, nv) applied forces.
     """
     c, nv = a.control, len(v)
-    if c.driven > 0 or c.implicit != 0 or is_damped(a.axes, a.efforts):
+    if c.driven > 0 or c.implicit != 0 or c.integrator >= MODIFIED_EULER:
+        return
+    if is_damped(a.axes, a.efforts):
         return
     q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, :nv]
     mean, back = a.vectors[MEAN, :nv], a.vectors[LEAST, :nv]

@@ -79,17 +79,24 @@ class Control:
     charted: Int  # whether there is a chart of the loops
     chart_rank: Int  # how many rows it has
     charts: Int  # charts begun so far
+    weighting: Int  # metric of a modified integration
+    metric_rank: Int  # how many rows are independent in it
+    uncorrected: Int  # place of the uncorrected velocity that was left last, plus one; 0: none
+    uncorrected_before: Int  # of the one before
 
 
 CONTROL = dtype_of(Control)
 RECOVERY = 0.2
 """Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
 
-EULER, RK4, DOP8, RADAU, VERLET, CHARTS, CHARTS_TRAPEZOIDAL = range(7)
-FORCES_PER_STEP = 1, 3, 1, 1, 3, 3, 3
+(
+    EULER, RK4, DOP8, RADAU, VERLET, CHARTS, CHARTS_TRAPEZOIDAL,
+    MODIFIED_EULER, MODIFIED_HEUN, MODIFIED_RK4,
+) = range(10)  # fmt: skip
+FORCES_PER_STEP = 1, 3, 1, 1, 3, 3, 3, 3, 3, 3
 """Times of a step at which each integrator takes given forces, its end among them; if more than one
 line of them is given."""
-TARGETS_PER_STEP = 1, 2, 2, 2, 2, 2, 2
+TARGETS_PER_STEP = 1, 2, 2, 2, 2, 2, 2, 2, 2, 2
 """Times of a step, its end left out, at which each takes prescribed motions."""
 START, CURRENT = 0, 1
 UNLESS_CREEPING, ALWAYS = 1, 2
@@ -101,7 +108,7 @@ Directions = Literal["start", "current"]
     LEFT_OPEN, LEAPT, AT_LIMIT, CREEPING, RATES_LOST,
 ) = range(12)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE = range(4)
-NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS = range(5)
+NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS, IN_TWO_METRICS = range(6)
 """Backends by which the present configuration is factored."""
 
 (
@@ -110,12 +117,16 @@ NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS = range(5)
 ) = range(18)  # fmt: skip
 STAGE_VDOTS = STAGE_RATES + 12
 (
-    ONE_OVER_UNITS, LEAST, MEAN, STILL, CHART_ORIGIN, CHART_SEEN, CHART_ROWS, CHART_TURNS, VECTORS,
-) = range(STAGE_RATES + 24, STAGE_RATES + 33)  # fmt: skip
+    ONE_OVER_UNITS, LEAST, MEAN, STILL, CHART_ORIGIN, CHART_SEEN, CHART_ROWS, CHART_TURNS,
+    MENTIONED, UNCORRECTED,
+) = range(STAGE_RATES + 24, STAGE_RATES + 34)  # fmt: skip
+VECTORS = UNCORRECTED + 6
 """Rows of Arrays.vectors, and their number.
 
 What rates are divided by to compare them stays, and so do the four of the chart: its origin, the
-coordinates at which its tilt was seen last, its rows, and pivots."""
+coordinates at which its tilt was seen last, its rows, and pivots; and those of a modified
+integration: which coordinates rows mention, and, from UNCORRECTED on, two uncorrected velocities,
+each after the q and v that it goes with."""
 
 
 class Arrays(NamedTuple):

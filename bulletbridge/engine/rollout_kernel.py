@@ -106,4 +106,4 @@ def roll_worlds(
 def forget(c: Control) -> None:
     """What ``Solver.put`` does besides taking the state."""
     c.factored, c.next_dt, c.reach, c.clear, c.slope, c.opened = 0, 0.0, 0.0, 0.0, 0, 0.0
-    c.kinetic, c.charted, c.charts = 0.0, 0, 0
+    c.kinetic, c.charted, c.charts, c.uncorrected, c.uncorrected_before = 0.0, 0, 0, 0, 0

@@ -7,11 +7,7 @@ or starts with two short parts, next to which parts double. Times of outputs sta
 """
 
 from bulletbridge.compilation.jit import helper
-from bulletbridge.engine.records import (
-    EULER,
-    Arrays,
-    Control,
-)
+from bulletbridge.engine.records import EULER, MODIFIED_EULER, Arrays, Control
 from bulletbridge.engine.stages import distance, unit_of
 from bulletbridge.numerics.records import Array
 
@@ -32,9 +28,10 @@ inverse square of the distance."""
 def divisible(c: Control, targets: Array, tau: Array) -> bool:
     """Whether a fixed step may be done in parts: nothing stands in tables for its times alone.
 
-    Euler's needs none, as it takes no curvature, and would lose its rhythm.
+    Euler's needs none, as it takes no curvature, and would lose its rhythm. A modified integration
+    is left as it was published.
     """
-    fixed = not c.controlled and c.integrator != EULER
+    fixed = not c.controlled and c.integrator != EULER and c.integrator < MODIFIED_EULER
     return fixed and len(targets) == 1 and len(tau) == 1
 
 

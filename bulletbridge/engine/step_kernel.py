@@ -3,7 +3,7 @@
 One factorisation serves a step: the factors made for the filter that ends a step give the
 acceleration of the next one, and its correction uses them as a chord method.
 
-There are four kernels, which differ in the integrators that they know: each is compiled when it is
+There are five kernels, which differ in the integrators that they know: each is compiled when it is
 first needed, and most users never need the larger ones.
 """
 
@@ -15,11 +15,15 @@ from bulletbridge.engine.backend import Stages
 from bulletbridge.engine.chart_methods import chart_stages
 from bulletbridge.engine.dense_backend import DENSE, DENSE_END
 from bulletbridge.engine.explicit import explicit_stages
+from bulletbridge.engine.modified import MODIFIED, MODIFIED_END, modified_stages, pair_of
 from bulletbridge.engine.radau import radau_stages
 from bulletbridge.engine.records import (
     CHARTS,
     CHARTS_TRAPEZOIDAL,
     DOP8,
+    MODIFIED_EULER,
+    MODIFIED_HEUN,
+    MODIFIED_RK4,
     RADAU,
     RK4,
     Arrays,
@@ -45,6 +49,11 @@ advance, evaluate = stepping(DENSE, DENSE_END), evaluating(DENSE, DENSE_END)
 advance_by_stages = stepping(STAGED, DENSE_END, Stages(explicit_stages, no_stages))
 advance_implicitly = stepping(STAGED, DENSE_END, Stages(explicit_stages, radau_stages))
 advance_on_charts = stepping(STAGED, DENSE_END, Stages(chart_stages, no_stages))
+advance_modified = stepping(
+    MODIFIED._replace(admissible_acceleration=no_response),
+    MODIFIED_END,
+    Stages(modified_stages, no_stages),
+)
 
 
 @helper
@@ -122,12 +131,24 @@ def run_on_charts(
     return bundled(advance_on_charts, arrays, targets, tau, record, 0, steps)
 
 
+@kernel
+def run_modified(
+    arrays: SystemArrays, targets: Array, tau: Array, record: Array, task: int, steps: int
+) -> int:
+    """Advance by a modified integration; see ``run``. The task is ``STEP``."""
+    a = arrays_of(arrays)
+    return advance_modified(a, pair_of(arrays), arrays.state, targets, tau, record, 0, steps)
+
+
 KERNELS = {
     RK4: run_by_stages,
     DOP8: run_by_stages,
     RADAU: run_implicitly,
     CHARTS: run_on_charts,
     CHARTS_TRAPEZOIDAL: run_on_charts,
+    MODIFIED_EULER: run_modified,
+    MODIFIED_HEUN: run_modified,
+    MODIFIED_RK4: run_modified,
 }
 
 

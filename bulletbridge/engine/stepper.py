@@ -10,6 +10,7 @@ from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.engine.backend import SolverName
+from bulletbridge.engine.modified import GIVEN_METRIC, METRIC, METRICS
 from bulletbridge.engine.plausible import EXCESS, MOST_EXCESS, SAG
 from bulletbridge.engine.records import (
     ACCELERATION,
@@ -23,6 +24,7 @@ from bulletbridge.engine.records import (
     FORCES_PER_STEP,
     LEAPT,
     LEFT_OPEN,
+    MODIFIED_EULER,
     NOT_CLOSED,
     NOT_FINITE,
     NOT_RESOLVED,
@@ -35,6 +37,7 @@ from bulletbridge.engine.records import (
     START_Q,
     START_V,
     TARGETS_PER_STEP,
+    UNCORRECTED,
     UNLESS_CREEPING,
     VERLET,
 )
@@ -95,7 +98,7 @@ TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before"
 NO_RECORD = np.zeros((0, 0))
 SETTINGS = (
     "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol",
-    "energy_budget",
+    "energy_budget", "weighting",
 )  # fmt: skip
 """Fields of the control that hold settings."""
 
@@ -226,6 +229,13 @@ class Solver(SolverArrays):
             self.control[0][name] = other.control[0][name]
         self.control[0]["biased"] = 0
         self.control[0]["lost"], self.losses = other.control[0]["lost"], other.losses
+        self.factors[0][METRIC] = other.factors[0][METRIC]
+
+    def take_weighting(self, metric: str | Array) -> None:
+        """Step by a modified integration in this metric from now on: a name, or H (nv, nv)."""
+        named = isinstance(metric, str)
+        self.control[0]["weighting"] = METRICS[metric] if named else GIVEN_METRIC
+        self.factors[0][METRIC] = 0.0 if named else metric
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Go on with the same tree whose links that stand still are elsewhere, as encoded.
@@ -585,10 +595,13 @@ class Solver(SolverArrays):
         """
         c, failure, stepper = self.control[0], whole, self.stepper
         dt, before, kinetic = float(c["dt"]), self.state.copy(), float(c["kinetic"])
+        modified, carried = c["integrator"] >= MODIFIED_EULER, self.vectors[UNCORRECTED:].copy()
+        known = {name: c[name] for name in ("uncorrected", "uncorrected_before")}
         own, v, lost = int(c["integrator"]), self.v, float(c["lost"])
         found, led_to = (whole, [c[name] for name in TOLD]), np.full(len(v), np.inf)
         by_links = stepper if stepper is not None and stepper.is_whole else None
-        ways = [(by_links, *way) for way in (*((own, parts) for parts in REFINEMENTS), *OTHERS)]
+        others = () if modified else OTHERS
+        ways = [(by_links, *way) for way in (*((own, parts) for parts in REFINEMENTS), *others)]
         if by_links is not None:
             ways += [(None, own, parts) for parts in (1, REFINEMENTS[0])]
         elif stepper is not None:
@@ -597,6 +610,9 @@ class Solver(SolverArrays):
         try:
             for self.stepper, method, parts in ways:
                 self.state[:], c["factored"], c["kinetic"] = before, 0, kinetic
+                self.vectors[UNCORRECTED:] = carried
+                for name, place in known.items():
+                    c[name] = place
                 c["dt"], c["integrator"], c["excess"] = dt / parts, method, EXCESS
                 c["lost"] = lost
                 failure = self.run(STEP, parts)
@@ -611,7 +627,7 @@ class Solver(SolverArrays):
                     found = failure, [c[name] for name in TOLD]
                 if found[0] == LEFT_OPEN and last and self.stepper is None:
                     break
-            if failure in TOO_LONG and found[0] != LEFT_OPEN:
+            if failure in TOO_LONG and found[0] != LEFT_OPEN and not modified:
                 self.state[:], c["kinetic"], c["lost"] = before, kinetic, lost
                 failure = self._control_error(pushed)
         finally:  # a user's constraint may raise

@@ -226,7 +226,7 @@ class SolverArrays:
         c = self.control[0]
         self.q[:], self.v[:], self.state[-1] = q, v, t
         c["factored"] = c["next_dt"] = c["reach"] = c["clear"] = c["judged"] = c["slope"] = 0
-        c["charted"] = c["charts"] = 0
+        c["charted"] = c["charts"] = c["uncorrected"] = c["uncorrected_before"] = 0
         c["kinetic"] = 0.0
 
     def put_gravity(self, gravity: Array) -> None:

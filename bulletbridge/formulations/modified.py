@@ -4,6 +4,8 @@ States are q and a velocity ξ. At every stage q moves by the velocity nearest t
 the rows, in a metric of choice, and ξ̇ is the acceleration there. Velocity constraints hold to
 round-off; position errors are those of the quadrature alone, and are never removed.
 
+Systems of the projector step so in compiled code (``engine.modified``).
+
 Source: Eun, Park, Lee and Chung 2004, eq. 38 to 40, with the bracket's sign put right.
 """
 
@@ -13,9 +15,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from bulletbridge.engine.modified import ROUND_OFF
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.admissible import admissible
-from bulletbridge.formulations.elimination import Elimination, condense
+from bulletbridge.formulations.elimination import Elimination
 from bulletbridge.formulations.equations import (
     Dynamics,
     Equations,
@@ -34,9 +37,6 @@ Weighting = Metric | Sequence[float] | Sequence[Sequence[float]] | Array | Value
 ``condensed`` is the paper's own mass: that of the coordinates that constraints mention, the others
 condensed away, which stay as they are. ``mass`` is M: the velocity filter, which keeps momentum.
 """
-ROUND_OFF = 1e-12
-"""Entries of a column of J, over the largest of all, that are the rounding of zeros: a metric that
-took them for more would differ from stage to stage."""
 WEIGHTED = ("euler", "heun", "rk4", "nystrom4")
 """Integrators that ask for a velocity wherever they use it."""
 
@@ -120,21 +120,20 @@ class Modified:
         if not len(e.J):
             return xi
         split = split_of(self._metric(e), e.J, e.unit, cap=e.cap, order=e.order)
-        return np.asarray(xi - split.unwhiten(split.shortest(e.J @ xi + e.g_t)), np.float64)
+        step = split.unwhiten(split.shortest(e.J @ xi + e.g_t))
+        if isinstance(self.weight, str) and self.weight == "condensed":
+            sizes = np.abs(e.unit[:, None] * e.J).max(axis=0)
+            step[sizes <= ROUND_OFF * sizes.max()] = 0.0
+        return np.asarray(xi - step, np.float64)
 
     def _metric(self, e: Equations) -> Array:
-        """H (nv, nv) at these equations."""
+        """H (nv, nv) at these equations.
+
+        On the coordinates that rows mention M⁻¹ is the inverse of their condensed mass.
+        """
         if not isinstance(self.weight, str):
             return self.weight
-        if self.weight == "mass":
-            return e.M
-        H = np.eye(len(e.M))
-        if self.weight == "condensed":
-            size = np.abs(e.unit[:, None] * e.J).max(axis=0, initial=0.0)
-            mentioned = size > ROUND_OFF * size.max(initial=0.0)
-            c = condense(e._replace(J=np.where(mentioned, e.J, 0.0)))
-            H[np.ix_(c.a, c.a)] = c.M
-        return H
+        return np.eye(len(e.M)) if self.weight == "identity" else e.M
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
 
 from dataclasses import dataclass
 
-from bulletbridge.formulations.equations import Dynamics, Solution
+from bulletbridge.formulations.equations import Dynamics, Equations, Solution
 from bulletbridge.numerics.records import Array
 
 
@@ -17,7 +17,10 @@ class Projector:
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
         """Accelerations and multipliers at a state."""
-        e = self.dynamics.equations(q, v, t)
+        return self.solve(self.dynamics.equations(q, v, t))
+
+    def solve(self, e: Equations) -> Solution:
+        """Accelerations and multipliers of given equations."""
         split = e.split()
         pushed = split.whiten_force(e.f)
         y = split.free(pushed) - split.shortest(e.gamma)

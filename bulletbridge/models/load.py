@@ -189,7 +189,7 @@ def load(
         options: LoadOptions = {**system_options}
         given = {name: x for name, x in options.items() if name in CHOSEN}
         steps = Options.of(cast(SystemOptions, given))
-        options["limits"] = limits = system_options.get("limits", steps.are_compiled)
+        options["limits"] = limits = system_options.get("limits", steps.know_limits)
         options["springs"] = system_options.get("springs") or "explicit"
         options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)

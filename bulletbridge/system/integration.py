@@ -15,6 +15,7 @@ from bulletbridge.system.options import (
     COMPILED,
     CONTROLLED,
     EXPLICIT,
+    MODIFIED,
     ON_CHARTS,
     WITH_INEQUALITIES,
     Integrator,
@@ -85,6 +86,11 @@ class Integration:
         control["energy_budget"] = options.energy_budget
         control["directions"] = START if options.correction == "start" else CURRENT
         control["passes"] = -1 if options.passes is None else options.passes
+        self._methods = COMPILED
+        if options.weighting is not None and self.python is None:
+            self._methods = MODIFIED
+            given = options.weighting
+            active.full.take_weighting(given if isinstance(given, str) else np.array(given))
         self.take_springs(options.springs == "explicit")
 
     @property
@@ -149,4 +155,4 @@ class Integration:
         for solver in self.solvers:
             control = solver.control[0]
             control["implicit"] = springs
-            control["integrator"] = COMPILED.get(chosen(self.given, at_end), EULER)
+            control["integrator"] = self._methods.get(chosen(self.given, at_end), EULER)

@@ -13,6 +13,9 @@ from bulletbridge.engine.records import (
     CHARTS_TRAPEZOIDAL,
     DOP8,
     EULER,
+    MODIFIED_EULER,
+    MODIFIED_HEUN,
+    MODIFIED_RK4,
     RADAU,
     RK4,
     VERLET,
@@ -51,6 +54,8 @@ COMPILED = {
     "charts_trapezoidal": CHARTS_TRAPEZOIDAL,
 }
 """Integrators that are compiled with the projector."""
+MODIFIED = {"euler": MODIFIED_EULER, "heun": MODIFIED_HEUN, "rk4": MODIFIED_RK4}
+"""Those that are compiled with a weighting."""
 WITH_INEQUALITIES: Integrator = "semi_implicit_euler"
 """The one that acts by inequalities, and by springs and dampers at the end of a step."""
 CONTROLLED = ("dop853", "radau")
@@ -137,8 +142,9 @@ class Options:
         weighting: The metric of a modified integration (Eun and others 2004), which corrects each
             velocity where it is used and nothing else: ``condensed``, the paper's, ``mass``,
             ``identity``, or weights of one's own: (nv,), by joint, or a matrix (nv, nv). Steps are
-            in Python, by ``euler``, ``heun``, ``rk4`` (the default then) or ``nystrom4``. Loops
-            open by the error of the integrator; velocities satisfy them to round-off.
+            those of ``euler``, ``heun`` or ``rk4`` (the default then); and of ``nystrom4``, in
+            Python. Loops open by the error of the integrator; velocities satisfy them to
+            round-off.
         tolerances: Thresholds of the solver.
 
     Raises:
@@ -224,8 +230,8 @@ class Options:
             )
         if self.contacts or self.limits is not False:
             raise ModelError(
-                "modified integration knows no limits and contacts; leave weighting out, or"
-                " limits=False and contacts=False"
+                "modified integration corrects no positions and has no impulses, so that it knows"
+                " no limits and contacts; leave weighting out, or limits=False and contacts=False"
             )
 
     def for_mechanism(self, mechanism: Mechanism) -> Self:
@@ -243,10 +249,15 @@ class Options:
 
     @property
     def are_compiled(self) -> bool:
-        """Whether steps are compiled, which know motors, limits and contacts."""
-        by_name = (self.integrator or WITH_INEQUALITIES) in COMPILED
-        whole = self.velocity_filter and self.weighting is None
-        return by_name and whole and self.formulation == "projector"
+        """Whether steps are compiled."""
+        known = COMPILED if self.weighting is None else MODIFIED
+        by_name = (self.integrator or WITH_INEQUALITIES) in known
+        return by_name and self.velocity_filter and self.formulation == "projector"
+
+    @property
+    def know_limits(self) -> bool:
+        """Whether steps know motors, limits and contacts."""
+        return self.are_compiled and self.weighting is None
 
 
 CHOSEN = tuple(each.name for each in fields(Options))
