@@ -21,6 +21,7 @@ from bulletbridge.comparison.pictures import (
     link_centres,
     take,
 )
+from bulletbridge.console import require_writable
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.modal_beams import read_world
@@ -68,6 +69,7 @@ def require_film(path: Path) -> None:
         raise ModelError(f"'{path}' is no film; give a name that ends in {' or '.join(KINDS)}")
     if not path.absolute().parent.is_dir():
         raise ModelError(f"cannot write the film to '{path}': its directory does not exist")
+    require_writable(path)
     if path.suffix == ".mp4":
         _ffmpeg()
 
