@@ -186,3 +186,17 @@ def test_a_column_of_a_recording_is_found_by_name():
     assert np.array_equal(run["j0.rate"], run.rate("j0"))
     with pytest.raises(UnknownNameError, match="did you mean j0"):
         run["j0.velocity"]
+
+
+def test_tasks_that_cannot_be_meant_are_refused():
+    pytest.importorskip("gymnasium")
+    from bulletbridge.gym import Action, LoopEnv, Task
+
+    with pytest.raises(UnknownNameError, match="kind of the action on 'crank' 'force'"):
+        Action("crank", "force", -1.0, 1.0)  # type: ignore[arg-type]
+    for low, high in ((1.0, 1.0), (-np.inf, 1.0)):
+        with pytest.raises(ModelError, match="two different finite numbers"):
+            Action("crank", "torque", low, high)
+    seen = {"crank": lambda view: view.position("crank")}
+    with pytest.raises(ModelError, match=r"give Observation\(function, low, high\)"):
+        LoopEnv(Task("four_bar", observations=seen))  # type: ignore[arg-type]
