@@ -86,8 +86,8 @@ def visuals_of(client: int) -> list[Visual]:
                 known[shape] = list(_surfaces(*shape, lost))
             for vertices, faces, texture in known[shape]:
                 placed = Rotation.from_quat(turn).apply(vertices) + np.array(position)
-                shade = colour if texture else bare.get((body, index), colour)
-                found.append(Visual((body, index), placed, faces, tuple(shade), texture))
+                shade = tuple(colour) if texture else bare.get((body, index), tuple(colour))
+                found.append(Visual((body, index), placed, faces, shade, texture))
     if lost:
         warn_user(f"not shown, since they cannot be read: {', '.join(sorted(set(lost)))}")
     return found
