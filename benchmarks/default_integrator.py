@@ -25,7 +25,7 @@ from formulation_time import Job, measure
 from numpy.typing import NDArray
 
 import bulletbridge as bb
-from bulletbridge.comparison.evaluate import is_conservative
+from bulletbridge.comparison.evaluate import changes_energy
 from bulletbridge.comparison.native import NativeWorld
 from bulletbridge.comparison.native_twins import NoNativeTwinError
 from bulletbridge.comparison.trajectory import distances
@@ -65,7 +65,7 @@ def errors(
     """Largest errors of a run against the reference, over as many steps as it has."""
     mechanism, (right, energy) = loaded.system.mechanism, reference
     energy = energy[: len(q)]
-    if is_conservative(loaded, right):  # error control may pass a singular position and be off
+    if not changes_energy(loaded, right):  # error control may pass a singular position and be off
         energy = np.full(len(q), energy[0])
     off = energies(loaded.system, q, v) - energy
     away = distances(mechanism, q[:steps], right[:steps])

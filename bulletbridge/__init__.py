@@ -172,5 +172,7 @@ def __getattr__(name: str) -> Any:
     """Import a name that needs PyBullet when it is asked for."""
     if name not in NEEDING_PYBULLET:
         said, here = f"module 'bulletbridge' has no attribute '{name}'", sys.modules[__name__]
+        if not name.startswith("_") and hasattr(System, name):
+            said = f"{said}; it is one of a system, as in system.{name}"
         raise AttributeError(said, name=name, obj=here)  # of which Python tells the nearest name
     return getattr(import_module(f"bulletbridge.{NEEDING_PYBULLET[name]}"), name)

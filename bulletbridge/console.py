@@ -1,5 +1,6 @@
 """Output of the command line: terminal, JSON, progress bars."""
 
+import errno
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -30,15 +31,45 @@ def require_places(json_file: str | None, report: Path | None) -> None:
     """Find out before a long run that its results cannot be written.
 
     Raises:
-        ModelError: A directory is missing or cannot be made.
+        ModelError: A directory is missing or cannot be made, or nothing can be written there.
     """
-    if json_file not in (None, "-") and not Path(str(json_file)).absolute().parent.is_dir():
-        raise ModelError(f"cannot write JSON to '{json_file}': its directory does not exist")
+    if json_file is not None and json_file != "-":
+        if not Path(json_file).absolute().parent.is_dir():
+            raise ModelError(f"cannot write JSON to '{json_file}': its directory does not exist")
+        require_writable(Path(json_file))
     if report is not None:
         try:
             report.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ModelError(f"cannot write the report to '{report}': {error}") from None
+        require_writable(report / ".written")
+
+
+def require_writable(path: Path) -> None:
+    """Find out before long work that a file cannot be written; what is in it stays.
+
+    Raises:
+        ModelError: It cannot be opened.
+    """
+    new = not path.exists()
+    try:
+        path.open("ab").close()
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def unwritable(path: Path, error: Exception) -> ModelError:
+    """The error of a file that cannot be written, with what to do."""
+    code = error.errno if isinstance(error, OSError) else None
+    if code in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "free some space, or name a file on another disk"
+    elif code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        remedy = "name a file in a folder that is yours to write"
+    else:
+        remedy = "name a file in a folder that is there"
+    return ModelError(f"cannot write {path}: {error}; {remedy}")
 
 
 def deliver(file: str | None, content: Mapping[str, object], show: Callable[[], None]) -> None:
@@ -50,9 +81,9 @@ def deliver(file: str | None, content: Mapping[str, object], show: Callable[[], 
     if file == "-":
         print(json_text(content))
         return
+    show()  # first: what took long is not lost with a full disk
     if file is not None:
         write_json(Path(file), content)
-    show()
 
 
 def write_json(file: Path, content: object) -> None:
@@ -73,9 +104,7 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise ModelError(
-            f"cannot write {path}: {error}; name a file in a folder that is there"
-        ) from None
+        raise unwritable(path, error) from None
 
 
 def tell_notes(path: Path, notes: Sequence[str]) -> None:

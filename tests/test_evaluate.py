@@ -36,6 +36,7 @@ def test_what_takes_energy_is_known(tmp_path, properties, limits, conserved):
     ours, native = (run.result for run in compare_model(read_loops(path), plan).runs)
     assert ours.energy is not None and native.energy is not None
     assert ours.energy.conserved is conserved
+    assert any("energy is changed by" in note for note in ours.notes) is not conserved
     if conserved:  # verlet at 1 ms, of 5 J: (rate dt)^2
         assert ours.energy.drift_max_J < 1e-4
     if "limits" in properties:

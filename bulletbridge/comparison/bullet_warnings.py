@@ -37,8 +37,20 @@ def traps(loaded: LoadedModel) -> tuple[str, ...]:
         found += from_file(body, prefix, coupled, rubbing)
         found += from_world(loaded.ids[body.name], prefix, loaded.client)
     mechanism = loaded.system.mechanism
-    found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
+    if not mechanism.axes["limited"].any():  # else they were told by load
+        found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
+    found += immobile(loaded.system)
     return (*found, *other_units(loaded.system))
+
+
+def immobile(system: System) -> list[str]:
+    """Joints whose limits leave them no way to go."""
+    return [
+        f"joint '{name}' cannot move: its limits are [{joint.lower:g}, {joint.upper:g}]; give its"
+        " range, or make it continuous, or fixed if that is meant"
+        for name, joint in system.mechanism.joints.items()
+        if joint.is_single and joint.lower == joint.upper
+    ]
 
 
 def extent(system: System) -> float:

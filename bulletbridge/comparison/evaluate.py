@@ -22,6 +22,8 @@ from bulletbridge.numerics.records import Array
 MOST_GAINED = 1e3
 LIMIT_ATOL = 1e-6
 """Distance from a limit [rad or m] that counts as at it."""
+MOST_NAMED = 3
+"""Joints in a note."""
 
 
 def judge(
@@ -39,6 +41,7 @@ def judge(
     status: Status = "failed" if message else "ok"
     result = blank(loaded.spec, plan, solver, status, message, len(trace.step_us))
     mechanism = loaded.system.mechanism
+    changing = changes_energy(loaded, trace.q)
     return replace(
         result,
         integrator=result.integrator if solver in NATIVE else loaded.system.integrator,
@@ -50,7 +53,7 @@ def judge(
         gap_rate_rad=extent(seen.gap_rate_rad),
         gap_acceleration=extent(seen.gap_acceleration[1:]),
         gap_acceleration_rad=extent(seen.gap_acceleration_rad[1:]),
-        energy=energy_of(seen.kinetic, seen.potential, is_conservative(loaded, trace.q)),
+        energy=energy_of(seen.kinetic, seen.potential, not changing),
         trajectory_error=error_against(loaded, trace, reference),
         step_us=timing(trace.step_us),
         final=Final(
@@ -58,7 +61,7 @@ def judge(
             named(mechanism, trace.q[-1], "q"),
             named(mechanism, trace.v[-1], "v"),
         ),
-        notes=notes_of(loaded, trace, solver),
+        notes=(*energy_notes(changing), *notes_of(loaded, trace, solver)),
     )
 
 
@@ -108,17 +111,25 @@ def timing(step_us: Array) -> StepTime | None:
     return StepTime(float(median), float(p95))
 
 
-def is_conservative(loaded: LoadedModel, q: Array) -> bool:
-    """Whether nothing brings or takes energy in a run (n, nq), as limits do where they are met."""
+def changes_energy(loaded: LoadedModel, q: Array) -> tuple[str, ...]:
+    """What brings or takes energy in a run (n, nq), such as limits that are met, in words."""
     mechanism = loaded.system.mechanism
-    taken = loaded.system.encoded.elements["damping"].any()
-    taken |= np.any(mechanism.axes["damping"])
-    for joint in mechanism.joints.values():
-        taken |= joint.friction > 0.0
-        if joint.is_single:
-            x = q[:, joint.q.start]
-            taken |= x.min() < joint.lower + LIMIT_ATOL or x.max() > joint.upper - LIMIT_ATOL
-    return bool(is_passive(loaded) and not taken)
+    joints = {name: joint for name, joint in mechanism.joints.items() if joint.is_single}
+    met = [
+        name
+        for name, joint in joints.items()
+        if q[:, joint.q.start].min() < joint.lower + LIMIT_ATOL
+        or q[:, joint.q.start].max() > joint.upper - LIMIT_ATOL
+    ]
+    damped = loaded.system.encoded.elements["damping"].any() or mechanism.axes["damping"].any()
+    found = [] if is_passive(loaded) else ["what drives or pushes it"]
+    found += ["damping"] if damped else []
+    found += (
+        ["friction of joints"] if any(j.friction > 0 for j in mechanism.joints.values()) else []
+    )
+    named = ", ".join(f"'{name}'" for name in met[:MOST_NAMED])
+    more = f" and {len(met) - MOST_NAMED} more" if len(met) > MOST_NAMED else ""
+    return (*found, *([f"limits of {named}{more}"] if met else []))
 
 
 def dead_loads(loaded: LoadedModel) -> tuple[str, ...]:
@@ -141,6 +152,15 @@ def error_against(loaded: LoadedModel, trace: Trace, reference: Array | None) ->
     if reference is None:
         return None
     return extent(distances(loaded.system.mechanism, trace.q, reference[: len(trace.q)]))
+
+
+def energy_notes(changing: tuple[str, ...]) -> tuple[str, ...]:
+    """How to read the change of energy of a run that should not keep it."""
+    if not changing:
+        return ()
+    *others, last = changing
+    said = f"{', '.join(others)} and {last}" if others else last
+    return (f"its energy is changed by {said}, not by a solver's errors alone",)
 
 
 def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:

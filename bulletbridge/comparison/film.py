@@ -21,6 +21,7 @@ from bulletbridge.comparison.pictures import (
     stage,
     take,
 )
+from bulletbridge.console import require_writable
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array, are_numbers
@@ -66,6 +67,7 @@ def require_film(path: Path) -> None:
         raise ModelError(f"'{path}' is no film; give a name that ends in {' or '.join(KINDS)}")
     if not path.absolute().parent.is_dir():
         raise ModelError(f"cannot write the film to '{path}': its directory does not exist")
+    require_writable(path)
     if path.suffix == ".mp4":
         _ffmpeg()
 

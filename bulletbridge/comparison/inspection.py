@@ -1,6 +1,7 @@
 """Inspection of a model: loops, rows, rank, mobility, and Bullet's mass matrix beside ours."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
+from bulletbridge.system.system import System
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
         system, spec = loaded.system, loaded.spec
         decision, mechanism = system.decision, system.mechanism
         moved = {move.joint for move in loaded.assembly.moved}
-        q = system.q
+        q, values = system.q, singular_values(loaded)
         joints: list[JointReport] = []
         for name, joint in mechanism.joints.items():
             source = "assembled" if name in moved else "zero"
@@ -127,9 +129,13 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
             system.dof,
             loop_reports(loaded),
             tuple(joints),
-            singular_values(loaded),
+            values,
             mass_matrices(loaded),
-            (*(str(warning.message) for warning in caught), *traps(loaded)),
+            (
+                *(str(warning.message) for warning in caught),
+                *traps(loaded),
+                *singular_start(system, values),
+            ),
             _native(spec),
             spring_reports(loaded),
             loaded.spec.notes,
@@ -147,6 +153,18 @@ def singular_values(loaded: LoadedModel) -> tuple[float, ...]:
         return ()
     values = np.linalg.svd(whiten(terms.M, decision.scale[:, None] * terms.J), compute_uv=False)
     return tuple((values / values[0]).tolist())
+
+
+def singular_start(system: System, values: Sequence[float]) -> tuple[str, ...]:
+    """What to say of a start at which more is free than elsewhere, by its singular values."""
+    rank = sum(value > system.tolerances.singular for value in values)
+    if rank >= system.decision.cap:
+        return ()
+    return (
+        f"the start is a singular position: {rank} of {system.decision.cap} independent rows hold"
+        f" there, so {system.mechanism.nv - rank} rates are free instead of {system.dof} and how it"
+        " goes on is open; give another 'start' unless that is meant",
+    )
 
 
 def mass_matrices(loaded: LoadedModel) -> tuple[MassReport, ...]:

@@ -25,11 +25,20 @@ PAINTED = (b".obj", b".dae")
 
 def colour_bare(bodies: Iterable[int], client: int) -> None:
     """Give each link of a body a colour, if its file gives none to any of them."""
+    for (body, link), rgba in bare_colours(bodies, client).items():
+        pybullet.changeVisualShape(body, link, rgbaColor=list(rgba), physicsClientId=client)
+
+
+def bare_colours(
+    bodies: Iterable[int], client: int
+) -> dict[tuple[int, int], tuple[float, float, float, float]]:
+    """Colours by body and link, of bodies whose files give none to any of their links."""
+    found: dict[tuple[int, int], tuple[float, float, float, float]] = {}
     for body in bodies:
         shapes = pybullet.getVisualShapeData(body, physicsClientId=client) or ()
         if any(shape[7] != WHITE or shape[4].lower().endswith(PAINTED) for shape in shapes):
             continue
         for link in {int(shape[1]) for shape in shapes}:
             red, green, blue = BASE if link < 0 else PALETTE[link % len(PALETTE)]
-            rgba = [red, green, blue, 1.0]
-            pybullet.changeVisualShape(body, link, rgbaColor=rgba, physicsClientId=client)
+            found[body, link] = red, green, blue, 1.0
+    return found

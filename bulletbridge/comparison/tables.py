@@ -104,7 +104,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
         console.print(f"  between constraints: {found.kept - found.rank} more, in combination")
     if found.springs:
         springs = Table(box=None, pad_edge=False, header_style=BOLD)
-        for heading in ("spring", "type", "joins", "length or turn", "force"):
+        for heading in ("spring", "type", "joins", "length or turn [m, rad]", "force [N, N m]"):
             springs.add_column(heading)
         for spring in found.springs:
             numbers = (" ".join(map(number, x)) for x in (spring.position, spring.force))
@@ -113,7 +113,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
         console.print(springs)
     if found.wrenches:
         wrenches = Table(box=None, pad_edge=False, header_style=BOLD)
-        for heading in ("wrench", "on", "axes of", "force at the start", "torque"):
+        for heading in ("wrench", "on", "axes of", "force at the start [N]", "torque [N m]"):
             wrenches.add_column(heading)
         for wrench in found.wrenches:
             numbers = (" ".join(map(number, x)) for x in (wrench.force, wrench.torque))
@@ -121,7 +121,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
         console.print()
         console.print(wrenches)
     joints = Table(box=None, pad_edge=False, header_style=BOLD)
-    for heading in ("joint", "kind", "drive", "start", ""):
+    for heading in ("joint", "kind", "drive", "start [rad, m]", ""):
         joints.add_column(heading)
     for joint in found.joints:
         joints.add_row(
@@ -140,7 +140,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
     for mass in found.masses:
         difference = "" if mass.difference is None else f"{mass.difference:.1e}"
         console.print(f"  {mass.body}: {', '.join(filter(None, (difference, mass.note)))}")
-    title(console, "in Bullet")
+    title(console, "to know")
     native = found.native or "closes with Bullet's own constraints as well"
     for line in (*found.notes, native, *found.warnings):
         console.print(f"  {line}")

@@ -15,6 +15,11 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.system.assembly import SEARCHED, close, round_off
 from bulletbridge.system.system import System
 
+OUT_OF_REACH = (
+    "the frame does not get there from here; ask for a place within reach, for less of its"
+    " orientation, hold fewer joints, or give a guess"
+)
+
 
 def forward_kinematics(system: System, q: Values, guess: Values | None = None) -> Array:
     """Configuration that closes all loops where some joints have given positions.
@@ -79,7 +84,7 @@ def inverse_kinematics(
     task = encode(system.mechanism, [LoopJoint(f"pose of {frame.link}", kind, target, frame)])
     kept = _solver(system)
     solver = Solver(system.mechanism, with_loop(kept.encoded, task), system.tolerances)
-    return _close(system, solver, q or {}, guess)
+    return _close(system, solver, q or {}, guess, OUT_OF_REACH)
 
 
 def nearest_closed(system: System, q: Array) -> Array:
@@ -121,11 +126,11 @@ def _solver(system: System) -> Solver:
     return system.dynamics.solver
 
 
-def _close(system: System, solver: Solver, q: Values, guess: Values | None) -> Array:
+def _close(system: System, solver: Solver, q: Values, guess: Values | None, why: str = "") -> Array:
     start = system.q
     put_values(system.mechanism, guess or {}, start, "q")
     held = put_values(system.mechanism, q, start, "q")
     enough = round_off(solver, start, system.t) + system.decision.allowance
     found, _ = close(solver, start, system.t, held, enough)
-    require_closed(solver, found, system.t, enough, SEARCHED)
+    require_closed(solver, found, system.t, enough, SEARCHED, why)
     return found

@@ -55,6 +55,8 @@ def distribution(
         ModelError: A joint does not exist, or a weight is not positive.
     """
     mechanism = system.mechanism
+    if isinstance(actuated, str):
+        raise ModelError(f"actuated is '{actuated}'; give a list of names, as ['{actuated}']")
     if actuated is None:
         passive = ("free", "beam")
         actuated = [n for n, joint in mechanism.joints.items() if joint.kind not in passive]

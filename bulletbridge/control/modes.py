@@ -90,8 +90,9 @@ def require_rest(system: System) -> None:
     alone = np.abs(np.linalg.inv(e.M)) @ e.sizes
     speed = float(np.abs(system.v).max(initial=0.0))
     if np.any(np.abs(pushed) > RESTS * np.maximum(alone, 1e-300)) or speed > RESTS:
+        motors = "; motors are no part of this" if system.motors.any_on else ""
         raise ModelError(
             f"the system does not rest: it moves by {speed:.3g} rad/s or m/s and would accelerate"
             f" by {np.abs(pushed).max(initial=0.0):.3g} rad/s² or m/s²; take the pose of"
-            " equilibrium(system) with no velocity, or give tau that holds it"
+            f" equilibrium(system) with no velocity, or give tau that holds it{motors}"
         )

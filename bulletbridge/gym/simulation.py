@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
 from bulletbridge.comparison.pictures import Camera, find_camera, take
-from bulletbridge.errors import AssemblyError, BulletBridgeWarning
+from bulletbridge.errors import AssemblyError, BulletBridgeWarning, require_kind
 from bulletbridge.gym.tasks import (
     Action,
+    Observation,
     Start,
     Task,
     View,
@@ -90,6 +91,8 @@ class Simulation:
         """Spaces of one world: bounds of what is seen, broadcast to the size that it has."""
         view, found = self.view(probe=True), dict[str, spaces.Space[Any]]()
         for name, observation in self.observations.items():
+            said = f"observation '{name}' is {observation!r}; give Observation(function, low, high)"
+            require_kind(observation, Observation, said)
             shape = np.shape(observation.of(view))[1:] or (1,)
             low, high = (np.broadcast_to(np.asarray(x, np.float32), shape) for x in
                          (observation.low, observation.high))  # fmt: skip

@@ -1,15 +1,16 @@
 """What an environment is about: a model, what is seen of it, what is done to it, and for what."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, refuse_name
 from bulletbridge.mechanism.by_joint import Values
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.model_spec import ModelSpec
@@ -46,6 +47,20 @@ class Action:
     force: float = 100.0
     position_gain: float = 0.1
     velocity_gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what does nothing.
+
+        Raises:
+            ModelError: There is no such kind, or -1 and 1 ask for no two different finite numbers.
+        """
+        if self.kind not in get_args(Kind):
+            refuse_name(f"kind of the action on '{self.joint}'", self.kind, get_args(Kind))
+        if not (math.isfinite(self.low) and math.isfinite(self.high)) or self.low == self.high:
+            raise ModelError(
+                f"the action on '{self.joint}' goes from {self.low} to {self.high}; give two"
+                " different finite numbers"
+            )
 
 
 class View:

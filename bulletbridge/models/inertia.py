@@ -12,6 +12,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.console import unwritable
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.mesh_files import read_mesh
@@ -71,9 +72,7 @@ def repair(
     try:
         tree.write(output, encoding="utf-8", xml_declaration=True)
     except (OSError, ValueError) as error:
-        raise ModelError(
-            f"cannot write {output}: {error}; name a file in a folder that is there"
-        ) from None
+        raise unwritable(output, error) from None
     return changes
 
 

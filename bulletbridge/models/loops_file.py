@@ -31,10 +31,14 @@ from bulletbridge.models.model_spec import (
 )
 from bulletbridge.models.strict_yaml import Node
 from bulletbridge.models.urdf_file import XACRO, expand_first, is_file
-from bulletbridge.models.urdf_names import check_names, read_names
+from bulletbridge.models.urdf_names import BASE, check_names, read_names
 from bulletbridge.models.wrench_entries import read_wrench
 from bulletbridge.models.yaml_text import parse_yaml, read_yaml
 
+FLOATS = (
+    "the base floats, as with PyBullet's loadURDF, since the file does not say otherwise;"
+    " 'fixed_base: true' (--fixed-base) holds it, 'fixed_base: false' says that it is meant"
+)
 ROBOT = ("urdf", "fixed_base", "base", "scale")
 """Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
 SCENERY = ("base", "scale")
@@ -95,7 +99,7 @@ def _one_line(text: str) -> str:
 def _model(root: Node) -> ModelSpec:
     _require_version(root)  # first: another version may have other keys
     keys = root.mapping(("bulletbridge",), ROOT)
-    start = keys["start"].mapping((), ("q", "v", "guess")) if "start" in keys else {}
+    start = _start(keys["start"]) if "start" in keys else {}
     loops, actuated = list(_items(keys, "loops")), list(_items(keys, "actuated"))
     constraints = tuple(read_constraint(loop) for loop in loops)
     forces = list(_items(keys, "forces"))
@@ -127,11 +131,21 @@ def _model(root: Node) -> ModelSpec:
             replace(_body(entry, _body_name(entry["name"])), fixed_base=True) for entry in scenery
         ),
     )
+    floats = (FLOATS,) if _floats_unsaid(spec, keys) else ()
     names = read_names(spec.bodies)
     if names is None:
-        return spec
+        return replace(spec, notes=floats)
     check_names(root, names)
-    return replace(spec, notes=_degrees(spec, names.joints))
+    return replace(spec, notes=(*floats, *_degrees(spec, names.joints)))
+
+
+def _floats_unsaid(spec: ModelSpec, keys: Keys) -> bool:
+    """Whether all that a model has floats without a word in its file that this is meant."""
+    bodies = [item.table() for item in keys["bodies"].items()] if "bodies" in keys else [keys]
+    if any("fixed_base" in body for body in bodies) or spec.scenery:
+        return False
+    started = {**spec.start_q, **spec.start_v, **spec.start_guess}
+    return not any(name.split("/")[-1] == BASE for name in started)
 
 
 def _degrees(spec: ModelSpec, kinds: Mapping[str, str]) -> tuple[str, ...]:
@@ -180,6 +194,17 @@ def _require_unique(names: Sequence[Node]) -> None:
         if name in seen:
             node.fail(f"'{name}' is already on line {seen[name].line}; use each name once")
         seen[name] = node
+
+
+def _start(node: Node) -> Keys:
+    """Positions, rates and guesses at the start."""
+    for key in node.names():
+        if key.text() in ("base", "pose", "xyz"):
+            key.fail(
+                "the base starts where 'base: {xyz: [x, y, z]}' beside 'urdf' has it, or, if it"
+                " floats, where 'q: {base: [x, y, z, qx, qy, qz, qw]}' has it"
+            )
+    return node.mapping((), ("q", "v", "guess"))
 
 
 def _bodies(root: Node, keys: Keys) -> tuple[BodySpec, ...]:

@@ -33,6 +33,7 @@ from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
     BENT,
+    NEARLY_CLOSED,
     SEARCHED,
     SHAKES,
     UNSHAKEN,
@@ -40,6 +41,7 @@ from bulletbridge.system.assembly import (
     Move,
     close,
     consistent_velocity,
+    descend,
     open_by,
     project_by_links,
     round_off,
@@ -215,7 +217,21 @@ class ActiveConstraints:
         """Refuse a configuration (nq,) that is open, with what keeps it so."""
         is_open = open_by(solver, found, self.t) > enough
         why = why_open(solver, found, self.t, held) if is_open else ""
+        if is_open and held.any():
+            why = self._why_held(solver, found, held) or why
         require_closed(solver, found, self.t, enough, tried, why)
+
+    def _why_held(self, solver: Solver, found: Array, held: Mask) -> str:
+        """What to say if loops that are open could close were no joint held; else nothing."""
+        with one_blas_thread():
+            freed, _ = descend(solver, found, self.t, np.zeros_like(held))
+        if open_by(solver, freed, self.t) > NEARLY_CLOSED:
+            return ""
+        names = [name for name, j in self.mechanism.joints.items() if held[j.v].any()]
+        return (
+            f"it would close if {', '.join(map(repr, names))} were not held where they were put:"
+            f" hold fewer joints, or put them elsewhere"
+        )
 
     def set_state(self, q: Array | None, v: Array | None, t: float | None) -> None:
         """Set the state, trimmed to round-off; what is not given stays.

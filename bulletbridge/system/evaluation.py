@@ -1,7 +1,7 @@
 """Evaluation of a state: gaps, energy, momentum and reactions, from the definitions alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.engine.workspace import Terms
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, refuse_name
 from bulletbridge.formulations.equations import Split
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
@@ -78,7 +78,14 @@ class Evaluation:
         return self.kinetic + self.potential
 
     def largest(self, field: str) -> float:
-        """Largest of one field of the gaps; 0 without constraints."""
+        """Largest of one field of the gaps, such as ``metres``; 0 without constraints.
+
+        Raises:
+            UnknownNameError: Gaps have no such field.
+        """
+        numbers = [each.name for each in fields(Gap) if each.name != "name"]
+        if field not in numbers:
+            refuse_name("measure of gaps", field, numbers)
         return max((float(getattr(gap, field)) for gap in self.gaps), default=0.0)
 
 

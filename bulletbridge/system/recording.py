@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.errors import ModelError, naming_the_extra
+from bulletbridge.errors import ModelError, naming_the_extra, refuse_name
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -50,6 +50,17 @@ class Recording:
         """One recording of several that follow each other."""
         columns = [(p.t, p.q, p.v, p.rank, p.margin, p.passes) for p in parts]
         return cls(parts[0].mechanism, *(np.concatenate(c) for c in zip(*columns, strict=True)))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One of the columns (n,) by name, as ``run["crank"]`` or ``run["crank.rate"]``.
+
+        Raises:
+            UnknownNameError: There is none of that name.
+        """
+        columns = self.columns()
+        if name not in columns:
+            refuse_name("column", name, columns)
+        return columns[name]
 
     def columns(self) -> dict[str, np.ndarray]:
         """All of it as columns (n,) by name, as for ``pandas.DataFrame(run.columns())``.

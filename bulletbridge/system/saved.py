@@ -85,6 +85,11 @@ class SavedState:
         sets = tuple((kept.names, kept.full, kept.solver) for kept in self.sets)
         return self.mechanism, self.options, sets, self.parts
 
+    def __repr__(self) -> str:
+        """A line; what it holds are thousands of bytes."""
+        joints, sets = self.mechanism[0], self.sets[0].names
+        return f"<SavedState: {len(joints)} joints, {len(sets)} constraints, t = {self.t:g} s>"
+
     def __post_init__(self) -> None:
         """Let nobody think that a state could be changed."""
         self.q.setflags(write=False)

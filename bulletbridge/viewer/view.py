@@ -25,7 +25,9 @@ from bulletbridge.viewer.scene import Scene
 FRAMES_PER_SECOND = 30.0
 MOST_SLIDERS = 40
 STEP = 1e-3
-"""Of sliders [rad or mechanism lengths], and of the time line, in lengths of the recording."""
+"""Of sliders [rad], or as part of the power of ten at or below a length [m] or duration [s]."""
+EXACTLY = 1e-9
+"""Steps by which round-off may miss the end of a slider."""
 PORT = 8080
 BRAND = (16, 110, 116)
 VISER = "the viewer needs viser", "bulletbridge[viewer]"
@@ -187,7 +189,9 @@ class Viewer:
         if self._recording is not None:
             end = max(float(self._recording.t[-1] - self._recording.t[0]), 1e-9)
             with gui.add_folder("Recording"):
-                self._time = gui.add_slider(TIME, 0.0, end, STEP * end, 0.0)
+                step = round_step(end)
+                last = step * float(np.ceil(end / step - EXACTLY))
+                self._time = gui.add_slider(TIME, 0.0, last, step, 0.0)
                 self._listen(self._time, TIME)
                 button = gui.add_button("Play / stop")
                 button.on_click(self._press)
@@ -206,9 +210,10 @@ class Viewer:
         joint, length = self._system.mechanism.joint(name), self._system.encoded.length
         at = float(self._system.q[joint.q][0])
         turns = joint.kind == "revolute"
-        step = STEP if turns else STEP * 10.0 ** np.floor(np.log10(length))
+        step = STEP if turns else round_step(length)
         lower, upper = range_of(joint, at, length)
-        lower, upper = step * np.floor(lower / step), step * np.ceil(upper / step + 1e-9)
+        lower = step * np.floor(lower / step + EXACTLY)
+        upper = step * np.ceil(upper / step - EXACTLY)
         label = f"{name} [{'rad' if turns else 'm'}]"
         slider = self.server.gui.add_slider(label, float(lower), float(upper), float(step), at)
         self._sliders[name] = slider
@@ -231,7 +236,7 @@ class Viewer:
             slider.value = min(max(at, slider.min), slider.max)
         evaluation, reactions = system.evaluate(), system.reactions()
         lines = [f"**{self.said}**", ""] if self.said else []
-        lines += [f"t = {system.t:.3f} s, {system.dof} freedoms", ""]
+        lines += [f"t = {system.t:.3f} s, {system.dof} freedom{'s' * (system.dof != 1)}", ""]
         if evaluation.gaps:
             lines += ["| loop | gap | force |", "|---|---|---|"]
         for gap in evaluation.gaps:
@@ -241,6 +246,11 @@ class Viewer:
         text = "\n".join(lines)
         if text != self._state.content:
             self._state.content = text
+
+
+def round_step(length: float) -> float:
+    """Step of a slider over such a length [m or s], without digits that nobody reads."""
+    return STEP * 10.0 ** float(np.floor(np.log10(length)))
 
 
 TIME, PLAY = "time [s]", "\0play"

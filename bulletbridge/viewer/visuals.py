@@ -9,6 +9,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
+from bulletbridge.comparison.palette import bare_colours
 from bulletbridge.errors import warn_user
 from bulletbridge.numerics.records import Array, Ints
 
@@ -69,12 +70,15 @@ class Visual:
 def visuals_of(client: int) -> list[Visual]:
     """All that is seen in a Bullet world but endless planes, piece by piece.
 
+    Links of bodies whose files give no colours have some all the same, to be told apart.
     Meshes that cannot be read here are left out, and named in a warning.
     """
     found, lost = list[Visual](), list[str]()
     known: dict[tuple[int, Sequence[float], str], list[Surface]] = {}
-    for n in range(pybullet.getNumBodies(physicsClientId=client)):
-        body = pybullet.getBodyUniqueId(n, physicsClientId=client)
+    count = pybullet.getNumBodies(physicsClientId=client)
+    bodies = [pybullet.getBodyUniqueId(n, physicsClientId=client) for n in range(count)]
+    bare = bare_colours(bodies, client)
+    for body in bodies:
         for data in pybullet.getVisualShapeData(body, physicsClientId=client) or ():
             index, kind, size, file, position, turn, colour = data[1:8]
             shape = kind, size, file.decode()
@@ -82,7 +86,8 @@ def visuals_of(client: int) -> list[Visual]:
                 known[shape] = list(_surfaces(*shape, lost))
             for vertices, faces, texture in known[shape]:
                 placed = Rotation.from_quat(turn).apply(vertices) + np.array(position)
-                found.append(Visual((body, index), placed, faces, tuple(colour), texture))
+                shade = tuple(colour) if texture else bare.get((body, index), tuple(colour))
+                found.append(Visual((body, index), placed, faces, shade, texture))
     if lost:
         warn_user(f"not shown, since they cannot be read: {', '.join(sorted(set(lost)))}")
     return found

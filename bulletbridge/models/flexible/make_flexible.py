@@ -10,6 +10,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.console import unwritable
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.segments import Beam, Lump, rod
 from bulletbridge.models.bundled import ENDING, bundled, find
@@ -135,9 +136,7 @@ def make_flexible(
     try:
         tree.write(urdf, encoding="utf-8", xml_declaration=True)
     except (OSError, ValueError) as error:
-        raise ModelError(
-            f"cannot write {urdf}: {error}; name a file in a folder that is there with -o"
-        ) from None
+        raise unwritable(urdf, error) from None
     write_loops(replace(spec, bodies=bodies, forces=(*spec.forces, *springs)), loops)
     return Flexible(urdf, loops, beam, frequencies, (*notes, *chain.notes))
 

@@ -17,7 +17,7 @@ from bulletbridge.models.formats.sdf import read_sdf
 from bulletbridge.models.formats.urdf import read_robot
 from bulletbridge.models.formats.usd import ENDINGS, read_usd
 from bulletbridge.models.found_meshes import with_found_meshes
-from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.loops_file import FLOATS, read_loops
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.xml_file import read_xml
@@ -180,4 +180,5 @@ def _with_base(spec: ModelSpec, fixed: bool | None, said: bool) -> ModelSpec:
             f"{spec.path} starts with a pose or velocity of the floating base; remove that from"
             " 'start', or do not fix the base"
         )
-    return replace(spec, bodies=tuple(replace(body, fixed_base=fixed) for body in spec.bodies))
+    bodies = tuple(replace(body, fixed_base=fixed) for body in spec.bodies)
+    return replace(spec, bodies=bodies, notes=tuple(x for x in spec.notes if x != FLOATS))

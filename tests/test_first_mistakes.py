@@ -1,0 +1,202 @@
+"""What people get wrong in their first hour, and whether they are told what to do instead."""
+
+import errno
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.planar import four_bar
+from support.urdf_builder import inertial, joint, link, robot
+
+import bulletbridge as bb
+from bulletbridge.comparison.inspection import inspect_model
+from bulletbridge.console import deliver, require_places, require_writable, unwritable
+from bulletbridge.errors import (
+    AssemblyError,
+    BulletBridgeWarning,
+    LoopFileError,
+    ModelError,
+    UnknownNameError,
+)
+from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.loops_file import FLOATS, read_loops
+
+
+def pendulum(folder: Path, said: str = "", upper: float | None = None) -> Path:
+    """A loops file of one arm on a base, from zero to an upper limit if there is one."""
+    kind = "continuous" if upper is None else "revolute"
+    (folder / "robot.urdf").write_text(
+        robot(
+            link("base", inertial(1.0, (0.01, 0.01, 0.01))),
+            link("arm", inertial(2.0, (0.01, 0.05, 0.05), (0.25, 0, 0))),
+            joint("hip", kind, "base", "arm", limits=(0.0, upper or 0.0)),
+        )
+    )
+    path = folder / "robot.loops.yaml"
+    path.write_text(f"bulletbridge: 1\nurdf: robot.urdf\n{said}\n")
+    return path
+
+
+def flat_parallelogram(folder: Path, turned: float) -> Path:
+    """Cranks of 0.5 m and a coupler of 1 m, which may start in one line."""
+    weight = inertial(1.0, (0.01, 0.01, 0.01))
+    (folder / "flat.urdf").write_text(
+        robot(
+            link("ground"),
+            *(link(name, weight) for name in ("crank", "coupler", "rocker")),
+            joint("j1", "continuous", "ground", "crank", axis="0 1 0"),
+            joint("j2", "continuous", "crank", "coupler", (0.5, 0, 0), axis="0 1 0"),
+            joint("j3", "continuous", "coupler", "rocker", (1, 0, 0), axis="0 1 0"),
+        )
+    )
+    path = folder / "flat.loops.yaml"
+    path.write_text(
+        "bulletbridge: 1\nurdf: flat.urdf\nfixed_base: true\nloops:\n  - {name: pin, type: ball,"
+        " a: {link: rocker, xyz: [-0.5, 0, 0]}, b: {link: ground, xyz: [1, 0, 0]}}\n"
+        f"start: {{q: {{j1: {turned}}}, guess: {{j2: {-turned}, j3: {turned}}}}}\n"
+    )
+    return path
+
+
+def test_a_forgotten_fixed_base_is_told_wherever_a_file_is_read(tmp_path):
+    path = pendulum(tmp_path)
+    assert read_loops(path).notes == (FLOATS,)
+    with pytest.warns(BulletBridgeWarning, match="fixed_base: true"):
+        bb.load(path, "new").close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fixed in (True, False):  # whoever says it has not forgotten it
+            bb.load(path, "new", fixed_base=fixed).close()
+    for said in (
+        "fixed_base: false",
+        "fixed_base: true",
+        "start: {q: {base: [0, 0, 1, 0, 0, 0, 1]}}",
+        "scenery: [{name: floor, urdf: pybullet_data/plane.urdf}]",
+    ):
+        assert read_loops(pendulum(tmp_path, said)).notes == ()
+
+
+def test_a_pose_of_the_base_in_start_is_told_where_it_goes(tmp_path):
+    with pytest.raises(LoopFileError, match=r"q: \{base: \[x, y, z, qx, qy, qz, qw\]\}"):
+        read_loops(pendulum(tmp_path, "start: {base: {xyz: [0, 0, 1]}}"))
+
+
+def test_limits_without_room_are_told_by_inspect(tmp_path):
+    found = inspect_model(pendulum(tmp_path, "fixed_base: true", 0.0))
+    assert any("'hip' cannot move" in said for said in found.warnings)
+    assert not inspect_model(pendulum(tmp_path, "fixed_base: true", 1.0)).warnings
+
+
+@pytest.mark.parametrize(("turned", "singular"), [(0.0, True), (0.3, False)])
+def test_a_singular_start_is_told_by_inspect(tmp_path, turned, singular):
+    """In one line the cranks of a parallelogram may go on as an antiparallelogram."""
+    found = inspect_model(flat_parallelogram(tmp_path, turned))
+    assert found.dof == 1
+    assert any("singular position" in said for said in found.warnings) is singular
+
+
+def test_holding_too_much_is_told_as_that():
+    system = four_bar()
+    system.assemble()
+    joints = list(system.mechanism.joints)
+    with pytest.raises(AssemblyError, match="were not held where they were put") as told:
+        system.assemble({name: 0.7 for name in joints})
+    assert all(f"'{name}'" in str(told.value) for name in joints)
+
+
+def test_a_measure_of_gaps_that_does_not_exist_is_told_with_the_nearest():
+    system = four_bar()
+    system.assemble()
+    with pytest.raises(UnknownNameError, match="did you mean metres"):
+        system.evaluate().largest("meters")
+
+
+def test_a_saved_state_is_shown_in_a_line():
+    system = four_bar()
+    system.assemble()
+    assert len(repr(system.save())) < 100
+
+
+def test_places_are_tried_before_long_work_and_left_as_they_were(tmp_path):
+    kept, new = tmp_path / "kept.json", tmp_path / "new.json"
+    kept.write_text("mine")
+    require_places(str(kept), tmp_path / "report")
+    require_writable(new)
+    assert kept.read_text() == "mine" and not new.exists()
+    assert list((tmp_path / "report").iterdir()) == []
+    with pytest.raises(ModelError, match="cannot write"):
+        require_writable(tmp_path)  # a folder is no file
+    for code, remedy in ((errno.ENOSPC, "free some space"), (errno.EROFS, "yours to write")):
+        assert remedy in str(unwritable(new, OSError(code, "why")))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_results_are_shown_though_the_disk_is_full():
+    shown = list[int]()
+    with pytest.raises(ModelError, match="free some space"):
+        deliver("/dev/full", {"a": 1}, lambda: shown.append(1))
+    assert shown == [1]
+
+
+def test_robots_without_colours_have_some_in_the_viewer(tmp_path):
+    from bulletbridge.viewer.visuals import visuals_of
+
+    box = '<visual><geometry><box size="0.1 0.1 0.1"/></geometry></visual>'
+    painted = '<material name="m"><color rgba="0 0 1 1"/></material></visual>'
+    for paint in (False, True):
+        own = box.replace("</visual>", painted) if paint else box
+        path = tmp_path / f"{paint}.urdf"
+        path.write_text(
+            robot(
+                link("base", own),
+                link("arm", inertial() + own),
+                joint("hip", "continuous", "base", "arm"),
+            )
+        )
+        with bb.load(read_model(path, fixed_base=True), "new", limits=False) as model:
+            colours = {v.link[1]: v.colour[:3] for v in visuals_of(model.client)}
+        if paint:
+            assert set(colours.values()) == {(0.0, 0.0, 1.0)}
+        else:
+            assert len(set(colours.values())) == 2 and not np.allclose(colours[0], 1.0)
+
+
+def test_names_and_frames_of_the_wrong_kind_are_told_with_the_right_one():
+    system = four_bar()
+    system.assemble()
+    with pytest.raises(ModelError, match=r"give a list of names, as \['j0'\]"):
+        bb.inverse_dynamics(system, np.zeros(3), actuated="j0")
+    with pytest.raises(ModelError, match=r"give bb\.Frame\('l0'"):
+        system.kinematics().point("l0")  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match=r"system\.linearise"):
+        bb.linearise  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AssemblyError, match="ask for a place within reach"):
+        bb.inverse_kinematics(system, bb.Frame("l1"), (50.0, 0.0, 0.0))
+    system.motors.set("j0", velocity=0.0, force=1.0)
+    with pytest.raises(ModelError, match="motors are no part of this"):
+        bb.modes(system)
+
+
+def test_a_column_of_a_recording_is_found_by_name():
+    system = four_bar()
+    system.assemble()
+    run = system.run(0.1)
+    assert np.array_equal(run["j0"], run.position("j0"))
+    assert np.array_equal(run["j0.rate"], run.rate("j0"))
+    with pytest.raises(UnknownNameError, match="did you mean j0"):
+        run["j0.velocity"]
+
+
+def test_tasks_that_cannot_be_meant_are_refused():
+    pytest.importorskip("gymnasium")
+    from bulletbridge.gym import Action, LoopEnv, Task
+
+    with pytest.raises(UnknownNameError, match="kind of the action on 'crank' 'force'"):
+        Action("crank", "force", -1.0, 1.0)  # type: ignore[arg-type]
+    for low, high in ((1.0, 1.0), (-np.inf, 1.0)):
+        with pytest.raises(ModelError, match="two different finite numbers"):
+            Action("crank", "torque", low, high)
+    seen = {"crank": lambda view: view.position("crank")}
+    with pytest.raises(ModelError, match=r"give Observation\(function, low, high\)"):
+        LoopEnv(Task("four_bar", observations=seen))  # type: ignore[arg-type]
