@@ -103,7 +103,7 @@ def in_islands(integrator):
     """Four-bars and chains with nothing between them, and the factors of the first island."""
     system, _ = both(integrator=integrator)
     assert isinstance(system._active.solver.stepper, IslandStepper)
-    return system, system._active.solver.stepper._solvers[0].factors[0], 1e-3
+    return system, system._active.solver.islands.separate.solvers[0].factors[0], 1e-3
 
 
 def in_links(integrator):

@@ -97,6 +97,11 @@ class InequalitySteps:
         return hang and self._contacts and not (self._constraints.any or self.motors.any_on)
 
     @property
+    def are_within_islands(self) -> bool:
+        """Whether nothing acts that may join what no rigid constraint does."""
+        return not self._contacts and len(self._constraints.force_limits) == 0
+
+    @property
     def solvers(self) -> tuple[Solver, ...]:
         """Those that step besides the solver of the rigid constraints."""
         return self.holding.solvers
