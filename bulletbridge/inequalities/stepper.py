@@ -214,6 +214,7 @@ class InequalityStepper:
         self._made: dict[tuple[Way, bool], Calls] = {}  # with contacts or not
         self._predict: dict[Way, Callable[[tuple[Any, ...]], int]] = {}
         self._asked = solver.tau  # for which they are made
+        self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
         self._links = self._may_take_links()
         self._with_contacts: Way = "links" if self._links else "dense"
         asked = AskedRows(motor_rows, joint_limits, inequalities)
@@ -343,6 +344,7 @@ class InequalityStepper:
         """
         if self._asked is not self.solver.tau:  # others may replace it
             self._made, self._predict, self._asked = {}, {}, self.solver.tau
+            self._alone = None
         version = 0 if detector is None else detector.version
         which: tuple[Way, bool] = way, detector is None
         made = self._made.get(which)
@@ -374,6 +376,12 @@ class InequalityStepper:
         moved = moved or others.force_limited.motions or solver.script.signals
         return not moved and solver.held is None
 
+    @property
+    def _asks_nobody(self) -> bool:
+        """Whether a step that is done is done: no Python is called, and nothing is taken back."""
+        asks = self.solver.user_size > 0 or bool(self.solver.asked_forces)
+        return self.rigid is None and self._reference is None and not asks
+
     def step(self, contact_points: np.ndarray | None = None) -> int:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
 
@@ -398,8 +406,16 @@ class InequalityStepper:
         begun, calls = self._begin(), self._calls(way, None)
         if trace is NO_TRACE and steps == 1 and not len(contacts) and self._is_steady:
             failure = calls.step(())
+            if contact_points is None and self._asks_nobody:
+                self._alone = calls.step
         else:
             failure = calls.steps.call((self._given(steps), contacts, trace, steps))
+        return self._end_at(begun, failure, contacts, trace)
+
+    def _end_at(
+        self, begun: Begun | None, failure: int, contacts: np.ndarray, trace: Trace
+    ) -> tuple[int, int]:
+        """How steps have ended of which a call has returned; one that it left is made dense."""
         done = int(self._counts[STEPS])
         dense = failure == DENSE_REQUIRED and done == 0
         if dense:
@@ -511,10 +527,18 @@ class InequalityStepper:
     def _take(self, surroundings: Surroundings | None) -> int:
         """One step, with what it touches; the failure that stopped it, or DONE."""
         if surroundings is None:
-            return self.step()
+            return self._take_alone()
         if self._starts_with_motors:
             return self.step(self._first_contacts(surroundings))
         return self.take_steps(surroundings, 1, NO_TRACE)[0]
+
+    def _take_alone(self) -> int:
+        """One step that touches nothing, in a call that takes nothing where forces stay."""
+        alone, solver = self._alone, self.solver
+        if alone is None or solver.tau is not self._asked or solver.held or solver.script.signals:
+            return self.step()
+        failure = alone(())
+        return failure and self._end_at(None, failure, NO_CONTACTS, NO_TRACE)[0]
 
     def take_steps(
         self, surroundings: Surroundings | None, steps: int, trace: Trace
@@ -754,7 +778,7 @@ class InequalityStepper:
         with announce_compilation(run_inequalities):
             call = StoredCall(run_inequalities, (solver.arrays, own), rest)
         self._ways: dict[Way, StoredCall] = {"dense": call}
-        self._made, self._predict = {}, {}
+        self._made, self._predict, self._alone = {}, {}, None
         kept = arrays_in((own,))
         if self._links:
             assert isinstance(solver.stepper, SparseStepper)
