@@ -6,6 +6,7 @@ import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.words import arrays_in
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.islands import IslandMembers, Islands, places, renumber, term_axes, work
 from bulletbridge.engine.stepper import Solver
@@ -15,6 +16,7 @@ from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
 from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
 from bulletbridge.inequalities.islands_kernel import (
     ROWS_OF_ISLAND,
+    IslandArrays,
     RowsInARow,
     RowsOfWhole,
     run_inequality_islands,
@@ -189,11 +191,10 @@ class InequalityIslands:
             np.zeros((count, REPORT)),
         )
         self.own = [self._arrays_of(i) for i in range(count)]
-        kept = [array for own in self.own for array in (own.C, own.D, own.bounds)]
         rows = self.rows
         self.arrays: list[np.ndarray] = [
             *islands.arrays, rows.motor_rows, rows.joint_limits, rows.positions, rows.loops,
-            rows.impulses, rows.reports, *kept,
+            rows.impulses, rows.reports, *arrays_in(tuple(self.own)),
         ]  # fmt: skip
 
     def _arrays_of(self, i: int) -> InequalityArrays:
@@ -253,7 +254,7 @@ class InequalityIslands:
             for solver, own in zip(solvers, self.own, strict=True):
                 rest = given._replace(tau=solver.tau), contacts, 0, 1
                 calls.append(StoredCall(run_inequalities, (solver.arrays, own), rest).block)
-        fixed = layout, np.concatenate(calls), row, joined, self.rows, whole
+        fixed = IslandArrays(layout, row, joined, self.rows, whole), np.concatenate(calls)
         with announce_compilation(run_inequality_islands):
             return StoredCall(run_inequality_islands, fixed, (given, contacts, 0, 1))
 

@@ -7,6 +7,8 @@ Contacts may join any two, and are not solved for here.
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bulletbridge.compilation.jit import call_stored, caller, helper, outlined
 from bulletbridge.constraints.records import JointLimit, Loop, MotorRow
 from bulletbridge.engine.islands_kernel import (
@@ -72,20 +74,20 @@ class RowsInARow(NamedTuple):
     """What asks for inequalities, of all islands one after the other, and where it is in the whole.
 
     Attributes:
-        parts: (islands + 1,)
+        parts: (islands + 1,) records ``RowsOfIsland``.
         motors, limits, axes, axis_loops: Number in the whole of each one in a row.
         motors_at, limits_at: Place in the row of each one of the whole.
         motor_axes, limit_axes: What each is along, in its island.
         of_motors, of_limits: Island of each.
         motor_rows: Records ``MotorRow``,
         joint_limits: ``JointLimit``,
-        positions: of free motions,
-        loops: and the loops that these are of.
+        positions: ``Row`` of free motions,
+        loops: ``Loop`` that these are of.
         impulses: Lines of each island.
         reports: (islands, REPORT)
     """
 
-    parts: Records[RowsOfIsland]
+    parts: np.ndarray
     motors: Ints
     limits: Ints
     axes: Ints
@@ -96,10 +98,10 @@ class RowsInARow(NamedTuple):
     limit_axes: Ints
     of_motors: Ints
     of_limits: Ints
-    motor_rows: Records[MotorRow]
-    joint_limits: Records[JointLimit]
-    positions: Records[Row]
-    loops: Records[Loop]
+    motor_rows: np.ndarray
+    joint_limits: np.ndarray
+    positions: np.ndarray
+    loops: np.ndarray
     impulses: Array
     reports: Array
 
@@ -116,14 +118,28 @@ class RowsOfWhole(NamedTuple):
     vectors: Array  # of its solver
 
 
+class IslandArrays(NamedTuple):
+    """What steps of islands work on, besides the arrays of each.
+
+    Attributes:
+        layout: Where what of the islands stands in the whole.
+        row: All islands, one after the other.
+        whole: The whole.
+        rows: What asks for inequalities, likewise,
+        own: and in the whole.
+    """
+
+    layout: Layout
+    row: Joined
+    whole: Joined
+    rows: RowsInARow
+    own: RowsOfWhole
+
+
 @caller
 def run_inequality_islands(
-    layout: Layout,
+    arrays: IslandArrays,
     calls: Any,
-    row: Joined,
-    whole: Joined,
-    rows: RowsInARow,
-    own: RowsOfWhole,
     given: Given,
     contact_points: Records[ContactPoint],
     task: int,
@@ -134,12 +150,8 @@ def run_inequality_islands(
     A step that an island does not come to the end of is left to the whole.
 
     Args:
-        layout: Where what of the islands stands in the whole.
+        arrays: What they work on.
         calls: (n,) ``step_kernel.run_inequalities`` with the arrays of each island, stored.
-        row: All islands, one after the other.
-        whole: The whole.
-        rows: What asks for inequalities, likewise,
-        own: and in the whole.
         given: What drives them.
         contact_points: None.
         task: As of ``run_inequalities``; no other than steps.
@@ -147,6 +159,7 @@ def run_inequality_islands(
     """
     if task != STEP or len(contact_points) > 0:
         return DENSE_REQUIRED
+    layout, row, whole, rows, own = arrays
     islands, before, c = layout.islands, layout.before, whole.control[0]
     count, nq, nv = len(islands) - 1, len(layout.q), len(layout.v)
     state, pushes, controls = row.state, layout.pushes, row.control
