@@ -143,6 +143,9 @@ def islands() -> None:
         for _ in range(STEPS):
             system.step()
         system.run(STEPS * system.dt)
+    system = bb.System(mechanism, pins, solver="islands", limits="always")
+    for _ in range(STEPS):
+        system.step()
 
 
 def filters() -> None:

@@ -11,7 +11,7 @@ from bulletbridge.engine.clusters_plan import (
     find_clusters,
     has_local_rank,
 )
-from bulletbridge.engine.islands import IslandStepper, find_islands, work
+from bulletbridge.engine.islands import Islands, IslandStepper, find_islands, work
 from bulletbridge.engine.modified import GIVEN_METRIC
 from bulletbridge.engine.records import CHARTS, CHARTS_TRAPEZOIDAL, DOP8, RADAU, RK4
 from bulletbridge.engine.redundancy import SPREAD, Decision
@@ -61,6 +61,12 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
         )
     if whole.backend == "dense":
         return None
+    members = find_islands(whole.mechanism, whole.encoded)
+    # a user's rows may join anything, as may forces of the state; kernels of islands ask nobody
+    asks = whole.user_size > 0 or whole.is_prescribed_by_stage or bool(whole.asked_forces)
+    joined = asks or whole.control[0]["weighting"] == GIVEN_METRIC  # as may a metric
+    several = len(members) > 1 and not joined
+    whole.islands = islands = Islands(whole, decision, members) if several else None
     obstacle = obstacle_to_sparse(whole, decision)
     if whole.backend == "sparse":
         if obstacle:
@@ -77,19 +83,14 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
                 " of few joints; leave solver out"
             )
         return ClusterStepper(whole, clusters)
-    islands = find_islands(whole.mechanism, whole.encoded)
-    # a user's rows may join anything, as may forces of the state; kernels of islands ask nobody
-    asks = whole.user_size > 0 or whole.is_prescribed_by_stage or bool(whole.asked_forces)
-    joined = asks or whole.control[0]["weighting"] == GIVEN_METRIC  # as may a metric
-    several = len(islands) > 1 and not joined
     if whole.backend == "islands":
-        return IslandStepper(whole, decision, islands) if several else None
-    sizes = [(len(island.v), len(island.rows)) for island in islands]
+        return None if islands is None else IslandStepper(islands)
+    sizes = [(len(island.v), len(island.rows)) for island in members]
     operations = work(whole.mechanism.nv, whole.encoded.nc)
     one_by_one = sum(work(*size) for size in sizes)
     make: Callable[[], CompiledStepper | None] = as_a_whole
-    if several and operations - one_by_one > LEAST_GAIN * len(islands):
-        operations, make = one_by_one, partial(IslandStepper, whole, decision, islands)
+    if islands is not None and operations - one_by_one > LEAST_GAIN * len(members):
+        operations, make = one_by_one, partial(IslandStepper, islands)
     if integrator >= CHARTS:  # charts have full matrices, and so have other metrics
         return make()
     sampled = len(decision.jacobians) > 0 and integrator != RADAU

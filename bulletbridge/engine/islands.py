@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -146,6 +147,33 @@ def elements_of(encoded: Encoded, island: IslandMembers) -> Mask:
     return np.isin(line, line[acts])
 
 
+def renumber(
+    loops: np.ndarray, couplings: np.ndarray, terms: np.ndarray, at: tuple[Ints, Ints, Ints]
+) -> np.ndarray:
+    """Have records of an island, in place, mean its own bodies, axes and rows.
+
+    Args:
+        loops: Records of its loops,
+        couplings: and of its couplings.
+        terms: Those of the whole's couplings.
+        at: Where bodies, axes and rows of the whole stand in the island, by ``places``.
+
+    Returns:
+        Records of the terms of its couplings.
+    """
+    body_at, axis_at, row_at = at
+    for end in "ab":
+        loops[f"body_{end}"] = body_at[loops[f"body_{end}"]]
+        loops[f"axis_{end}"] = axis_at[loops[f"axis_{end}"]]
+    loops["common_axis"], loops["row"] = axis_at[loops["common_axis"]], row_at[loops["row"]]
+    own = [terms[c["first"] : c["first"] + c["count"]].copy() for c in couplings]
+    couplings["first"] = np.cumsum([0, *map(len, own)])[: len(couplings)]
+    couplings["row"] = row_at[couplings["row"]]
+    all_terms = np.concatenate([terms[:0], *own])
+    all_terms["axis"] = axis_at[all_terms["axis"]]
+    return all_terms
+
+
 def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Joined) -> Solver:
     """The solver of an island alone, on its part of what kernels take of all at once."""
     mechanism, encoded = whole.mechanism, whole.encoded
@@ -187,15 +215,7 @@ def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Joined
         joints=joints,
     )
     loops, couplings = shared.loops, shared.couplings
-    for end in "ab":
-        loops[f"body_{end}"] = body_at[loops[f"body_{end}"]]
-        loops[f"axis_{end}"] = axis_at[loops[f"axis_{end}"]]
-    loops["common_axis"], loops["row"] = axis_at[loops["common_axis"]], row_at[loops["row"]]
-    terms = [encoded.terms[c["first"] : c["first"] + c["count"]].copy() for c in couplings]
-    couplings["first"] = np.cumsum([0, *map(len, terms)])[: len(couplings)]
-    couplings["row"] = row_at[couplings["row"]]
-    all_terms = np.concatenate([encoded.terms[:0], *terms])
-    all_terms["axis"] = axis_at[all_terms["axis"]]
+    all_terms = renumber(loops, couplings, encoded.terms, (body_at, axis_at, row_at))
     elements = encoded.elements[elements_of(encoded, island)].copy()
     for end in "ab":
         elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
@@ -220,8 +240,24 @@ def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Joined
     return solver
 
 
-class IslandStepper:
-    """Runs the compiled step on each island of a solver.
+class SeparateIslands(NamedTuple):
+    """Solvers of the islands of a whole, and where the parts of each stand.
+
+    Attributes:
+        solvers: One for each.
+        layout: Where what of them stands in the whole.
+        row: Room for all of them one after the other, on which they work.
+        joined: The same of the whole.
+    """
+
+    solvers: list[Solver]
+    layout: Layout
+    row: Joined
+    joined: Joined
+
+
+class Islands:
+    """The islands of a solver, cut out of it when a step first wants them.
 
     Args:
         whole: The solver whose state they make up.
@@ -229,54 +265,49 @@ class IslandStepper:
         members: Its islands.
     """
 
-    is_whole = False
-
     def __init__(self, whole: Solver, decision: Decision, members: list[IslandMembers]) -> None:
+        self.whole, self.members, self._decision = whole, members, decision
+
+    @cached_property
+    def separate(self) -> SeparateIslands:
+        """A solver for each."""
+        whole, members = self.whole, self.members
         shared = in_a_row(whole, members)
         solvers = [
-            cut(whole, decision, island, part_of(shared, i, members))
+            cut(whole, self._decision, island, part_of(shared, i, members))
             for i, island in enumerate(members)
         ]
-        self._solvers = solvers
         counts = [(s.mechanism.nv, s.mechanism.nq, len(s.state)) for s in solvers]
         starts = np.vstack([np.zeros(len(counts[0]), int), np.cumsum(counts, axis=0)])
-        islands = np.array([tuple(row) for row in starts], ISLAND)
         shared.control["callback"] = 0  # no user's rows
-        order_q = np.concatenate([island.q for island in members])
         order_v = np.concatenate([island.v for island in members])
-        pushes, before = np.zeros(3 * len(order_v)), np.zeros(len(shared.state))
         layout = Layout(
-            islands,
-            order_q,
+            np.array([tuple(row) for row in starts], ISLAND),
+            np.concatenate([island.q for island in members]),
             order_v,
             np.concatenate([island.loops for island in members]),
             np.concatenate([island.couplings for island in members]),
-            pushes,
-            before,
+            np.zeros(3 * len(order_v)),
+            np.zeros(len(shared.state)),
             NO_RECORD,
         )
         loops, couplings = whole.encoded.loops, whole.encoded.couplings
         joined = Joined(loops, couplings, whole.state, whole.control)
-        self._fixed = layout, shared, joined
-        self._whole, self._members = whole, members
+        return SeparateIslands(solvers, layout, shared, joined)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What kernels of them work on."""
+        solvers, layout, shared, _ = self.separate
         own = [cast(tuple[np.ndarray, ...], solver.arrays) for solver in solvers]
-        self.arrays: tuple[np.ndarray, ...] = *shared, pushes, before, *(x for s in own for x in s)
-        self.count = len(members)
-        self._bound: StoredCall | None = None
-        self._kernel: Any = None
-
-    def layout(self) -> bytes:
-        """Nothing: its arrays are those of the rows."""
-        return b""
-
-    def laid_out(self, layout: bytes) -> CompiledStepper:
-        """Itself."""
-        return self
+        return *shared, layout.pushes, layout.before, *(x for s in own for x in s)
 
     def rebase(self) -> None:
         """Take over places, masses, and what acts at joints and between frames, from the whole."""
-        whole, encoded = self._whole, self._whole.encoded
-        for island, solver in zip(self._members, self._solvers, strict=True):
+        if "separate" not in vars(self):
+            return  # they are cut out of what it is by then
+        whole, encoded = self.whole, self.whole.encoded
+        for island, solver in zip(self.members, self.separate.solvers, strict=True):
             for name in ("R", "p", *OF_BODIES):
                 solver.bodies[name] = whole.bodies[name][island.bodies]
             for name in OF_AXES:
@@ -291,15 +322,42 @@ class IslandStepper:
                 solver.control[0][name] = whole.control[0][name]
             solver.put_guard_floor()
 
+
+class IslandStepper:
+    """Runs the compiled step on each island of a solver.
+
+    Args:
+        islands: The islands, of which the solver knows.
+    """
+
+    is_whole = False
+
+    def __init__(self, islands: Islands) -> None:
+        self._whole, self._separate = islands.whole, islands.separate
+        self.arrays, self.count = islands.arrays, len(islands.members)
+        self._bound: StoredCall | None = None
+        self._kernel: Any = None
+
+    def layout(self) -> bytes:
+        """Nothing: its arrays are those of the rows."""
+        return b""
+
+    def laid_out(self, layout: bytes) -> CompiledStepper:
+        """Itself."""
+        return self
+
+    def rebase(self) -> None:
+        """Nothing: the whole tells its islands."""
+
     def _stored(self) -> StoredCall:
         """The kernel of all islands, with that of the present integrator for each."""
         whole, integrator = self._whole, self._whole.control[0]["integrator"]
         kernel = stepping_kernel(int(integrator))
         if self._bound is None or self._kernel is not kernel:
-            for solver in self._solvers:
+            solvers, layout, row, joined = self._separate
+            for solver in solvers:
                 solver.control[0]["integrator"] = integrator
-            calls = np.concatenate([solver.stored_call(STEP).block for solver in self._solvers])
-            layout, row, joined = self._fixed
+            calls = np.concatenate([solver.stored_call(STEP).block for solver in solvers])
             fixed = layout, calls, row, joined
             with announce_compilation(run_islands):
                 self._bound = StoredCall(run_islands, fixed, (whole.still, whole.tau, NO_RECORD, 0))

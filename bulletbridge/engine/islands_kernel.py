@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.jit import call_stored, caller, helper
+from bulletbridge.constraints.records import Loop
 from bulletbridge.engine.records import (
     BY_ISLANDS,
     DONE,
@@ -130,13 +131,18 @@ def run_islands(
 def take_over(layout: Layout, row: Joined, whole: Joined) -> None:
     """Frames that were put elsewhere, and offsets."""
     for k in range(len(layout.loops)):
-        loop, given = row.loops[k], whole.loops[int(layout.loops[k])]
-        for i in range(3):
-            loop.p_a[i], loop.turn[i] = given.p_a[i], given.turn[i]
-            for j in range(3):
-                loop.R_a[i, j] = given.R_a[i, j]
+        take_frame(row.loops[k], whole.loops[int(layout.loops[k])])
     for k in range(len(layout.couplings)):
         row.couplings[k].offset = whole.couplings[int(layout.couplings[k])].offset
+
+
+@helper
+def take_frame(loop: Loop, given: Loop) -> None:
+    """Where frame a is."""
+    for i in range(3):
+        loop.p_a[i], loop.turn[i] = given.p_a[i], given.turn[i]
+        for j in range(3):
+            loop.R_a[i, j] = given.R_a[i, j]
 
 
 @helper
@@ -148,6 +154,7 @@ def take_settings(c: Control, given: Control) -> None:
     c.directions, c.passes = given.directions, given.passes
     c.controlled, c.rtol, c.atol = given.controlled, given.rtol, given.atol
     c.weighting = given.weighting
+    c.recovery, c.energy_budget = given.recovery, given.energy_budget
     if given.factored != BY_ISLANDS:
         c.factored = c.charted = c.charts = c.uncorrected = c.uncorrected_before = 0
 

@@ -153,6 +153,14 @@ class CompiledStepper(Protocol):
         ...
 
 
+class Followers(Protocol):
+    """What goes by the same bodies and joints, in arrays of its own."""
+
+    def rebase(self) -> None:
+        """Take over places, masses, and what acts at joints and between frames, from the whole."""
+        ...
+
+
 class Solver(SolverArrays):
     """Steps of a mechanism with its constraints: calls into the kernels."""
 
@@ -171,6 +179,7 @@ class Solver(SolverArrays):
         self._has_lost = False  # whether a call has ended for that
         self.handed_over = 0  # steps that another backend did not come to the end of
         self.stepper: CompiledStepper | None = None  # in which it steps, where that costs less
+        self.islands: Followers | None = None  # what nothing joins, where there is more than one
         self.differentiator: object = None  # what differentiates its equations, once asked for
         self.step_differentiator: object = None  # and its steps
         self.step_adjoint: object = None  # and takes gradients back through them
@@ -246,8 +255,13 @@ class Solver(SolverArrays):
         for name in ("R", "p"):
             self.bodies[name] = mechanism.bodies[name]
         self.control["factored"] = self.control["charted"] = 0
-        if self.stepper is not None:
-            self.stepper.rebase()
+        self._tell_parts()
+
+    def _tell_parts(self) -> None:
+        """Have what steps it in parts take over what has changed."""
+        for part in (self.stepper, self.islands):
+            if part is not None:
+                part.rebase()
 
     def revise(self, mechanism: Mechanism, moved: bool) -> None:
         """Go on with the same tree with other masses, places and forces of joints, as encoded.
@@ -269,8 +283,7 @@ class Solver(SolverArrays):
             return
         self.mechanism = mechanism
         self.control[0]["factored"] = self.control[0]["charted"] = 0
-        if self.stepper is not None:
-            self.stepper.rebase()
+        self._tell_parts()
 
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step_kernel.run``; return the failure that stopped it, or DONE.

@@ -22,15 +22,15 @@ SUPPLIED = 2
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
     COMPLIED, KEPT, BY_LINKS, UNPLANNED, COMPLYING_IN, COMPLYING_AFTER, PARTING_IN, PARTING_AFTER,
-    REPORT,
-) = range(20)  # fmt: skip
+    ALONE, REPORT,
+) = range(21)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
 contacts whose impulses are kept, whether links were eliminated, steps in which bodies touched that
 no plan of this expects; steps until motors that could not give way, and bodies that could not be
-moved apart, try again, and the last such wait; a budget that is not a number begins with the end of
-the step."""
+moved apart, try again, and the last such wait; whether each island was solved for alone. A budget
+that is not a number begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,

@@ -474,7 +474,8 @@ def solve_inequalities(
     n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
     C, p = h.C[:n], h.problem
     restrict(f, h, rank, 0, n)
-    recall_contacts(a, f, h, rank, q, v, rows)
+    if len(h.contact_points) > 0:
+        recall_contacts(a, f, h, rank, q, v, rows)
     put_gram_matrix(C, n, p.D)
     add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
     for i in range(len(h.contact_points)):  # wedges are as soft as what they could be squeezed by
@@ -487,7 +488,8 @@ def solve_inequalities(
         for i in range(rows.motors):
             h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
         agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
-    follow_slowly(a, f, h)
+    if n > first_unilateral:
+        follow_slowly(a, f, h)
     bounces, apart, gentle = 0, 0, 0.0
     for i in range(first_unilateral, n):
         bounces += h.row_targets.restitution[i] != 0.0

@@ -41,6 +41,7 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.engine.step_end import ending
 from bulletbridge.inequalities.arrays import (
+    ALONE,
     APART,
     ASKED,
     BEGUN,
@@ -281,7 +282,7 @@ def run_inequalities(
             report[LARGEST] = max(report[LARGEST], kinetic_energy_of_masses(a, f, v))
             report[TAKEN] = keep_budget(a, f, v, report[BUDGET], report[LARGEST])
             c.biased = int(report[TAKEN] == 0.0)
-        report[BY_LINKS] = 0.0
+        report[BY_LINKS] = report[ALONE] = 0.0
         state[nq + nv] = end.t
         c.done = n + 1
     return c.failure

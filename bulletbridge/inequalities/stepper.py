@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bulletbridge.engine.records import (
 from bulletbridge.engine.sparse_plan import UNTOUCHED, SparseStepper
 from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.arrays import (
+    ALONE,
     BUDGET,
     BY_LINKS,
     GAVE,
@@ -51,6 +52,8 @@ from bulletbridge.inequalities.constraints import Complementarity, InequalityCon
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
 from bulletbridge.inequalities.coordinates import coordinate_parts
 from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
+from bulletbridge.inequalities.islands import AskedRows, InequalityIslands, islands_that_pay
+from bulletbridge.inequalities.islands_kernel import RowsOfWhole
 from bulletbridge.inequalities.link_plan import (
     PLANNED_FOR,
     ROWS_OF_CONTACT,
@@ -92,6 +95,10 @@ from bulletbridge.numerics.records import Array, Ints
 
 NO_CONTACTS = np.zeros(0, CONTACT_POINT)
 NO_TRACE = Trace(NO_RECORD, 0, 0)
+
+
+Way = Literal["dense", "links", "islands"]
+"""How a step is made: all at once, by elimination of links, or island by island."""
 
 
 class BoundedMemory(NamedTuple):
@@ -204,10 +211,16 @@ class InequalityStepper:
         self.contact_rows, self._points = np.zeros(0, CONTACT_ROWS), NO_CONTACTS
         self.C, self.D = np.zeros((2, 0, solver.mechanism.nv)), np.zeros((2, 0, 0))
         self.bound_records = np.zeros(0, ROW_BOUNDS)
-        self._made: dict[tuple[bool, bool], Calls] = {}  # by links or not, with contacts or not
-        self._predict: dict[bool, Callable[[tuple[Any, ...]], int]] = {}
+        self._made: dict[tuple[Way, bool], Calls] = {}  # with contacts or not
+        self._predict: dict[Way, Callable[[tuple[Any, ...]], int]] = {}
         self._asked = solver.tau  # for which they are made
+        self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
         self._links = self._may_take_links()
+        self._with_contacts: Way = "links" if self._links else "dense"
+        asked = AskedRows(motor_rows, joint_limits, inequalities)
+        apart = None if self._links or rigid or reference else islands_that_pay(solver, asked)
+        self._islands = InequalityIslands(apart, asked) if apart is not None else None
+        self._without_contacts: Way = self._with_contacts if apart is None else "islands"
         self._planned = solver.stepper  # for which there is room
         self._allocate(4)
         self.forget()
@@ -225,7 +238,7 @@ class InequalityStepper:
 
     def _forget_impulses(self) -> None:
         """Start the next step from no impulses."""
-        self.impulses[X], self._exerted[:], self.report[KEPT] = 0.0, 0.0, 0.0
+        self.impulses[X], self._exerted[:], self.report[[KEPT, ALONE]] = 0.0, 0.0, 0.0
         self.joint_limits["impulse"] = 0.0
 
     def memory(self) -> "BoundedMemory":
@@ -262,8 +275,8 @@ class InequalityStepper:
 
     def predict(self) -> Array:
         """Configuration (nq,) at which contacts are found; see ``steps_kernel.predict``."""
-        if self._predict_by(self._links) == DENSE_REQUIRED:
-            self._predict_by(False)
+        if self._predict_by(self._with_contacts) == DENSE_REQUIRED:
+            self._predict_by("dense")
         return self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
 
     @property
@@ -274,15 +287,15 @@ class InequalityStepper:
         """
         return self.impulses[MOVING, : len(self.solver.v)]
 
-    def _predict_by(self, links: bool) -> int:
+    def _predict_by(self, way: Way) -> int:
         """The same by one of the ways; DENSE_REQUIRED, or DONE."""
         given, limited = self._given(), self.inequalities.force_limited.nc
-        if links not in self._predict:
-            fixed = self._ways[links].block, self._step_arrays(NO_CONTACTS)
+        if way not in self._predict:
+            fixed = self._ways[way].block, self._step_arrays(NO_CONTACTS)
             with announce_compilation(predict):
                 stored = StoredCall(predict, fixed, (given, 0, limited))
-            self._predict[links] = stored.call
-        return self._predict[links]((given, 0, limited))
+            self._predict[way] = stored.call
+        return self._predict[way]((given, 0, limited))
 
     def _may_take_links(self) -> bool:
         """Whether nothing but contacts acts on bodies that are eliminated one by one."""
@@ -324,17 +337,19 @@ class InequalityStepper:
         each = FORCES_PER_STEP[int(solver.control[0]["integrator"])]  # lines, of which we take one
         return given._replace(tau=np.ascontiguousarray(solver.forces(steps)[::each]))
 
-    def _calls(self, links: bool, detector: Detector | None) -> Calls:
+    def _calls(self, way: Way, detector: Detector | None) -> Calls:
         """The compiled call of steps by one of the ways, made anew when it needs more room.
 
         With contacts that this detector finds, or without.
         """
         if self._asked is not self.solver.tau:  # others may replace it
             self._made, self._predict, self._asked = {}, {}, self.solver.tau
-        version, which = 0 if detector is None else detector.version, (links, detector is None)
+            self._alone = None
+        version = 0 if detector is None else detector.version
+        which: tuple[Way, bool] = way, detector is None
         made = self._made.get(which)
         if made is None or made.detector is not detector or made.version != version:
-            block, steady = self._ways[links].block, self._steady
+            block, steady = self._ways[way].block, self._steady
             if detector is None:
                 arrays, own = self._step_arrays(NO_CONTACTS), (NO_CONTACTS,)
                 kernel, fixed = step_at_contacts, (block, arrays)
@@ -361,35 +376,59 @@ class InequalityStepper:
         moved = moved or others.force_limited.motions or solver.script.signals
         return not moved and solver.held is None
 
-    def step(self, contact_points: np.ndarray = NO_CONTACTS) -> int:
+    @property
+    def _asks_nobody(self) -> bool:
+        """Whether a step that is done is done: no Python is called, and nothing is taken back."""
+        asks = self.solver.user_size > 0 or bool(self.solver.asked_forces)
+        return self.rigid is None and self._reference is None and not asks
+
+    def step(self, contact_points: np.ndarray | None = None) -> int:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
 
         Args:
-            contact_points: (n,) at the predicted configuration.
+            contact_points: (n,) at the predicted configuration; None where none are looked for.
 
         Raises:
             StepError: The solver that was asked for could not solve the mixed problem.
         """
         return self._step_at(contact_points, NO_TRACE, 1)[0]
 
-    def _step_at(self, contact_points: np.ndarray, trace: Trace, steps: int) -> tuple[int, int]:
-        """Steps at contacts that are known; as ``take_steps``."""
-        if len(contact_points) > self._size:
-            self._allocate(2 * len(contact_points))
-        begun, calls = self._begin(), self._calls(self._links and steps == 1, None)
-        if trace is NO_TRACE and steps == 1 and not len(contact_points) and self._is_steady:
+    def _step_at(
+        self, contact_points: np.ndarray | None, trace: Trace, steps: int
+    ) -> tuple[int, int]:
+        """Steps at contacts that are known, or without any for None; as ``take_steps``."""
+        way = self._without_contacts if contact_points is None else self._with_contacts
+        contacts = NO_CONTACTS if contact_points is None else contact_points
+        if len(contacts) > self._size:
+            self._allocate(2 * len(contacts))
+        if way == "links" and steps > 1:
+            way = "dense"
+        begun, calls = self._begin(), self._calls(way, None)
+        if trace is NO_TRACE and steps == 1 and not len(contacts) and self._is_steady:
             failure = calls.step(())
+            if contact_points is None and self._asks_nobody:
+                self._alone = calls.step
         else:
-            failure = calls.steps.call((self._given(steps), contact_points, trace, steps))
-        dense = failure == DENSE_REQUIRED
+            failure = calls.steps.call((self._given(steps), contacts, trace, steps))
+        return self._end_at(begun, failure, contacts, trace)
+
+    def _end_at(
+        self, begun: Begun | None, failure: int, contacts: np.ndarray, trace: Trace
+    ) -> tuple[int, int]:
+        """How steps have ended of which a call has returned; one that it left is made dense."""
+        done = int(self._counts[STEPS])
+        dense = failure == DENSE_REQUIRED and done == 0
         if dense:
             self.solver.handed_over += 1
-            rest = self._given(steps), contact_points, trace, steps
-            failure = self._calls(False, None).steps.call(rest)
+            rest = self._given(), contacts, trace, 1
+            failure = self._calls("dense", None).steps.call(rest)
+            done = int(self._counts[STEPS])
+        elif failure == DENSE_REQUIRED:
+            failure = DONE  # the next call takes up that step
         failure = self._end_of(begun, failure)
         if dense:
-            self._expect(contact_points)
-        return failure, int(self._counts[STEPS])
+            self._expect(contacts)
+        return failure, done
 
     def _expect(self, contact_points: np.ndarray) -> None:
         """Plan steps by links anew where they did not expect contacts, if that has come often."""
@@ -488,10 +527,18 @@ class InequalityStepper:
     def _take(self, surroundings: Surroundings | None) -> int:
         """One step, with what it touches; the failure that stopped it, or DONE."""
         if surroundings is None:
-            return self.step()
+            return self._take_alone()
         if self._starts_with_motors:
             return self.step(self._first_contacts(surroundings))
         return self.take_steps(surroundings, 1, NO_TRACE)[0]
+
+    def _take_alone(self) -> int:
+        """One step that touches nothing, in a call that takes nothing where forces stay."""
+        alone, solver = self._alone, self.solver
+        if alone is None or solver.tau is not self._asked or solver.held or solver.script.signals:
+            return self.step()
+        failure = alone(())
+        return failure and self._end_at(None, failure, NO_CONTACTS, NO_TRACE)[0]
 
     def take_steps(
         self, surroundings: Surroundings | None, steps: int, trace: Trace
@@ -507,12 +554,12 @@ class InequalityStepper:
             The failure that stopped them, with the state before it, or DONE; and steps done.
         """
         if surroundings is None:
-            return self._step_at(NO_CONTACTS, trace, steps)
+            return self._step_at(None, trace, steps)
         detector, done = surroundings.detector(), 0
         if detector is None:
             self.predict()
         else:
-            begun, calls = self._begin(), self._calls(self._links, detector)
+            begun, calls = self._begin(), self._calls(self._with_contacts, detector)
             numbers = self.inequalities.force_limited.nc, self._size
             if trace is NO_TRACE and steps == 1 and self._is_steady:
                 failure = calls.step(())
@@ -523,7 +570,7 @@ class InequalityStepper:
             if dense:
                 self.solver.handed_over += 1
                 rest = self._given(steps), *numbers, trace, 1
-                failure = self._calls(False, detector).steps.call(rest)
+                failure = self._calls("dense", detector).steps.call(rest)
                 done = int(self._counts[STEPS])
             elif failure == DENSE_REQUIRED:
                 failure = DONE  # the next call takes up that step
@@ -653,7 +700,7 @@ class InequalityStepper:
         """
         before, control = self.solver.state.copy(), self.solver.control.copy()
         exerted = np.zeros_like(self._exerted)
-        if self.step() == DONE:
+        if self.step(NO_CONTACTS) == DONE:
             pressing = int(self.report[WITH_FRICTION]) + self.inequalities.force_limited.nc
             exerted = REMEMBERED * self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
         self.solver.state[:], self.solver.control[:] = before, control
@@ -730,16 +777,28 @@ class InequalityStepper:
         rest = Given(solver.still, *self._now(), self._address), NO_CONTACTS, STEP, 1
         with announce_compilation(run_inequalities):
             call = StoredCall(run_inequalities, (solver.arrays, own), rest)
-        self._ways = {False: call}
-        self._made, self._predict = {}, {}
+        self._ways: dict[Way, StoredCall] = {"dense": call}
+        self._made, self._predict, self._alone = {}, {}, None
         kept = arrays_in((own,))
         if self._links:
             assert isinstance(solver.stepper, SparseStepper)
             self._link = link_arrays(solver, contacts)
             fixed = solver.stepper.arrays, solver.arrays, self._link, own
             with announce_compilation(run_contacts):
-                self._ways[True] = StoredCall(run_contacts, fixed, rest)
+                self._ways["links"] = StoredCall(run_contacts, fixed, rest)
             kept += [self._link.bodies, self._link.on]
+        if self._islands is not None:
+            whole = RowsOfWhole(
+                self.motor_rows,
+                self.joint_limits,
+                self.positions,
+                axis_rows.loops,
+                self.impulses,
+                self.report,
+                solver.vectors,
+            )
+            self._ways["islands"] = self._islands.stored(whole, rest[0])
+            kept += self._islands.arrays
         noted = self.tau, self._exerted, self._noted, self._counts, self._points
         self._remembered = Remembered([*kept, *noted])
 
@@ -747,9 +806,13 @@ class InequalityStepper:
     def rows(self) -> Array:
         """(rows, nv) inequality rows of the last step."""
         n = int(self.report[ROWS])
-        if not self.report[BY_LINKS]:
+        if not (self.report[BY_LINKS] or self.report[ALONE]):
             return np.asarray(self.C[1, :n])
         rows, bodies = np.zeros((n, self.solver.mechanism.nv)), self.solver.mechanism.bodies
+        if self.report[ALONE]:
+            assert self._islands is not None
+            self._islands.put_rows(rows)
+            return rows
         for i in range(n):
             for end in range(2):
                 body = int(self._link.bodies[0, i, end])

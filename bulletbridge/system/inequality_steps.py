@@ -67,7 +67,7 @@ class InequalitySteps:
         self.limits = bool(limits)
         self._constraints = inequality_constraints_of(mechanism, active.constraints)
         self.holding = Holding(active, self._constraints)
-        self._contacts = contacts
+        self._contacts, self._limited = contacts, len(self._constraints.force_limits) > 0
         turns = self.limits and self._constraints.turns
         self._always = contacts or self._constraints.any or turns or limits == "always"
         loop_axes, limited = self._constraints.loop_axes, self._constraints.force_limited
@@ -95,6 +95,11 @@ class InequalitySteps:
         """Whether nothing but contacts acts, of bodies that hang from the world each."""
         hang = bool(np.all(self._active.mechanism.bodies["parent"][1:] == 0))
         return hang and self._contacts and not (self._constraints.any or self.motors.any_on)
+
+    @property
+    def are_within_islands(self) -> bool:
+        """Whether nothing acts that may join what no rigid constraint does."""
+        return not (self._contacts or self._limited)
 
     @property
     def solvers(self) -> tuple[Solver, ...]:
@@ -229,8 +234,11 @@ class InequalitySteps:
         Raises:
             WorldError: Contacts act, and there is no world to find them in.
         """
-        if not len(self._constraints.force_limits):
-            return self._advance(self._take_stepper(None))
+        if not self._limited:
+            step = self._stepper
+            if step is None or step.solver is not self._active.solver:
+                step = self._take_stepper(None)
+            return self._advance_there(step)
         names = self.holding.names_to_hold()
         while True:
             rigid = self.holding.rigid_for(names) if names else None
@@ -250,7 +258,7 @@ class InequalitySteps:
     def roll(self, steps: int, every: int, table: Array) -> int | None:
         """Advance by steps in one call, unless time drives them or it is found out what holds."""
         moved = self._constraints.loop_axes.encoded.motions
-        if len(self._constraints.force_limits) or moved or self._active.solver.is_prescribed:
+        if self._limited or moved or self._active.solver.is_prescribed:
             return None
         surroundings = self._shown.surroundings() if self._contacts else None
         trace = Trace(table, every, 0)
@@ -288,7 +296,7 @@ class InequalitySteps:
             self.motors.exerted = step.motor_forces
             if rigid is not None:
                 rigid.hold(rigid.holding)
-        if rigid is None and len(self._constraints.force_limits):
+        if rigid is None and self._limited:
             self._constraints.force_limits["holds"] = 0
         return step
 
@@ -297,7 +305,7 @@ class InequalitySteps:
         before, spare, solver = self._stepper, self._spare, self._solver_of(rigid)
         fits = spare is not None and spare.solver is solver
         new = spare if spare is not None and fits else self._make_stepper(rigid)
-        if before is not None and len(self._constraints.force_limits):
+        if before is not None and self._limited:
             new.adopt(before)
         elif before is not None:  # turns are counted on when constraints come and go
             new.positions[:] = before.positions

@@ -76,8 +76,10 @@ class Integration:
         self._active, self._inequalities = active, inequalities
         self.given: Integrator | None = options.integrator
         self.python = python_method(options, inequalities.act)
-        by_links = options.solver == "sparse" and inequalities.are_contacts_of_bodies
-        require_choice(options.solver, self.python is None and (by_links or not inequalities.act))
+        free = not inequalities.act
+        free |= options.solver == "sparse" and inequalities.are_contacts_of_bodies
+        free |= options.solver == "islands" and inequalities.are_within_islands
+        require_choice(options.solver, self.python is None and free)
         control = active.full.control[0]
         if self.given in CONTROLLED:
             control["controlled"] = options.rtol is not None

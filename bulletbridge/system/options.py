@@ -137,8 +137,9 @@ class Options:
         solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
             ``islands``, dense factors of each part that nothing joins to the others; ``sparse``
             elimination body by body, whose cost grows linearly with the number of loops; or
-            ``auto``, the cheapest by an estimate. Steps with motors or limits are dense, and so is
-            ``radau``; contacts alone of bodies that each hang from the world are not.
+            ``auto``, the cheapest by an estimate. Steps with motors or limits are dense, of each
+            island if there are many, and so is ``radau``; contacts alone of bodies that each hang
+            from the world are not.
         weighting: The metric of a modified integration (Eun and others 2004), which corrects each
             velocity where it is used and nothing else: ``condensed``, the paper's, ``mass``,
             ``identity``, or weights of one's own: (nv,), by joint, or a matrix (nv, nv). Steps are
@@ -418,13 +419,14 @@ def require_choice(solver: SolverName, compiled: bool) -> None:
 
     Raises:
         ModelError: Steps that are not ``compiled``, or that have inequalities, know but the dense
-            one; contacts of bodies that hang from the world each know the sparse one too.
+            one; contacts of bodies that hang from the world each know the sparse one too, and what
+            acts within islands these.
     """
     if solver in ("sparse", "islands", "clusters") and not compiled:
         raise ModelError(
-            f"solver='{solver}' is for compiled steps without limits, joint friction and force"
-            " limits, and without contacts but, if it is sparse, of bodies that hang from the world"
-            " each; leave solver out"
+            f"solver='{solver}' is for compiled steps without contacts, but if it is sparse of"
+            " bodies that hang from the world each, without force limits, and without limits and"
+            " joint friction unless it is islands; leave solver out"
         )
 
 
