@@ -800,4 +800,8 @@ class InequalityStepper:
             given = self.D[0, row, :together] @ self.impulses[X, :together]
             return float(given + self.C[1, row] @ moving)
         x = self.impulses[X, together:n]
-        return gained_by_loose(self._loose, row, together, x) + float(self.rows[row] @ moving)
+        total = gained_by_loose(self._loose, row, together, x)
+        for end, body in enumerate(self._loose.bodies[row]):
+            first, wide = self._loose.first[body], self._loose.islands.widths[body]
+            total += float(self._loose.on[row, end, :wide] @ moving[first : first + wide])
+        return total
