@@ -14,7 +14,7 @@ from bulletbridge.numerics.complementarity_rows import (
     complementarity_problem,
     room_for,
 )
-from bulletbridge.numerics.contact_islands import islands_of, solve_by_islands
+from bulletbridge.numerics.contact_islands import RESTING, islands_of, solve_by_islands
 
 DT, G, FRICTION = 1 / 240, 9.81, 0.5
 
@@ -26,7 +26,7 @@ def solve_all(D, b, bounds, x, w, room, s, start, tolerance: float):
     p = complementarity_problem(D, b, bounds, x, w, room)
     for i in range(n):
         p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
-    return solve_by_islands(p, s, start, n, tolerance, True).residual
+    return solve_by_islands(p, s, start, 0, n, tolerance, RESTING).residual
 
 
 def solve(C, b, bounds, start=0.0):

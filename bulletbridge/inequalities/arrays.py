@@ -5,6 +5,7 @@ from typing import NamedTuple
 from bulletbridge.constraints.records import JointLimit, MotorRow, Target
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
+from bulletbridge.inequalities.loose_bodies import LooseBodies
 from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
 from bulletbridge.inequalities.sticking import FilterArrays
 from bulletbridge.inequalities.warm_start import ContactImpulse
@@ -22,15 +23,16 @@ SUPPLIED = 2
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
     COMPLIED, KEPT, BY_LINKS, UNPLANNED, COMPLYING_IN, COMPLYING_AFTER, PARTING_IN, PARTING_AFTER,
-    ALONE, REPORT,
-) = range(21)  # fmt: skip
+    ALONE, TOGETHER, REPORT,
+) = range(22)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
 contacts whose impulses are kept, whether links were eliminated, steps in which bodies touched that
 no plan of this expects; steps until motors that could not give way, and bodies that could not be
-moved apart, try again, and the last such wait; whether each island was solved for alone. A budget
-that is not a number begins with the end of the step."""
+moved apart, try again, and the last such wait; whether each island was solved for alone; rows that
+are solved for together, before those of loose bodies. A budget that is not a number begins with the
+end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
@@ -58,6 +60,7 @@ class InequalityArrays(NamedTuple):
         C: (2, rows, nv) the rows less what the constraints forbid, whitened, and as they were.
         D: (2, rows, rows) of the mixed problem, and room.
         parts: Coordinates that no constraint joins, and room to eliminate them.
+        loose: Bodies that nothing but contacts can hold, and room to solve for them.
         bounds: (rows,)
         impulses: (IMPULSES, rows)
         report: (REPORT,)
@@ -74,6 +77,7 @@ class InequalityArrays(NamedTuple):
     C: Array
     D: Array
     parts: Parts
+    loose: LooseBodies
     bounds: Records[RowBounds]
     impulses: Array
     report: Array

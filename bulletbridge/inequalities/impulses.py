@@ -30,6 +30,13 @@ from bulletbridge.inequalities.force_limited_rows import (
     put_force_limited_rows,
     put_loop_axis_rows,
 )
+from bulletbridge.inequalities.loose_bodies import (
+    LooseBodies,
+    along_loose,
+    push_loose,
+    put_loose_blocks,
+    put_loose_rows,
+)
 from bulletbridge.inequalities.motor_limit_rows import (
     FASTEST_RECOVERY,
     LoopAxisRows,
@@ -55,6 +62,7 @@ from bulletbridge.numerics.complementarity_rows import (
     put_within,
     velocities,
 )
+from bulletbridge.numerics.contact_islands import RESTING, solve_by_islands
 from bulletbridge.numerics.parts import plan_parts
 from bulletbridge.numerics.projection import (
     add_row,
@@ -121,6 +129,7 @@ class InequalityProblem(NamedTuple):
     problem: ComplementarityProblem
     rest: Selection
     sharing: Sharing
+    loose: LooseBodies
     callback: int  # address of what solves in place of the compiled solver, or 0
     report: Array  # of ``InequalityArrays``
 
@@ -133,6 +142,7 @@ class RowCounts(NamedTuple):
     first_unilateral: (
         int  # with constraints with a force limit; limits and contacts, which only push, follow
     )
+    together: int  # of motors, and of all that is solved for with them; loose bodies follow
     all: int
 
 
@@ -153,10 +163,13 @@ def room_for_rows(h: InequalityProblem) -> RowRoom:
 
 
 @outlined
-def build_rows(a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Array) -> RowCounts:
+def build_rows(
+    a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Array, together: int
+) -> RowCounts:
     """All inequality rows of this step; v are the velocities without them.
 
-    h.moving holds the velocities of the prediction at which contacts were found.
+    ``together``: contacts before those of loose bodies. h.moving holds the velocities of the
+    prediction at which contacts were found.
     """
     room = room_for_rows(h)
     if len(h.axis_rows.rows) > 0:
@@ -173,8 +186,53 @@ def build_rows(a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Arra
         predicted = a.vectors[PREDICTED_Q, : len(q)]
         displace(a.bodies, q, h.moving, a.control.dt, predicted)
         kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
-        n = put_contact_rows(h.contact_points, a, v, h.moving, before, n, room, h.contact_rows)
-    return RowCounts(motors, with_friction, first_unilateral, n)
+        points, found = h.contact_points[:together], h.contact_rows[:together]
+        n = put_contact_rows(points, a, v, h.moving, before, n, room, found)
+    last = n
+    if together < len(h.contact_points):
+        points, found = h.contact_points[together:], h.contact_rows[together:]
+        own = RowRoom(h.loose, room.b, room.bounds, room.targets)
+        n = put_loose_rows(points, a, v, h.moving, before, n, own, found)
+    return RowCounts(motors, with_friction, first_unilateral, last, n)
+
+
+@outlined
+def solve_all(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
+    """``solve``, and islands of loose bodies by themselves."""
+    first = solve(h, rows, tolerance, True)
+    return both(first, solve_loose(h, rows, tolerance, RESTING))
+
+
+@helper
+def solve_loose(h: InequalityProblem, rows: RowCounts, tolerance: float, effort: int) -> Outcome:
+    """Solve for the islands of loose bodies."""
+    p, s, initial = h.problem, h.loose.islands, h.row_targets.initial
+    return solve_by_islands(p, s, initial, rows.together, rows.all, tolerance, effort)
+
+
+@helper
+def both(one: Outcome, other: Outcome) -> Outcome:
+    """How two problems went."""
+    residual = max(one.residual, other.residual)
+    return Outcome(residual, one.sweeps + other.sweeps, one.newton + other.newton)
+
+
+@outlined
+def push_loose_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
+    """``push_apart`` of loose bodies: near x, and further away where that has come near."""
+    p, kept = h.problem, h.sharing.start
+    near, wanted = solve_loose(h, rows, tolerance, NEARBY), h.row_targets.stabilisation
+    usable = is_usable(near.residual, tolerance, wanted, rows.together, rows.all)
+    if near.residual <= tolerance or not usable:
+        return near
+    for i in range(rows.together, rows.all):
+        kept[i] = p.x[i]
+    far = solve_loose(h, rows, tolerance, ANYWHERE)
+    if not far.residual < near.residual:
+        for i in range(rows.together, rows.all):
+            p.x[i] = kept[i]
+    least = min(near.residual, far.residual)
+    return Outcome(least, near.sweeps + far.sweeps, near.newton + far.newton)
 
 
 @outlined
@@ -184,7 +242,7 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
     Motors are rigid as long as such a problem has a solution that is found; from then on they give
     way to what contradicts them until nothing does. ``search``: look for solutions far from x too.
     """
-    p, n, shared = h.problem, rows.all, 0 < rows.motors < rows.all
+    p, n, shared = h.problem, rows.together, 0 < rows.motors < rows.together
     for i in range(n):
         h.rest.warm[i], p.centre[i] = p.x[i], 0.0
     if h.callback != 0:
@@ -268,7 +326,7 @@ def push_rigidly(
     where they are to be, and a motor then pushes as hard as it can. ``search``: look for a solution
     from elsewhere too. Where the residual is not ``enough``, x stays what it was.
     """
-    p, n, kept = h.problem, rows.all, h.sharing.strength
+    p, n, kept = h.problem, rows.together, h.sharing.strength
     for i in range(n):
         kept[i], h.sharing.start[i], p.centre[i] = p.x[i], p.centre[i], 0.0
     for i in range(rows.motors):
@@ -310,7 +368,7 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
     Softer contacts would let what stands beside them rise from the ground by the load that it
     loses, and a robot would step from foot to foot.
     """
-    p, n = h.problem, rows.all
+    p, n = h.problem, rows.together
     if h.report[COMPLIED] == 0.0:
         outcome = solve(h, rows, tolerance, False)
         wanted, first = h.row_targets.stabilisation, rows.first_unilateral
@@ -374,8 +432,44 @@ def kill(h: InequalityProblem, i: int) -> None:
 
 
 @outlined
+def put_velocities(h: InequalityProblem, rows: RowCounts, x: Array, w: Array) -> None:
+    """Velocities w = D x + b of all rows; of loose bodies by what impulses do to these."""
+    p, y = h.problem, h.delta_v
+    velocities(p, x, w, rows.together)
+    if rows.together == rows.all:
+        return
+    for k in range(len(y)):
+        y[k] = 0.0
+    for i in range(rows.together, rows.all):
+        push_loose(h.loose, i, x[i], y)
+    for i in range(rows.together, rows.all):
+        w[i] = p.b[i] + along_loose(h.loose, i, y)
+
+
+@outlined
+def put_products(C: Array, n: int, p: ComplementarityProblem) -> None:
+    """D (n, n) <- C Cᵀ of the first n rows of C, mostly zero where there are several parts."""
+    if len(p.parts.first) < 3:
+        put_gram_matrix(C, n, p.D)
+        return
+    first, last = p.step, p.line
+    for i in range(n):
+        low, high = 0, C.shape[1]
+        while low < high and C[i, low] == 0.0:
+            low += 1
+        while high > low and C[i, high - 1] == 0.0:
+            high -= 1
+        first[i], last[i] = low, high
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(int(max(first[i], first[j])), int(min(last[i], last[j]))):
+                total += C[i, k] * C[j, k]
+            p.D[i, j] = p.D[j, i] = total
+
+
+@outlined
 def recall_contacts(
-    a: Arrays, f: Factors, h: InequalityProblem, rank: int, q: Array, v: Array, rows: RowCounts
+    a: Arrays, f: Factors, h: InequalityProblem, rank: int, q: Array, v: Array, contacts: int
 ) -> None:
     """Take contacts that the constraints all but forbid where these are known: at the start.
 
@@ -383,9 +477,11 @@ def recall_contacts(
     loops hold rigidly to one another seem to move against each other by the difference. At the
     start nothing is left of such a contact, which then has no part in the step; what is left of
     others is consistent with what they are asked for.
+
+    ``contacts``: how many may be; loose bodies follow, which nothing holds.
     """
     count = 0
-    for i in range(len(h.contact_points)):
+    for i in range(contacts):
         if is_doubtful(h, h.contact_rows[i]):
             count += 1
             carry(a, h.contact_points[i], h.local[i], False)
@@ -393,7 +489,7 @@ def recall_contacts(
         return
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     before = a.vectors[START_V, : len(v)]
-    for i in range(len(h.contact_points) - 1, -1, -1):
+    for i in range(contacts - 1, -1, -1):
         row, last = h.contact_rows[i].normal, h.contact_rows[i].end
         if is_doubtful(h, h.contact_rows[i]):
             carry(a, h.local[i], h.local[i], True)
@@ -472,18 +568,27 @@ def solve_inequalities(
         v: (nv,)
     """
     n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
-    C, p = h.C[:n], h.problem
-    restrict(f, h, rank, 0, n)
-    if len(h.contact_points) > 0:
-        recall_contacts(a, f, h, rank, q, v, rows)
-    put_gram_matrix(C, n, p.D)
+    p, together, others = h.problem, rows.together, len(h.contact_points)
+    C = h.C[:together]
+    while others > 0 and h.contact_rows[others - 1].normal >= together:
+        others -= 1
+    restrict(f, h, rank, 0, together)
+    if others > 0:
+        recall_contacts(a, f, h, rank, q, v, others)
+    put_products(C, together, p)
+    put_loose_blocks(h.loose, f.L, h.contact_rows[others : len(h.contact_points)], p.D)
+    for i in range(together, n):
+        h.lengths[i] = p.D[i, i]
+        if not p.D[i, i] > 0.0:
+            p.x[i] = 0.0
     add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
-    for i in range(len(h.contact_points)):  # wedges are as soft as what they could be squeezed by
+    for i in range(others):  # wedges are as soft as what they could be squeezed by
         row = h.contact_rows[i].normal
         if p.D[row, row] > 0.0:
             p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
-    weigh(p, first_unilateral, n)
-    plan_parts(p, n)
+    weigh(p, 0, first_unilateral, together)
+    weigh(p, together, together, n)
+    plan_parts(p, together)
     if rank > 0 and rows.motors > 1:
         for i in range(rows.motors):
             h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
@@ -496,7 +601,7 @@ def solve_inequalities(
         if h.row_targets.stabilisation[i] != 0.0:
             apart += 1
             gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
-    outcome = solve(h, rows, tolerance, True)
+    outcome = solve_all(h, rows, tolerance)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
     share = 0.0
     if bounces > 0:
@@ -504,23 +609,23 @@ def solve_inequalities(
             h.resting[i] = p.x[i]
         for i in range(first_unilateral, n):
             p.b[i] += h.row_targets.restitution[i]
-        outcome = solve(h, rows, tolerance, True)
+        outcome = solve_all(h, rows, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         for i in range(first_unilateral, n):
             p.b[i] -= h.row_targets.restitution[i]
         if is_usable(outcome.residual, tolerance, h.row_targets.restitution, first_unilateral, n):
             residual = max(residual, outcome.residual)
-            velocities(p, h.resting, p.line, n)
-            velocities(p, p.x, p.w, n)
+            put_velocities(h, rows, h.resting, p.line)
+            put_velocities(h, rows, p.x, p.w)
             rest, at = Impulses(h.resting, p.line), Impulses(p.x, p.w)
             share = bounce_share(rest, at, h.row_targets, first_unilateral, n)
         for i in range(n):
             p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
     if residual > tolerance:
-        hold(p, rows.with_friction, first_unilateral, n, tolerance)
-    velocities(p, p.x, p.w, n)
+        hold(p, rows.with_friction, first_unilateral, together, tolerance)
+    put_velocities(h, rows, p.x, p.w)
     work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
-    put_velocity_of_impulses(f, C, p.x, n, math.inf, h.delta_v)
+    put_velocity_of_impulses(f, h, rows, p.x, math.inf, h.delta_v)
     for k in range(len(v)):
         v[k] += h.delta_v[k]
     if apart > 0 and h.report[PARTING_IN] > 0.0:
@@ -534,6 +639,7 @@ def solve_inequalities(
                 share * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
             )
         outcome = push_apart(h, rows, tolerance)
+        outcome = both(outcome, push_loose_apart(h, rows, tolerance))
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         wanted = h.row_targets.stabilisation
         there_is_one = is_usable(outcome.residual, tolerance, wanted, first_unilateral, n)
@@ -542,7 +648,7 @@ def solve_inequalities(
             residual = max(residual, outcome.residual)
             for i in range(n):
                 p.x[i] -= h.resting[i]
-            put_velocity_of_impulses(f, C, p.x, n, math.sqrt(gentle), h.moving)
+            put_velocity_of_impulses(f, h, rows, p.x, math.sqrt(gentle), h.moving)
             slow_down(a, h.moving)
         else:
             apart = 0
@@ -600,17 +706,19 @@ def outermost(a: float, b: float) -> float:
 
 @helper
 def put_velocity_of_impulses(
-    f: Factors, C: Array, x: Array, n: int, most: float, delta_v: Array
+    f: Factors, h: InequalityProblem, rows: RowCounts, x: Array, most: float, delta_v: Array
 ) -> None:
-    """Write into delta_v (nv,) what the impulses x of the first n rows give; C is whitened.
+    """Write into delta_v (nv,) what the impulses x of all rows, which are whitened, give.
 
     Its length in whitened coordinates, the root of twice its energy, is brought down to ``most``.
     """
     total = 0.0
     for k in range(len(delta_v)):
         delta_v[k] = 0.0
-    for i in range(n):
-        add_row(delta_v, x[i], C, i)
+    for i in range(rows.together):
+        add_row(delta_v, x[i], h.C, i)
+    for i in range(rows.together, rows.all):
+        push_loose(h.loose, i, x[i], delta_v)
     for k in range(len(delta_v)):
         total += delta_v[k] * delta_v[k]
     if total > most * most:

@@ -21,6 +21,7 @@ from bulletbridge.inequalities.islands_kernel import (
     RowsOfWhole,
     run_inequality_islands,
 )
+from bulletbridge.inequalities.loose_bodies import loose_bodies
 from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.sticking import filter_arrays
@@ -204,7 +205,9 @@ class InequalityIslands:
         part, end = rows.parts[i], rows.parts[i + 1]
         limited = self._asked.inequalities
         lines = rows.impulses[part["impulses"] : end["impulses"]].reshape(IMPULSES, -1)
-        C = np.zeros((2, n, nv))
+        C, D = np.zeros((2, n, nv)), np.zeros((2, n, n))
+        bodies = solver.mechanism.bodies
+        loose = loose_bodies(0, np.zeros(len(bodies), np.int64), bodies["v"], D[1])
         return InequalityArrays(
             filter_arrays(0, nv, np.zeros((1 + SUPPLIED, solver.encoded.nc))),
             rows.motor_rows[part["motors"] : end["motors"]],
@@ -221,8 +224,9 @@ class InequalityIslands:
             np.zeros(0, CONTACT_IMPULSE),
             np.zeros(0, CONTACT_POINT),
             C,
-            np.zeros((2, n, n)),
+            D,
             parts_of(C[0], np.array([0, nv])),
+            loose,
             np.zeros(n, ROW_BOUNDS),
             lines,
             rows.reports[i],

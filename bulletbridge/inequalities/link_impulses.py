@@ -41,6 +41,7 @@ from bulletbridge.inequalities.motor_limit_rows import RowTargets
 from bulletbridge.inequalities.restitution import Impulses, bounce_share, is_usable, work_of
 from bulletbridge.numerics.complementarity import (
     ANEW,
+    ANYWHERE,
     AT_BOUND,
     NEWTON_STEPS,
     SLIDES,
@@ -50,7 +51,7 @@ from bulletbridge.numerics.complementarity import (
     settling,
 )
 from bulletbridge.numerics.complementarity_rows import RowBounds, cone_scale, scaled
-from bulletbridge.numerics.contact_islands import Islands, solve_by_islands
+from bulletbridge.numerics.contact_islands import RESTING, Islands, solve_by_islands
 from bulletbridge.numerics.multifrontal_factors import factorise
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
 from bulletbridge.numerics.records import Array, Records
@@ -380,7 +381,8 @@ def solve_contacts(h: ContactProblem, n: int, tolerance: float, apart: bool) -> 
     """Solve from x, in place; the residual is infinite where D has to be formed."""
     if len(h.p.f.rows) > 0:
         return solve_by_links(h.p, h.selection, n, tolerance)
-    o = solve_by_islands(h.p, h.p.islands, h.row_targets.initial, n, tolerance, not apart)
+    effort = ANYWHERE if apart else RESTING
+    o = solve_by_islands(h.p, h.p.islands, h.row_targets.initial, 0, n, tolerance, effort)
     return Solved(o.residual, o.sweeps, o.newton, 0.0, 0)
 
 
@@ -404,7 +406,7 @@ def add_contact_impulses(
             gentle += GENTLE * t.stabilisation[i] ** 2 / p.spare[i]
     if bounces > 0 and len(p.f.rows) > 0:
         return undone
-    weigh(p, 0, n)
+    weigh(p, 0, 0, n)
     solved = solve_contacts(h, n, tolerance, False)
     if solved.residual == math.inf:
         return solved

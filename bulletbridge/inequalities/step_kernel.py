@@ -73,6 +73,7 @@ from bulletbridge.inequalities.arrays import (
     SUPPLIED,
     SWEEPS,
     TAKEN,
+    TOGETHER,
     WARM,
     WITH_FRICTION,
     WITH_MOTORS,
@@ -100,6 +101,12 @@ from bulletbridge.inequalities.impulses import (
     InequalityProblem,
     build_rows,
     solve_inequalities,
+)
+from bulletbridge.inequalities.loose_bodies import (
+    largest_along_loose,
+    leave_to_robots,
+    put_loose_last,
+    work_on_loose,
 )
 from bulletbridge.inequalities.motor_limit_rows import RowTargets
 from bulletbridge.inequalities.row_impulses import (
@@ -159,6 +166,7 @@ def problem_of(
         ),
         Selection(x[START], x[WARM], x[FOUND]),
         Sharing(x[ASKED], x[HOLDS], x[STRENGTH], x[BEGUN], x[GAVE]),
+        own.loose,
         given.callback,
         report,
     )
@@ -176,7 +184,7 @@ def run_inequalities(
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
     contact_points (n,): at the prediction that PREDICT has made of this state; no more than one
-    step with any.
+    step with any. Those of loose bodies are put last.
     """
     state, vectors, targets, tau = arrays.state, arrays.vectors, given.targets, given.tau
     nv, nq = len(arrays.axes), len(state) - len(arrays.axes) - 1
@@ -202,6 +210,7 @@ def run_inequalities(
             lead_by_motors(a, with_motors, moving)
         displace(a.bodies, q, moving, c.dt, vectors[PREDICTED_Q])
         return c.failure
+    together = put_loose_last(h.loose.islands, contact_points, h.local)
     for n in range(steps):
         c.t = t = state[nq + nv]
         start = Instant(t, targets[min(n, len(targets) - 1)])
@@ -223,18 +232,20 @@ def run_inequalities(
             filter_velocity(a, f, v)
             if holding:
                 supply_change(a, f, before, v, supplied)
-        stuck, gained = inequality_impulses(a, f, h, q, v, own.holding.points), 0.0
+        stuck, gained = inequality_impulses(a, f, h, q, v, own.holding.points, together), 0.0
         if accounted:  # limits and contacts give nothing, whatever their rows do within a step
             pressing, found = (
                 int(report[WITH_FRICTION]) + len(limited.rows),
-                int(report[ROWS]),
+                int(report[TOGETHER]),
             )
-            met = max(report[WORK], impulsive_work(a, f, h, pressing, found, before, v))
+            met = impulsive_work(a, f, h, pressing, found, before, v)
+            met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
+            met = max(report[WORK], met)
             gained = work(a, before, v, force) + min(met, 0.0)
             gained += impulsive_work(a, f, h, 0, pressing, before, v)
         copy_into(impulses[PUSHED], v)
         if holding:
-            found = int(report[ROWS])
+            found = int(report[TOGETHER])
             supply_against_impulses(a, f, h.raw, h.problem.x, found, supplied)
         if report[APART] > 0.0:
             for j in range(nv):
@@ -320,10 +331,16 @@ def inequality_impulses(
     q: Array,
     v: Array,
     sticking_points: Records[StickingPoint],
+    together: int,
 ) -> int:
-    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
-    rows = build_rows(a, h, q, v, a.vectors[START_V, : len(v)])
+    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count.
+
+    ``together``: contacts that are solved for together, before those of loose bodies, which nothing
+    moves while loops are closed. Without loops those of a robot alone are listed.
+    """
+    rows = build_rows(a, h, q, v, a.vectors[START_V, : len(v)], together)
     n, report = rows.all, h.report
+    report[TOGETHER] = rows.together
     report[ROWS], report[WITH_FRICTION] = n, rows.with_friction
     report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
     x = h.problem.x
@@ -333,8 +350,8 @@ def inequality_impulses(
     recall_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept, int(report[KEPT]))
     scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
     for i in range(n):
-        total = 0.0
-        for k in range(len(v)):
+        total = largest_along_loose(h.loose, i, v) if i >= rows.together else 0.0
+        for k in range(len(v) if i < rows.together else 0):
             total += math.fabs(h.C[i, k] * v[k])
         scale = max(scale, math.fabs(h.problem.b[i]), total)
     enough = 1e-12 * scale + 1e-14
@@ -342,4 +359,7 @@ def inequality_impulses(
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
     report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
-    return list_sticking(x, h.contact_points, h.contact_rows, sticking_points)
+    count = list_sticking(x, h.contact_points[:together], h.contact_rows, sticking_points)
+    if a.control.filter_rank > 0:
+        return count
+    return leave_to_robots(h.loose.islands, sticking_points, count)

@@ -41,6 +41,7 @@ from bulletbridge.inequalities.arrays import (
     SUPPLIED,
     SWEEPS,
     TAKEN,
+    TOGETHER,
     UNPLANNED,
     WITH_FRICTION,
     WORK,
@@ -62,6 +63,12 @@ from bulletbridge.inequalities.link_plan import (
     touching_now,
 )
 from bulletbridge.inequalities.link_step_kernel import run_contacts
+from bulletbridge.inequalities.loose_bodies import (
+    LooseBodies,
+    gained_by_loose,
+    loose_bodies,
+    loose_widths,
+)
 from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.step_kernel import run_inequalities
@@ -94,6 +101,7 @@ from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array, Ints
 
 NO_CONTACTS = np.zeros(0, CONTACT_POINT)
+NOTHING_LOOSE = loose_bodies(0, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((0, 0)))
 NO_TRACE = Trace(NO_RECORD, 0, 0)
 
 
@@ -386,7 +394,8 @@ class InequalityStepper:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
 
         Args:
-            contact_points: (n,) at the predicted configuration; None where none are looked for.
+            contact_points: (n,) at the predicted configuration, which may be put into another
+                order; None where none are looked for.
 
         Raises:
             StepError: The solver that was asked for could not solve the mixed problem.
@@ -501,6 +510,8 @@ class InequalityStepper:
             "_points",
         ):
             getattr(self, name)[:] = getattr(other, name)
+        for mine, its in zip(self._loose_rows, other._loose_rows, strict=True):
+            mine[:] = its
 
     @property
     def start(self) -> tuple[Array, Array, float]:
@@ -746,6 +757,7 @@ class InequalityStepper:
         self.C, self.D = grown(self.C, 2, rows, nv), grown(self.D, 2, rows, rows)
         self.bound_records = grown(self.bound_records, rows)
         self.impulses = grown(self.impulses, IMPULSES, max(rows, nv))
+        self._loose = self._loose_bodies(rows)
         own = InequalityArrays(
             filter_arrays(contacts, nv, self._multipliers),
             self.motor_rows,
@@ -770,6 +782,7 @@ class InequalityStepper:
             self.C,
             self.D,
             parts_of(self.C[0], coordinate_parts(solver.mechanism, solver.encoded, force_limited)),
+            self._loose,
             self.bound_records,
             self.impulses,
             self.report,
@@ -779,7 +792,7 @@ class InequalityStepper:
             call = StoredCall(run_inequalities, (solver.arrays, own), rest)
         self._ways: dict[Way, StoredCall] = {"dense": call}
         self._made, self._predict, self._alone = {}, {}, None
-        kept = arrays_in((own,))
+        kept = arrays_in((own._replace(loose=NOTHING_LOOSE),))  # of which nothing is used again
         if self._links:
             assert isinstance(solver.stepper, SparseStepper)
             self._link = link_arrays(solver, contacts)
@@ -802,28 +815,58 @@ class InequalityStepper:
         noted = self.tau, self._exerted, self._noted, self._counts, self._points
         self._remembered = Remembered([*kept, *noted])
 
+    def _loose_bodies(self, rows: int) -> LooseBodies:
+        """Room for so many rows of bodies that nothing but contacts can hold."""
+        solver, others = self.solver, self.inequalities
+        widths = np.zeros(len(solver.mechanism.bodies), np.int64)
+        if self._reference is None and not solver.user_size:
+            used = np.concatenate([self.motor_rows["axis"], self.joint_limits["axis"]])
+            every = (solver.encoded, others.force_limited, others.loop_axes.encoded)
+            widths = loose_widths(solver.mechanism, used, *every)
+        room = rows if widths.any() else 0
+        return loose_bodies(room, widths, solver.mechanism.bodies["v"], self.D[1])
+
+    @property
+    def _loose_rows(self) -> tuple[np.ndarray, ...]:
+        """What is known of rows of loose bodies after a step."""
+        return self._loose.on, self._loose.islands.bodies, self._loose.islands.blocks
+
     @property
     def rows(self) -> Array:
         """(rows, nv) inequality rows of the last step."""
         n = int(self.report[ROWS])
-        if not (self.report[BY_LINKS] or self.report[ALONE]):
+        by_links, alone = bool(self.report[BY_LINKS]), bool(self.report[ALONE])
+        together = 0 if by_links or alone else int(self.report[TOGETHER])
+        if together == n and not alone:
             return np.asarray(self.C[1, :n])
         rows, bodies = np.zeros((n, self.solver.mechanism.nv)), self.solver.mechanism.bodies
-        if self.report[ALONE]:
+        if alone:
             assert self._islands is not None
             self._islands.put_rows(rows)
             return rows
-        for i in range(n):
+        rows[:together] = self.C[1, :together]
+        on_bodies, on = self._loose.bodies, self._loose.on
+        if by_links:
+            on_bodies, on = self._link.bodies[0], self._link.on[0]
+        for i in range(together, n):
             for end in range(2):
-                body = int(self._link.bodies[0, i, end])
+                body = int(on_bodies[i, end])
                 first = int(bodies[body]["v"])
                 count = int(bodies[body]["axis"]) - first + 1 if body else 0
-                rows[i, first : first + count] += self._link.on[0, i, end, :count]
+                rows[i, first : first + count] += on[i, end, :count]
         return rows
 
     def gained(self, row: int, moving: Array) -> float:
         """What impulses, and moving apart (nv,), gave along a row in the last step."""
         if self.report[BY_LINKS]:
             return float(self.impulses[GAVE, row])
-        n = int(self.report[ROWS])
-        return float(self.D[0, row, :n] @ self.impulses[X, :n] + self.C[1, row] @ moving)
+        n, together = int(self.report[ROWS]), int(self.report[TOGETHER])
+        if row < together:
+            given = self.D[0, row, :together] @ self.impulses[X, :together]
+            return float(given + self.C[1, row] @ moving)
+        x = self.impulses[X, together:n]
+        total = gained_by_loose(self._loose, row, together, x)
+        for end, body in enumerate(self._loose.bodies[row]):
+            first, wide = self._loose.first[body], self._loose.islands.widths[body]
+            total += float(self._loose.on[row, end, :wide] @ moving[first : first + wide])
+        return total

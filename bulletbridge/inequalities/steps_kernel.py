@@ -168,13 +168,13 @@ def step_at_contacts(
         run: As of ``predict``,
         a: as there,
         given: as there.
-        contacts: (n,) at the prediction of the only step; there may be more without any.
+        contacts: (n,) at the prediction of the only step; there may be more without any. They may
+            be put into another order.
         trace: Receives states.
         steps: How many.
     """
     failure, n = DONE, 0
     note_start(a)
-    note_contacts(a, contacts)
     while n < steps and failure == DONE:
         count = steps - n
         if trace.every > 0:  # up to the next that is kept
@@ -185,6 +185,7 @@ def step_at_contacts(
         if failure == DONE:
             keep_state(trace.table, trace.every, trace.before + n, a.state, a.control)
     a.counts[STEPS] = n
+    note_contacts(a, contacts)
     note_end(a, failure)
     return failure
 

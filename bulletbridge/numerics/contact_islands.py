@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.jit import bundling, helper, outlined
-from bulletbridge.numerics.complementarity import ANYWHERE, Outcome, solve_complementarity
+from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
 from bulletbridge.numerics.complementarity_rows import (
     FACTORED,
     FORMED,
@@ -54,6 +54,8 @@ class Islands(NamedTuple):
     parts: Parts
 
 
+RESTING = 4
+"""An effort besides those of ``complementarity``: by ``select_solution``."""
 B, X, W, VECTORS = range(4)
 """Lines of an island: right sides, impulses, velocities, and then the problem's own."""
 LINES_OF_ISLAND = VECTORS + LINES_OF_SELECTION
@@ -94,17 +96,20 @@ def root_of(s: Islands, body: int) -> int:
 
 
 @outlined
-def find_islands(s: Islands, n: int) -> int:
-    """List n rows island by island, in their order, islands by their first row; how many."""
+def find_islands(s: Islands, first: int, n: int) -> int:
+    """List rows from ``first`` up to n island by island, in their order; how many islands.
+
+    Islands are in the order of their first rows.
+    """
     count = 0
     for body in range(len(s.root)):
         s.root[body], s.island[body], s.place[body] = body, -1, -1
-    for i in range(n):
+    for i in range(first, n):
         if s.bodies[i, 0] > 0 and s.bodies[i, 1] > 0:
             a, b = root_of(s, s.bodies[i, 0]), root_of(s, s.bodies[i, 1])
             s.root[max(a, b)] = min(a, b)
     s.begins[0] = 0
-    for i in range(n):
+    for i in range(first, n):
         root = root_of(s, max(s.bodies[i, 0], s.bodies[i, 1]))
         if s.island[root] < 0:
             s.island[root], count = count, count + 1
@@ -112,13 +117,13 @@ def find_islands(s: Islands, n: int) -> int:
         s.begins[s.island[root] + 1] += 1
     for k in range(count):
         s.begins[k + 1] += s.begins[k]
-    for i in range(n - 1, -1, -1):  # each island from its end, which becomes its beginning
+    for i in range(n - 1, first - 1, -1):  # each island from its end, which becomes its beginning
         k = s.island[root_of(s, max(s.bodies[i, 0], s.bodies[i, 1]))]
         s.begins[k + 1] -= 1
         s.rows[s.begins[k + 1]] = i
     for k in range(count):
         s.begins[k] = s.begins[k + 1]
-    s.begins[count] = n
+    s.begins[count] = n - first
     return count
 
 
@@ -178,7 +183,7 @@ def gather_rows(p: Any, s: Islands, own: ComplementarityProblem, first: int, las
 
 @outlined
 def solve_island(
-    p: Any, s: Islands, start: Array, first: int, last: int, tolerance: float, search: bool
+    p: Any, s: Islands, start: Array, first: int, last: int, tolerance: float, effort: int
 ) -> Outcome:
     """Solve for the rows of an island, in place; arguments are those of ``solve_by_islands``."""
     n, count = last - first, gather_bodies(s, first, last)
@@ -193,14 +198,14 @@ def solve_island(
     state[NEAREST] = state[USED]
     if state[USED] == 0:
         form_matrix(own, n)
-    if search:
+    if effort == RESTING:
         more = s.lines[LINES_OF_ISLAND - 3 :]
         rest = Selection(more[0], more[1], more[2])
         for at in range(n):
             rest.start[at], rest.warm[at] = start[s.rows[first + at]], own.x[at]
         outcome = select_solution(own, rest, n, tolerance, UNTRIED)
     else:
-        outcome = solve_complementarity(own, n, tolerance, ANYWHERE)
+        outcome = solve_complementarity(own, n, tolerance, effort)
     for at in range(n):
         i = s.rows[first + at]
         p.x[i], p.w[i] = own.x[at], own.w[at]
@@ -209,24 +214,26 @@ def solve_island(
 
 @outlined
 def solve_by_islands(
-    p: Any, s: Islands, start: Array, n: int, tolerance: float, search: bool
+    p: Any, s: Islands, start: Array, first: int, n: int, tolerance: float, effort: int
 ) -> Outcome:
-    """Solve for x, in place, from where it stands; w are the velocities there.
+    """Solve for x of some rows, in place, from where it stands; w are the velocities there.
 
     Args:
         p: A problem of which D has the blocks of single contacts.
         s: Its rows.
         start: (rows,) velocities at the start of the step.
-        n: Rows.
+        first: The first of those rows,
+        n: and the one after the last.
         tolerance: Residual that is enough.
-        search: Whether what rested is to stay so, if it can.
+        effort: Where a solution is looked for; RESTING for one in which what rested stays so, if it
+            can, anywhere.
 
     Returns:
         The largest residual, infinite where one is, and what all took.
     """
     residual, sweeps, newtons = 0.0, 0, 0
-    for k in range(find_islands(s, n)):
-        o = solve_island(p, s, start, s.begins[k], s.begins[k + 1], tolerance, search)
+    for k in range(find_islands(s, first, n)):
+        o = solve_island(p, s, start, s.begins[k], s.begins[k + 1], tolerance, effort)
         if not o.residual < math.inf:
             return Outcome(math.inf, sweeps, newtons)
         residual = max(residual, o.residual)

@@ -59,7 +59,7 @@ class Sharing(NamedTuple):
 
 
 @outlined
-def weigh(p: Any, loaded: int, n: int) -> None:
+def weigh(p: Any, first: int, loaded: int, n: int) -> None:
     """Weights of the norm: motors by their bounds, limits and contacts by what is needed.
 
     Impulses count as shares of a motor's largest, or of that which alone would do what is hardest
@@ -68,11 +68,12 @@ def weigh(p: Any, loaded: int, n: int) -> None:
 
     Args:
         p: The problem.
+        first: Its first row.
         loaded: The first of limits and contacts.
-        n: All rows.
+        n: The row after its last.
     """
     need, hardest, most = 0.0, 0.0, 0.0
-    for i in range(n):
+    for i in range(first, n):
         d = p.D[i, i]
         if not d > 0.0 or p.bounds[i].owner >= 0:
             continue
@@ -82,14 +83,14 @@ def weigh(p: Any, loaded: int, n: int) -> None:
         elif p.b[i] < 0.0:
             hardest = max(hardest, alone)
         need = max(need, alone)
-    for i in range(n):
+    for i in range(first, n):
         d, bound = p.D[i, i], p.bounds[i].upper
         ample = AMPLE * AMPLE * need
         p.weights[i] = (
             max(hardest, need / HEAVIEST) if i >= loaded else min(bound * bound * d, ample)
         )
         most = max(most, p.weights[i])
-    for i in range(n):
+    for i in range(first, n):
         ratio = most / p.weights[i] if p.weights[i] > 0.0 else 1.0
         p.weights[i] = LIGHTEST * min(ratio, HEAVIEST) * p.D[i, i]
 

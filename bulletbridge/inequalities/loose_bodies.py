@@ -1,0 +1,214 @@
+"""Bodies that hang from the world each and that nothing but contacts can hold, beside a robot.
+
+What of them neither touches a robot nor, through others, stands on one that does has a problem of
+its own, island by island (``contact_islands``). Its rows come after those that are solved for
+together, and are on the coordinates of their bodies alone: what they cost goes with their number.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.engine.islands import find_islands
+from bulletbridge.inequalities.contact_rows import ContactRows, RowForm, contact_rows_of
+from bulletbridge.inequalities.link_rows import relative_link_row
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import ContactPoint, StickingPoint
+from bulletbridge.numerics.contact_islands import Islands, islands_of, root_of
+from bulletbridge.numerics.projection import whiten_force
+from bulletbridge.numerics.records import Array, Ints, Records
+
+LOOSE, OF_ROBOTS = 0, 1
+"""What is known of an island while contacts are sorted."""
+
+
+class LooseBodies(NamedTuple):
+    """Rows of contacts between bodies that nothing else can hold."""
+
+    bodies: Ints  # (rows, 2) a and b of each row, 0 for the world: those of ``islands``
+    on: Array  # (rows, 2, widest) of each row on their coordinates
+    first: Ints  # (nb,) first rate of each body
+    islands: Islands  # and the same whitened
+
+
+def loose_bodies(rows: int, widths: Ints, first: Ints, A: Array) -> LooseBodies:
+    """Room for rows of loose bodies.
+
+    Args:
+        rows: How many.
+        widths: (nb,) of ``loose_widths``.
+        first: (nb,) first rate of each body.
+        A: (rows, rows) scratch that others may use in between.
+    """
+    islands = islands_of(rows, widths)
+    if rows:
+        islands = islands._replace(A=A)
+    on = np.zeros_like(islands.blocks)
+    return LooseBodies(islands.bodies, on, np.asarray(first).astype(np.int64), islands)
+
+
+def loose_widths(mechanism: Mechanism, used: Ints, *encoded: Encoded) -> Ints:
+    """Rates of each body that nothing but contacts can hold (nb,), zero for all others.
+
+    Args:
+        mechanism: The trees.
+        used: Rates on which motors, friction or limits may act.
+        encoded: All constraints that may hold, or push, in a step.
+    """
+    bodies, held = mechanism.bodies, np.zeros(mechanism.nv, bool)
+    held[used[used >= 0]] = True
+    for constraints in encoded:
+        for island in find_islands(mechanism, constraints):
+            if len(island.rows):
+                held[island.v] = True
+    alone = (bodies["parent"] == 0) & ~np.isin(np.arange(len(bodies)), bodies["parent"])
+    widths = np.where(alone, bodies["axis"] - bodies["v"] + 1, 0)
+    widths[0] = 0
+    for body in np.flatnonzero(widths):
+        first = int(bodies[body]["v"])
+        if held[first : first + widths[body]].any():
+            widths[body] = 0
+    return widths.astype(np.int64)
+
+
+def gained_by_loose(loose: LooseBodies, row: int, first: int, x: Array) -> float:
+    """What the impulses x (n,) of rows from ``first`` on give along a row [m/s or rad/s]."""
+    last, total = first + len(x), 0.0
+    bodies, blocks = loose.bodies[first:last], loose.islands.blocks[first:last]
+    for end, body in enumerate(loose.bodies[row]):
+        if body > 0:
+            given = (blocks * x[:, None, None])[bodies == body].sum(axis=0)
+            total += float(loose.islands.blocks[row, end] @ given)
+    return total
+
+
+@outlined
+def put_loose_last(s: Islands, contacts: Records[ContactPoint], room: Records[ContactPoint]) -> int:
+    """Put contacts (n,) of loose bodies after all others, each in their order; how many others.
+
+    A body that touches a robot, or another that does, is not loose.
+    """
+    n, place, others = len(contacts), 0, 0
+    if len(s.bodies) == 0:
+        return n
+    for body in range(len(s.root)):
+        s.root[body], s.island[body] = body, LOOSE
+    for i in range(n):
+        a, b = contacts[i].body_a, contacts[i].body_b
+        if a > 0 and b > 0:
+            one, other = root_of(s, a), root_of(s, b)
+            s.root[max(one, other)] = min(one, other)
+    for body in range(1, len(s.root)):
+        if s.widths[body] == 0:
+            s.island[root_of(s, body)] = OF_ROBOTS
+    for group in range(2):
+        others = place
+        for i in range(n):
+            end = max(contacts[i].body_a, contacts[i].body_b)
+            if (s.island[root_of(s, end)] == LOOSE) == (group == 1):
+                room[place] = contacts[i]
+                place += 1
+    if others < n:
+        for i in range(n):
+            contacts[i] = room[i]
+    return others
+
+
+@outlined
+def leave_to_robots(s: Islands, points: Records[StickingPoint], count: int) -> int:
+    """Keep of the first ``count`` sticking points those at robots, in their order; how many."""
+    kept = 0
+    if len(s.bodies) == 0:
+        return count
+    for i in range(count):
+        a, b = points[i].body_a, points[i].body_b
+        if (a > 0 and s.widths[a] == 0) or (b > 0 and s.widths[b] == 0):
+            points[kept] = points[i]
+            kept += 1
+    return kept
+
+
+@helper
+def loose_rate(C: LooseBodies, n: int, v: Array) -> float:
+    """What row n gives at the rates v (nv,)."""
+    total = 0.0
+    for end in range(2):
+        body = C.bodies[n, end]
+        for k in range(C.islands.widths[body]):
+            total += C.on[n, end, k] * v[C.first[body] + k]
+    return total
+
+
+put_loose_rows = contact_rows_of(RowForm(relative_link_row, loose_rate))
+
+
+@helper
+def largest_along_loose(C: LooseBodies, n: int, v: Array) -> float:
+    """Sum of the sizes of what ``loose_rate`` adds up."""
+    total = 0.0
+    for end in range(2):
+        body = C.bodies[n, end]
+        for k in range(C.islands.widths[body]):
+            total += math.fabs(C.on[n, end, k] * v[C.first[body] + k])
+    return total
+
+
+@outlined
+def put_loose_blocks(C: LooseBodies, L: Array, own: Records[ContactRows], D: Array) -> None:
+    """Whiten the rows of contacts; D of each contact's rows among themselves.
+
+    Args:
+        C: The rows.
+        L: M = Lᵀ L, in which loose bodies are blocks.
+        own: (contacts,) their rows.
+        D: (rows, rows)
+    """
+    s = C.islands
+    for c in range(len(own)):
+        for i in range(own[c].normal, own[c].end):
+            for end in range(2):
+                body = C.bodies[i, end]
+                first, wide = C.first[body], s.widths[body]
+                for k in range(wide):
+                    s.blocks[i, end, k] = C.on[i, end, k]
+                whiten_force(L[first : first + wide, first : first + wide], s.blocks[i, end, :wide])
+            for j in range(own[c].normal, i + 1):
+                total = 0.0
+                for end in range(2):
+                    for k in range(s.widths[C.bodies[i, end]]):
+                        total += s.blocks[i, end, k] * s.blocks[j, end, k]
+                D[i, j] = D[j, i] = total
+
+
+@helper
+def push_loose(C: LooseBodies, i: int, x: float, y: Array) -> None:
+    """Add what the impulse x of row i does to whitened velocities y (nv,)."""
+    for end in range(2):
+        body = C.bodies[i, end]
+        for k in range(C.islands.widths[body]):
+            y[C.first[body] + k] += x * C.islands.blocks[i, end, k]
+
+
+@helper
+def along_loose(C: LooseBodies, i: int, y: Array) -> float:
+    """What row i gives at whitened velocities y (nv,)."""
+    total = 0.0
+    for end in range(2):
+        body = C.bodies[i, end]
+        for k in range(C.islands.widths[body]):
+            total += C.islands.blocks[i, end, k] * y[C.first[body] + k]
+    return total
+
+
+@outlined
+def work_on_loose(
+    C: LooseBodies, x: Array, first: int, last: int, before: Array, after: Array
+) -> float:
+    """Work [J] of rows up to ``last``: impulses along the mean of both velocities."""
+    total = 0.0
+    for i in range(first, last):
+        total += 0.5 * x[i] * (loose_rate(C, i, before) + loose_rate(C, i, after))
+    return total

@@ -1,0 +1,109 @@
+"""Bodies beside a robot: what does not touch it has problems of its own, by closed forms."""
+
+import numpy as np
+import pybullet
+import pytest
+from support.solid_worlds import FLAGS, G
+
+MASS, MU = 2.0, 0.5
+ROUND_OFF = 1e-12
+CUBE = '<box size="0.2 0.2 0.2"/>'
+PUSHER = """<robot name="pusher"><link name="rail"/><link name="plate"><inertial><mass value="1"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial><collision>
+<geometry><box size="0.2 0.2 0.1"/></geometry></collision></link><joint name="slide"
+type="prismatic"><parent link="rail"/><child link="plate"/><axis xyz="1 0 0"/>
+<limit lower="-5" upper="5" effort="1000" velocity="10"/></joint></robot>"""
+SPEED = 0.3  # [m/s]
+
+
+def pusher(solids, place):
+    """A plate on a rail along x, of friction that nothing has."""
+    path = solids.folder / "pusher.urdf"
+    path.write_text(PUSHER)
+    body = pybullet.loadURDF(
+        str(path), place, useFixedBase=True, flags=FLAGS, physicsClientId=solids.client
+    )
+    solids.rub(body, 0.0)
+    return body
+
+
+def cube(solids, place):
+    return solids.solid(CUBE, place, mass=MASS, moments=[MASS * 0.04 / 6] * 3, friction=MU)
+
+
+def driven(solids, bodies, speed):
+    """A system whose plate moves at a speed, and the name of its motor."""
+    system = solids.system(bodies)
+    (motor,) = [name for name in system.motors.names if name.endswith("slide")]
+    system.motors.set(motor, velocity=speed, force=500.0)
+    return system, motor
+
+
+def force_of(system, motor):
+    return system.motors.forces[list(system.motors.names).index(motor)]
+
+
+def forces_from_the_ground(system):
+    """Sum over the contacts with the ground (3,) [N], by the name of the body."""
+    found = {}
+    for contact in system.contacts():
+        if contact.a == "world":
+            found[contact.b] = found.get(contact.b, 0.0) + contact.force
+    return found
+
+
+def test_what_does_not_touch_a_robot_moves_as_without_it(solids):
+    """A stack rests on the weights of its cubes, one cube slides with g mu, the plate is alone."""
+    solids.ground(plane=True)
+    robot = pusher(solids, [0, 5, 1])
+    stack = [cube(solids, [0, 0, z]) for z in (0.1, 0.3)]
+    sliding = cube(solids, [1, 0, 0.1])
+    system, motor = driven(solids, [robot, *stack, sliding], SPEED)
+    v = system.v.copy()
+    v[-3] = 1.5
+    system.set_state(v=v)
+    for _ in range(48):
+        system.step()
+        assert system.complementarity.residual < ROUND_OFF
+    assert system.v[-3] == pytest.approx(1.5 - MU * G * system.t, abs=1e-9)
+    ground = forces_from_the_ground(system)
+    weights = sorted(force[2] for force in ground.values())
+    assert weights == pytest.approx([MASS * G, 2 * MASS * G], rel=1e-9)
+    assert sorted(force[0] for force in ground.values())[0] == pytest.approx(
+        -MU * MASS * G, rel=1e-9
+    )
+    assert force_of(system, motor) == pytest.approx(0.0, abs=1e-9)
+    assert system.v[0] == pytest.approx(SPEED, abs=ROUND_OFF)
+
+
+def test_a_row_of_cubes_that_is_pushed_takes_the_friction_of_all(solids):
+    """The motor carries mu g of the cubes before the plate, not of the one beside them."""
+    solids.ground(plane=True)
+    robot = pusher(solids, [-0.2, 0, 0.1])
+    row = [cube(solids, [0.2 * k, 0, 0.1]) for k in range(2)]
+    beside = cube(solids, [0, 1, 0.1])
+    system, motor = driven(solids, [robot, *row, beside], SPEED)
+    for _ in range(60):
+        system.step()
+    assert system.v[[0, 4, 10]] == pytest.approx(SPEED, abs=1e-9)
+    assert np.abs(system.v[-6:]).max() < ROUND_OFF
+    assert force_of(system, motor) == pytest.approx(MU * 2 * MASS * G, rel=1e-6)
+    weight = sum(force[2] for force in forces_from_the_ground(system).values())
+    assert weight == pytest.approx(3 * MASS * G, rel=1e-9)
+
+
+def test_equal_steps_among_cubes_are_equal_to_the_bit(solids):
+    """The same start leads to the same end, whatever was stepped before."""
+    solids.ground(plane=True)
+    robot = pusher(solids, [-0.2, 0, 0.1])
+    cubes = [cube(solids, [0.2 * k, 0.01 * k, 0.1]) for k in range(2)]
+    cubes.append(cube(solids, [0, 1, 0.1]))
+    system, _ = driven(solids, [robot, *cubes], SPEED)
+    start = system.save()
+    ends = []
+    for _ in range(2):
+        system.restore(start)
+        for _ in range(30):
+            system.step()
+        ends.append(np.concatenate([system.q, system.v]))
+    assert np.array_equal(*ends)
