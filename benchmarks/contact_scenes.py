@@ -15,7 +15,6 @@ from statistics import median
 from time import process_time
 from typing import Any
 
-import mujoco
 import numpy as np
 import pybullet
 from _contact_scenes import DT, SCENES, Scene
@@ -23,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bulletbridge as bb
+from bulletbridge.bench.peers.base import library
 from bulletbridge.console import write_json
 from bulletbridge.errors import BulletBridgeWarning
 
@@ -76,8 +76,9 @@ class Bullet:
 
     def aim(self, targets: dict[str, float]) -> None:
         """Set the motors."""
+        control: Any = pybullet.setJointMotorControl2
         for joint, angle in targets.items():
-            pybullet.setJointMotorControl2(
+            control(
                 *self.joints[joint],
                 pybullet.POSITION_CONTROL,
                 targetPosition=angle,
@@ -100,6 +101,8 @@ class Mujoco:
     name = "mujoco"
 
     def __init__(self, path: Path, scene: Scene) -> None:
+        mujoco: Any = library("mujoco")
+        self._step = mujoco.mj_step
         self.model = mujoco.MjModel.from_xml_path(str(path))
         self.data, self.joints = mujoco.MjData(self.model), list(scene.targets)
 
@@ -109,7 +112,7 @@ class Mujoco:
 
     def step(self) -> None:
         """One step."""
-        mujoco.mj_step(self.model, self.data)
+        self._step(self.model, self.data)
 
     def look(self) -> None:
         """Nothing is noted."""
@@ -122,7 +125,8 @@ def measure(name: str, batches: int) -> dict[str, Any]:
         warnings.simplefilter("ignore", BulletBridgeWarning)
         path = Path(folder) / f"{name}.xml"
         path.write_text(scene.xml())
-        worlds = [make(path, scene) for make in (Ours, Bullet, Mujoco)]
+        ours, theirs = Ours(path, scene), Mujoco(path, scene)
+        worlds = ours, Bullet(path, scene), theirs
     times: dict[str, list[float]] = {world.name: [] for world in worlds}
     while done < scene.settle + batches * STEPS:
         for world in worlds:
@@ -138,14 +142,13 @@ def measure(name: str, batches: int) -> dict[str, Any]:
             if done >= scene.settle:
                 times[world.name].append(spent / STEPS * 1e6)
         done += STEPS
-    ours, theirs = worlds[0], worlds[2]
     return {
         "scene": name,
         "rates": len(ours.system.v),
         "contacts": len(ours.system.contacts()),
         "MuJoCo's contacts": theirs.data.ncon,
         "us": {who: {"least": min(us), "median": median(us)} for who, us in times.items()},
-        "residual, p99": float(np.percentile(ours.residuals, 99)),
+        "residual, p99": float(np.percentile(np.array(ours.residuals), 99)),
         "residual, most": max(ours.residuals),
         "depth [m]": ours.depth,
     }

@@ -6,7 +6,7 @@ together, and are on the coordinates of their bodies alone: what they cost goes 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from bulletbridge.engine.islands import find_islands
 from bulletbridge.inequalities.contact_rows import ContactRows, RowForm, contact_rows_of
 from bulletbridge.inequalities.link_rows import relative_link_row
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import ContactPoint, StickingPoint
 from bulletbridge.numerics.contact_islands import Islands, islands_of, root_of
 from bulletbridge.numerics.projection import whiten_force
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -86,10 +85,11 @@ def gained_by_loose(loose: LooseBodies, row: int, first: int, x: Array) -> float
 
 
 @outlined
-def put_loose_last(s: Islands, contacts: Records[ContactPoint], room: Records[ContactPoint]) -> int:
-    """Put contacts (n,) of loose bodies after all others, each in their order; how many others.
+def put_loose_last(s: Islands, contacts: Any, room: Any) -> int:
+    """Put contacts of loose bodies after all others, each in their order; how many others.
 
-    A body that touches a robot, or another that does, is not loose.
+    Contacts and room are records ``ContactPoint`` (n,). A body that touches a robot, or
+    another that does, is not loose.
     """
     n, place, others = len(contacts), 0, 0
     if len(s.bodies) == 0:
@@ -118,8 +118,11 @@ def put_loose_last(s: Islands, contacts: Records[ContactPoint], room: Records[Co
 
 
 @outlined
-def leave_to_robots(s: Islands, points: Records[StickingPoint], count: int) -> int:
-    """Keep of the first ``count`` sticking points those at robots, in their order; how many."""
+def leave_to_robots(s: Islands, points: Any, count: int) -> int:
+    """Keep of the first ``count`` sticking points those at robots, in their order; how many.
+
+    They are records ``StickingPoint``.
+    """
     kept = 0
     if len(s.bodies) == 0:
         return count
