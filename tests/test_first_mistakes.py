@@ -108,7 +108,7 @@ def test_holding_too_much_is_told_as_that():
 def test_a_measure_of_gaps_that_does_not_exist_is_told_with_the_nearest():
     system = four_bar()
     system.assemble()
-    with pytest.raises(UnknownNameError, match="did you mean metres"):
+    with pytest.raises(UnknownNameError, match="did you mean 'metres'"):
         system.evaluate().largest("meters")
 
 
@@ -184,7 +184,7 @@ def test_a_column_of_a_recording_is_found_by_name():
     run = system.run(0.1)
     assert np.array_equal(run["j0"], run.position("j0"))
     assert np.array_equal(run["j0.rate"], run.rate("j0"))
-    with pytest.raises(UnknownNameError, match="did you mean j0"):
+    with pytest.raises(UnknownNameError, match="did you mean 'j0"):
         run["j0.velocity"]
 
 

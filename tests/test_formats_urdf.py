@@ -958,6 +958,7 @@ def test_a_base_that_was_given_a_pose_stays_there(tmp_path):
     tip = [0.0, 0.0, 1.0] + base.apply(elbow + hinge.apply(elbow))
     text = """bulletbridge: 1
 urdf: arm.urdf
+fixed_base: false
 base: {xyz: [0, 0, 1], rpy: [0, 0.3, 0]}
 loops: [{name: pin, type: ball, a: {link: l1}, b: {link: world, xyz: %s}}]
 start: {guess: {%s}}

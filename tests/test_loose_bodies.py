@@ -5,6 +5,8 @@ import pybullet
 import pytest
 from support.solid_worlds import FLAGS, G
 
+import bulletbridge as bb
+
 MASS, MU = 2.0, 0.5
 ROUND_OFF = 1e-12
 CUBE = '<box size="0.2 0.2 0.2"/>'
@@ -107,3 +109,22 @@ def test_equal_steps_among_cubes_are_equal_to_the_bit(solids):
             system.step()
         ends.append(np.concatenate([system.q, system.v]))
     assert np.array_equal(*ends)
+
+
+def test_bodies_on_one_cable_through_eyes_are_not_loose(solids):
+    """Two cubes on a cable that is as long as it may be, over two eyes, as Atwood's machine."""
+    solids.ground(plane=True)
+    heavy = solids.solid(CUBE, [0, 0, 1], mass=3.0, moments=[0.02] * 3)
+    light = solids.solid(CUBE, [1, 0, 1], mass=1.0, moments=[0.02 / 3] * 3)
+    rest = cube(solids, [3, 0, 0.1])
+    names = [f"body{n}" for n in (1, 2, 3)]
+    eyes = tuple(bb.Frame("world", (x, 0.0, 2.0)) for x in (0.0, 1.0))
+    ends = [bb.Frame(f"{name}/b") for name in names[:2]]
+    cable = bb.Spring("cable", *ends, via=eyes, limits=(0.0, 3.0))
+    bodies = dict(zip(names, (heavy, light, rest), strict=True))
+    system = bb.attach(bodies, [cable], client=solids.client, contacts=True, limits=True, dt=1e-3)
+    for _ in range(100):
+        system.step()
+    # g (m1 - m2) / (m1 + m2); Euler's fall counts one step more than t
+    assert -system.v[5] == pytest.approx(G / 2 * system.t, rel=1e-9)
+    assert system.v[11] == pytest.approx(G / 2 * system.t, rel=1e-9)

@@ -30,7 +30,7 @@ def weigh_and_agree(D, b, bounds, weights, room, motors):
     """Demands of motors that agree, in place of b, and weights."""
     more = room.vectors[LINES:]
     p = complementarity_problem(D, b, bounds, more[5], more[6], room)
-    weigh(p, motors, len(b))
+    weigh(p, 0, motors, len(b))
     s = Sharing(more[0], more[1], more[2], more[3], more[4])
     for i in range(motors):
         s.asked[i], s.holds[i] = b[i], 1.0
@@ -44,7 +44,7 @@ def solve_complying(D, b, bounds, x, w, room, motors, tolerance):
     """Residual of ``comply``; impulses and velocities go to x and w."""
     more = room.vectors[LINES:]
     p = complementarity_problem(D, b, bounds, x, w, room)
-    weigh(p, motors, len(b))
+    weigh(p, 0, motors, len(b))
     for i in range(len(b)):
         p.centre[i] = 0.0
     s = Sharing(more[0], more[1], more[2], more[3], more[4])

@@ -202,7 +202,9 @@ def test_what_makes_no_tree_is_refused_before_bullet_sees_it(tmp_path, right, wr
     """Several of these end the process inside ``loadURDF``."""
     assert right in ROBOT
     (tmp_path / "robot.urdf").write_text(ROBOT.replace(right, wrong))
-    (tmp_path / "robot.loops.yaml").write_text("bulletbridge: 1\nurdf: robot.urdf\n")
+    (tmp_path / "robot.loops.yaml").write_text(
+        "bulletbridge: 1\nurdf: robot.urdf\nfixed_base: false\n"
+    )
     with pytest.raises(ModelError, match=re.escape(message)):
         bb.load(str(tmp_path / "robot.loops.yaml"))
 
@@ -223,7 +225,9 @@ def test_what_is_not_well_formed_is_refused_before_bullet_sees_it(tmp_path, righ
     """With line and column, where Bullet tells no more than that it cannot load the file."""
     assert right in ROBOT
     (tmp_path / "robot.urdf").write_text(ROBOT.replace(right, wrong))
-    (tmp_path / "robot.loops.yaml").write_text("bulletbridge: 1\nurdf: robot.urdf\n")
+    (tmp_path / "robot.loops.yaml").write_text(
+        "bulletbridge: 1\nurdf: robot.urdf\nfixed_base: false\n"
+    )
     with pytest.raises(ModelError, match=f"not well-formed XML: {re.escape(message)}"):
         bb.load(str(tmp_path / "robot.loops.yaml"))
 
@@ -243,6 +247,8 @@ def test_what_bullet_reads_although_it_is_no_xml_is_left_to_it(tmp_path, odd):
     """Prefixes that nothing declares, as simulators' own elements have; other encodings; zeros."""
     path = tmp_path / "robot.urdf"
     path.write_bytes(ROBOT.encode().replace(b"</robot>", odd))
-    (tmp_path / "robot.loops.yaml").write_text("bulletbridge: 1\nurdf: robot.urdf\n")
+    (tmp_path / "robot.loops.yaml").write_text(
+        "bulletbridge: 1\nurdf: robot.urdf\nfixed_base: false\n"
+    )
     with bb.load(str(tmp_path / "robot.loops.yaml")) as loaded:
         assert loaded.system.mechanism.nv >= 1

@@ -59,7 +59,14 @@ def find_islands(mechanism: Mechanism, encoded: Encoded) -> list[IslandMembers]:
     def tree_of(axis: int) -> int | None:
         return find(int(root[axis])) if axis >= 0 else None
 
-    joined = [[int(loop["axis_a"]), int(loop["axis_b"])] for loop in encoded.loops]
+    joined: list[list[int]] = []
+    number: list[int] = []  # of each constraint among them
+    for loop in encoded.loops:
+        if not loop["adds"]:  # else another stretch of a line
+            joined.append([])
+        joined[-1] += [int(loop["axis_a"]), int(loop["axis_b"])]
+        number.append(len(joined) - 1)
+    number += range(len(joined), len(joined) + len(encoded.couplings))
     joined += [term_axes(encoded, coupling) for coupling in encoded.couplings]
     pushed: list[list[int]] = []
     for effort in encoded.elements:
@@ -78,7 +85,8 @@ def find_islands(mechanism: Mechanism, encoded: Encoded) -> list[IslandMembers]:
     of_q = np.zeros(mechanism.nq, int)
     for joint in mechanism.joints.values():
         of_q[joint.q] = of_axis[joint.v.start]
-    of_constraint = [next(t for t in map(tree_of, members) if t is not None) for members in joined]
+    of_joined = [next(t for t in map(tree_of, members) if t is not None) for members in joined]
+    of_constraint = [of_joined[k] for k in number]
     loops, couplings = len(encoded.loops), len(encoded.couplings)
     islands: list[IslandMembers] = []
     for leader in leaders:
