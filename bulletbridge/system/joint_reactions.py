@@ -15,7 +15,7 @@ from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.element_wrenches import element_wrenches
 from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.link_tree import LinkTree, Loads
-from bulletbridge.numerics.records import Array, copied
+from bulletbridge.numerics.records import Array, Ints, copied
 from bulletbridge.system.contact_report import ContactLoad, Loaded
 from bulletbridge.system.evaluation import Reaction, efforts_at
 
@@ -124,17 +124,15 @@ def told(
 ) -> dict[str, JointReaction]:
     """What joints bear, by name; ``crossing``: links between which loads are shared."""
     axes, points, forces, moments = (borne[x] for x in ("R", "origin", "force", "moment"))
+    ends: Ints = np.array(crossing, int).reshape(-1, 2)
+    inside = tree.carries[:, ends] & (ends >= 0)  # the world, -1, is carried by nothing
+    unique: list[bool] = (inside[..., 0] == inside[..., 1]).all(axis=1).tolist()
     found: dict[str, JointReaction] = {}
     for k, link in enumerate(tree.links):
         if link.kind == "free" or not link.joint:
             continue
-        unique = True
-        if crossing:
-            carried = tree.carries[k]
-            inside = ((a >= 0 and carried[a], b >= 0 and carried[b]) for a, b in crossing)
-            unique = not any(a != b for a, b in inside)
         found[link.joint] = JointReaction(
-            link.joint, link.link, points[k], forces[k], moments[k], axes[k], unique
+            link.joint, link.link, points[k], forces[k], moments[k], axes[k], unique[k]
         )
     return found
 
