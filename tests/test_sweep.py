@@ -297,6 +297,26 @@ def test_wrong_usage(here, tmp_path, capsys, monkeypatch, arguments, said):
     assert said in " ".join(capsys.readouterr().err.split())
 
 
+def test_an_interrupted_sweep_says_how_it_goes_on(here, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    whole = sweeping.on_this_machine
+
+    def interrupted(*given):
+        yield next(iter(whole(*given)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweeping, "on_this_machine", interrupted)
+    given = [*FOUR_BAR, "--set", "crank.mass=1:2:3", "-o", "s.parquet"]
+    assert run(given) == 130
+    assert "the same command with --resume goes on" in capsys.readouterr().err
+    left: list[int] = []
+    monkeypatch.setattr(
+        sweeping, "on_this_machine", lambda f, points, n: left.extend(points) or whole(f, points, n)
+    )
+    assert run([*given, "--resume"]) == 0
+    assert len(left) == 2 and "3 runs, 0 failed" in capsys.readouterr().out
+
+
 def test_missing_packages_name_their_extras(here, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"bulletbridge\[cluster\]"):

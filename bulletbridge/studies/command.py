@@ -1,5 +1,6 @@
 """``bulletbridge sweep``."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, cast
@@ -135,7 +136,12 @@ def sweep(
             text = f"{done}/{everything}" + (f", {failed} failed" if failed else "")
             progress.update(task, completed=done, description=f"{model} {text}")
 
-        results = run.sweep(function, points, output, progress=show, **vars(processes))
+        try:
+            results = run.sweep(function, points, output, progress=show, **vars(processes))
+        except KeyboardInterrupt:
+            said = "runs that are done are kept; the same command with --resume goes on"
+            print(f"bulletbridge: {said}", file=sys.stderr)
+            raise
     errors = [error for error in results.errors if error]
     print(f"{len(results.runs)} runs, {len(errors)} failed: {output}")
     if errors:
