@@ -111,6 +111,35 @@ def test_equal_steps_among_cubes_are_equal_to_the_bit(solids):
     assert np.array_equal(*ends)
 
 
+@pytest.mark.parametrize("upside_down", [False, True])
+@pytest.mark.parametrize("beside", [False, True])
+def test_bodies_on_one_spring_at_the_end_of_a_step_are_not_loose(solids, upside_down, beside):
+    """One stands, one swings above it, whichever is the first: implicit Euler of the upper one."""
+    solids.ground(plane=True)
+    places = {"lower": [0, 0, 0.1], "upper": [0, 0, 0.6]}
+    names = sorted(places, reverse=upside_down)
+    bodies = {name: cube(solids, places[name]) for name in names}
+    if beside:
+        bodies["robot"] = pusher(solids, [0, 5, 1])
+    k, c = 1e5, 10.0
+    ends = bb.Frame("lower/b"), bb.Frame("upper/b")
+    spring = bb.Spring("spring", *ends, stiffness=k, damping=c, length=0.5)
+    system = bb.attach(
+        bodies, [spring], solids.client, dt=1 / 240, contacts=True, springs="implicit"
+    )
+    lower, upper = (system.mechanism.joints[f"{name}/base"].v for name in ("lower", "upper"))
+    dt, x, v = system.dt, 0.0, 0.0
+    for _ in range(60):
+        system.step()
+        v = (MASS * v - dt * (k * x + MASS * G)) / (MASS + dt * c + dt * dt * k)
+        x += dt * v
+        assert abs(system.v[lower]).max() < ROUND_OFF
+        assert system.v[upper][5] == pytest.approx(v, abs=1e-11)
+        carried = sum(contact.force[2] for contact in system.contacts())
+        # round-off of v acts through the spring: (k dt + c) times 1e-11
+        assert carried == pytest.approx(MASS * G - k * x - c * v, abs=1e-8)
+
+
 def test_bodies_on_one_cable_through_eyes_are_not_loose(solids):
     """Two cubes on a cable that is as long as it may be, over two eyes, as Atwood's machine."""
     solids.ground(plane=True)

@@ -61,7 +61,9 @@ def loose_widths(mechanism: Mechanism, used: Ints, *encoded: Encoded) -> Ints:
     held[used[used >= 0]] = True
     for constraints in encoded:
         for island in find_islands(mechanism, constraints):
-            if len(island.rows):
+            # springs at the end of a step join the masses of what they are between
+            several = np.count_nonzero(mechanism.axes["below"][island.v] < 0) > 1
+            if len(island.rows) or several:
                 held[island.v] = True
     alone = (bodies["parent"] == 0) & ~np.isin(np.arange(len(bodies)), bodies["parent"])
     widths = np.where(alone, bodies["axis"] - bodies["v"] + 1, 0)
