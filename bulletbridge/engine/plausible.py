@@ -232,8 +232,8 @@ def judge_balance(a: Arrays, start: Instant, end: Instant, q: Array, v: Array, t
     """Refuse a step from START_Q and START_V that has made rates, or lost what nothing has taken.
 
     Nothing is told of what is driven or damped, which takes what it will, nor of modified
-    integration, which never corrects. Where steps that lose are
-    taken, ``control.lost`` has what is missing; else they are RATES_LOST.
+    integration, which never corrects. Where steps that lose are taken, ``control.lost`` has what is
+    missing; else they are RATES_LOST.
 
     Args:
         a: The system.
