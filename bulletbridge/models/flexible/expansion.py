@@ -1,5 +1,7 @@
 """Expansion of the equations of motion in the deflections of beams, by a compiled stencil."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bulletbridge.compilation.jit import helper, kernel
@@ -24,63 +26,77 @@ WEIGHTS = np.array(
 """(3, 5): coefficients of orders 0, 1, 2 from values at the sizes; exact to the fourth degree."""
 
 
+class TreeRecords(NamedTuple):
+    """A mechanism; what hangs on its configuration is overwritten."""
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    efforts: Records[Effort]  # for the damping that Bullet applies
+    poses: Records[Pose]
+    axes: Records[Axis]
+    loops: Records[Loop]  # whose points are looked at
+
+
+class Stencil(NamedTuple):
+    """Where terms are evaluated, and how orders follow."""
+
+    sizes: Array  # (n,) of the deflections, against those of the state
+    weights: Array  # (orders, n): each order is a sum of the terms with them
+
+
+class Growth(NamedTuple):
+    """A state, and how it changes with its deflections."""
+
+    q: Array  # (nq,)
+    v: Array  # (nv,)
+    dq: Array  # (nq,) what grows with the deflections
+    dv: Array  # (nv,)
+
+
+class Sums(NamedTuple):
+    """Terms by orders in the deflections."""
+
+    M: Array  # (orders, nv, nv) lower triangles
+    h: Array  # (orders, nv)
+    J: Array  # (orders, 3 * loops, nv) rates of b's origin less a's, world axes
+    points: Array  # (orders, 2, 3 * loops) the same of positions, and of accelerations at zero v̇
+
+
 @kernel
 def expand(
-    bodies: Records[Body],
-    beams: Records[Beam],
-    stations: Records[Station],
-    efforts: Records[Effort],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    loops: Records[Loop],
-    sizes: Array,
-    weights: Array,
+    tree: TreeRecords,
+    stencil: Stencil,
     gravity: Array,
-    q: Array,
-    v: Array,
-    dq: Array,
-    dv: Array,
+    state: Growth,
     work: Array,
     M: Array,
-    M_orders: Array,
-    vectors: Array,
-    J: Array,
-    points: Array,
+    sums: Sums,
 ) -> None:
-    """Add up terms at q + (s - 1) dq, v + (s - 1) dv for sizes s (n,) with weights (orders, n).
+    """Add up terms at q + (s - 1) dq, v + (s - 1) dv over the sizes s of a stencil.
 
     Args:
-        bodies: Of a solver, as all to ``loops``.
-        beams: Overwritten.
-        stations: Overwritten.
-        efforts: For the damping that Bullet applies.
-        poses: Overwritten.
-        axes: Overwritten.
-        loops: Whose points are looked at.
-        sizes: Of the deflections, against those of the state.
-        weights: Each order is a sum of the terms with them.
+        tree: Whose terms.
+        stencil: Sizes and weights.
         gravity: (3,) [m/s²].
-        q: (nq,) configuration.
-        v: (nv,) rates.
-        dq: (nq,) what grows with the deflections.
-        dv: (nv,) the same of the rates.
+        state: Where, and what grows.
         work: (3, max(nq, nv)) space.
         M: (nv, nv) space.
-        M_orders: (orders, nv, nv) mass matrices, the lower triangles.
-        vectors: (orders, nv) biases.
-        J: (orders, 3 * loops, nv) rates of b's origin less a's, world axes.
-        points: (orders, 2, 3 * loops) the same of positions, and of accelerations at zero v̇.
+        sums: Receives the terms.
     """
+    bodies, beams, stations, efforts, poses, axes, loops = tree
+    sizes, weights = stencil
+    q, v, dq, dv = state
     nq, nv, orders = len(q), len(v), len(weights)
     for o in range(orders):
         for i in range(nv):
-            vectors[o, i] = 0.0
+            sums.h[o, i] = 0.0
             for k in range(nv):
-                M_orders[o, i, k] = 0.0
+                sums.M[o, i, k] = 0.0
             for k in range(3 * len(loops)):
-                J[o, k, i] = 0.0
+                sums.J[o, k, i] = 0.0
         for k in range(3 * len(loops)):
-            points[o, 0, k] = points[o, 1, k] = 0.0
+            sums.points[o, 0, k] = sums.points[o, 1, k] = 0.0
     for n in range(len(sizes)):
         more = sizes[n] - 1.0
         for i in range(nq):
@@ -95,12 +111,12 @@ def expand(
             if weight == 0.0:
                 continue
             for i in range(nv):
-                vectors[o, i] += weight * work[2, i]
+                sums.h[o, i] += weight * work[2, i]
                 for k in range(i + 1):
-                    M_orders[o, i, k] += weight * M[i, k]
+                    sums.M[o, i, k] += weight * M[i, k]
             for k in range(len(loops)):
                 loop = loops[k]
-                rows, ends = J[o, 3 * k : 3 * k + 3], points[o, :, 3 * k : 3 * k + 3]
+                rows, ends = sums.J[o, 3 * k : 3 * k + 3], sums.points[o, :, 3 * k : 3 * k + 3]
                 add_point(bodies, poses, axes, loop.body_a, loop.p_a, -weight, rows, ends)
                 add_point(bodies, poses, axes, loop.body_b, loop.p_b, weight, rows, ends)
 

@@ -24,7 +24,15 @@ from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.dynamics import joint_forces
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import BEAM, REVOLUTE
-from bulletbridge.models.flexible.expansion import SIZES, WEIGHTS, expand
+from bulletbridge.models.flexible.expansion import (
+    SIZES,
+    WEIGHTS,
+    Growth,
+    Stencil,
+    Sums,
+    TreeRecords,
+    expand,
+)
 from bulletbridge.numerics.records import Array, Mask
 
 Order = Literal["first_order", "consistent", "symmetrised", "inconsistent", "ruthless"]
@@ -119,7 +127,7 @@ class Linearised:
                     "contacts below 3 are for points that coincide, or stay on lines or planes"
                 )
         self._position = mechanism.axes["q"]
-        self._records = (
+        self._tree = TreeRecords(
             solver.bodies.copy(),
             mechanism.beams.copy(),
             mechanism.stations.copy(),
@@ -209,12 +217,12 @@ class Linearised:
         dq[position[single]] = (amplitudes - slopes @ amplitudes)[single]
         dv = v * flexible - slopes @ (v * flexible)
         used = np.any(WEIGHTS[:orders] != 0.0, axis=0)
-        n = 3 * len(self._records[-1])
+        n = 3 * len(self._tree.loops)
         M, h, J = np.empty((orders, nv, nv)), np.empty((orders, nv)), np.empty((orders, n, nv))
         points, gravity = np.empty((orders, 2, n)), self.solver.control[0]["gravity"]
-        sizes, weights = SIZES[used], np.ascontiguousarray(WEIGHTS[:orders, used])
-        state = (gravity, q, v, dq, dv, *self._work)
-        expand(*self._records, sizes, weights, *state, M, h, J, points)
+        stencil = Stencil(SIZES[used], np.ascontiguousarray(WEIGHTS[:orders, used]))
+        state, sums = Growth(q, v, dq, dv), Sums(M, h, J, points)
+        expand(self._tree, stencil, gravity, state, *self._work, sums)
         lower = np.tril(M)
         M = lower + np.tril(M, -1).transpose(0, 2, 1)
         change = np.eye(nv) - slopes  # rates from those without slopes
