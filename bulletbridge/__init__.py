@@ -4,6 +4,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bulletbridge.compilation.users import MovingFrame
 from bulletbridge.constraints.force_elements import (
     Bushing,
     Pulley,
@@ -93,6 +94,7 @@ __all__ = [
     "Modes",
     "Motion",
     "Motor",
+    "MovingFrame",
     "Options",
     "PartTracking",
     "Plan",

@@ -17,6 +17,7 @@ from support.pinocchio_models import load as pinocchio
 from support.small_trees import free_body
 
 import bulletbridge as bb
+from bulletbridge import MovingFrame
 from bulletbridge.comparison.window.overlay import marks_of
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
@@ -92,14 +93,21 @@ def test_wrenches_are_their_work_on_virtual_motions(case, frame):
     place = bb.Frame(f"link{n}", (0.3, -0.2, 0.1), (0.4, -0.3, 0.8))
     axes = (None, bb.Frame("world"), bb.Frame("link1", (0, 0, 0), (0.1, 0.2, 0.3)))[frame]
 
-    def force(t, q, v):
-        return np.sin(q[0]) + v[1], 2.0 * t, -v[0]
+    seen = []
+
+    def force(t, q, v, frame):
+        seen.append(frame)
+        return np.sin(q[0]) + v[1], 2.0 * t, frame.velocity[0] - frame.position[2]
 
     wrench = bb.Wrench(place, force, (0.3, -0.1, 0.7), axes)
     system = closed_system(case, forces={"blow": wrench})
     q, v, t = system.q, system.v, system.t
-    R = system.kinematics().point(axes or place).R_W
-    expected = system.wrench(place, R @ force(t, q, v), R @ (0.3, -0.1, 0.7))
+    R, at = system.kinematics().point(axes or place).R_W, system.kinematics().point(place)
+    moving = MovingFrame(at.p_W, at.R_W, at.J @ v, at.J_angular @ v)
+    for got, known in zip(seen[-1], moving, strict=True):
+        size = 1.0 + max(np.abs(moving.position).max(), np.abs(v).max())
+        assert_allclose(got, known, atol=1e-13 * size * len(v))
+    expected = system.wrench(place, R @ force(t, q, v, moving), R @ (0.3, -0.1, 0.7))
     bare = closed_system(case)
     bare.set_state(q, v, t)
     found = bare.terms().h - system.terms().h
@@ -144,7 +152,10 @@ def test_a_force_against_the_rate_is_damping_of_the_joint(case):
 
 
 def test_a_spring_written_as_a_wrench_is_a_bushing():
-    """Six ways, on a body that tumbles; the bushing's axes are those of the world."""
+    """Six ways, on a body that tumbles; the bushing's axes are those of the world.
+
+    By coordinates of the body, then by how a frame moves that is turned and off its centre.
+    """
     k, d, kt = np.array([30.0, 20.0, 40.0]), np.array([0.3, 0.2, 0.1]), 5.0
 
     def force(t, q, v):
@@ -153,15 +164,27 @@ def test_a_spring_written_as_a_wrench_is_a_bushing():
     def torque(t, q, v):
         return -kt * Rotation.from_quat(q[3:7]).as_rotvec()
 
-    bushing = bb.Bushing("b", bb.Frame("world"), bb.Frame("body"), tuple(k), tuple(d), (kt,) * 3)
-    wrench = bb.Wrench(bb.Frame("body"), force, torque, bb.Frame("world"))
-    ends = []
-    for constraints, forces in (([bushing], {}), ([], {"spring": wrench})):
-        system = bb.System(free_body(2.0), constraints, forces=forces, integrator="rk4", dt=0.01)
-        system.set_state(v=(0.5, -0.3, 0.4, 1.0, -0.5, 0.2))
-        system.rollout(100)
-        ends.append(np.concatenate([system.q, system.v]))
-    assert_allclose(ends[1], ends[0], atol=1e-12)
+    def pull(t, q, v, frame):
+        return -k * frame.position - d * frame.velocity
+
+    def twist(t, q, v, frame):
+        return -kt * Rotation.from_matrix(frame.R).as_rotvec()
+
+    world = bb.Frame("world")
+    for frame, functions in (
+        (bb.Frame("body"), (force, torque)),
+        (bb.Frame("body", (0.2, -0.1, 0.3), (0.3, 0.1, -0.2)), (pull, twist)),
+    ):
+        bushing = bb.Bushing("b", world, frame, tuple(k), tuple(d), (kt,) * 3)
+        wrench = bb.Wrench(frame, *functions, world)
+        ends = []
+        for constraints, forces in (([bushing], {}), ([], {"spring": wrench})):
+            options = {"forces": forces, "integrator": "rk4", "dt": 0.01}
+            system = bb.System(free_body(2.0), constraints, **options)
+            system.set_state(v=(0.5, -0.3, 0.4, 1.0, -0.5, 0.2))
+            system.rollout(100)
+            ends.append(np.concatenate([system.q, system.v]))
+        assert_allclose(ends[1], ends[0], atol=1e-12)
 
 
 def test_a_wrench_is_pinocchios_external_force():
@@ -310,6 +333,7 @@ def test_what_cannot_be_is_refused():
         ({"blow": bb.Wrench(bb.Frame("bar"), (1, 0))}, "three numbers"),
         ({"blow": bb.Wrench(bb.Frame("bar"), bb.Sine(1.0, 2.0))}, "signal of one number"),
         ({"pin": lambda t, q: 0.0}, "force of joint 'pin' is a function of 2 arguments"),
+        ({"pin": push}, r"function of 4 arguments; give one of \(t\) or \(t, q, v\)"),
         ({"pin": numba.njit(lambda t, q, v: "x")}, "force of joint 'pin' does not compile"),
         ({"pinn": swing}, "unknown joint 'pinn'"),
     ):

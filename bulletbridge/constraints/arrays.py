@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.functions import ForceFunction
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import place_frame
@@ -24,15 +25,15 @@ class AskedWrench:
 
     Attributes:
         what: What it is, for errors.
-        function: Of (t), or of (t, q, v).
-        of_state: Which of the two.
+        function: What gives it.
+        takes: What that is called with.
         element: Number of the wrench among the elements.
         first: Of the three numbers of its ``wrench`` that they are.
     """
 
     what: str
     function: ForceFunction
-    of_state: bool
+    takes: Takes
     element: int
     first: int
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.arrays import AskedWrench, Encoded
 from bulletbridge.constraints.encode import (
     Constraint,
@@ -25,7 +26,7 @@ from bulletbridge.constraints.force_elements import (
     TorsionSpring,
     Wrench,
 )
-from bulletbridge.constraints.functions import takes_state
+from bulletbridge.constraints.functions import takes
 from bulletbridge.constraints.joint_models import TRAVEL, TURN, has_force_limit, loop_axis_name
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Formula, Motion, Signal
@@ -220,8 +221,9 @@ def _encode_wrench(
                 " three: lambda t: (signal(t)[0], 0, 0)"
             )
         if callable(given):
-            of_state = takes_state(given, f"{part} of {what}")
-            asked.append(AskedWrench(f"{part} of {what}", given, of_state, number, first))
+            taken = takes(given, f"{part} of {what}", Takes.FRAME)
+            record["watched"] |= taken == Takes.FRAME
+            asked.append(AskedWrench(f"{part} of {what}", given, taken, number, first))
         elif are_numbers(given, (3,)):
             record["wrench"][first : first + 3] = given
         else:

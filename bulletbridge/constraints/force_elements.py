@@ -260,10 +260,10 @@ class Tendon(Stretched):
 class Wrench:
     """Force and torque from outside on a link, at the origin of a frame of it.
 
-    Each is constant, or a function of (t) or of (t, q, v) that gives three numbers: it is asked at
-    every stage of a step, so that integrators keep their order. One under ``numba.njit`` is called
-    from compiled code. What must act on two links, as a thruster that pushes off another one does,
-    are two wrenches.
+    Each is constant, or a function of (t), of (t, q, v), or of (t, q, v, frame) with the
+    ``MovingFrame`` where it acts, that gives three numbers: it is asked at every stage of a step,
+    so that integrators keep their order. One under ``numba.njit`` is called from compiled code.
+    What must act on two links, as a thruster that pushes off another one does, are two wrenches.
 
     ``System`` takes it among its ``forces``, under its name.
 

@@ -4,42 +4,43 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.motion import Formula
 from bulletbridge.errors import ModelError
 
 ForceFunction = Callable[..., Any]
 """(t) or (t, q, v) to a number, or to as many as there are to be; q (nq,) and v (nv,) are copies.
 
-A function under ``numba.njit`` is called from compiled code; its q and v are plain arrays.
+One of a wrench may be of (t, q, v, frame), too: the ``MovingFrame`` where it acts. A
+function under ``numba.njit`` is called from compiled code; its q and v are plain arrays.
 """
 
 
-def takes_state(function: ForceFunction, what: str) -> bool:
-    """Whether a function is one of (t, q, v), not of t alone.
+def takes(function: ForceFunction, what: str, most: Takes = Takes.STATE) -> Takes:
+    """What a function can be called with.
 
     Args:
         function: As given.
         what: What it is for, in errors.
+        most: What there is for it.
 
     Raises:
-        ModelError: It can be called with neither.
+        ModelError: It can be called with nothing of that.
     """
     if isinstance(function, Formula):
-        return False
+        return Takes.TIME
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # of some functions in C nothing is known
-        return False
+        return Takes.TIME
     kinds = inspect.Parameter
     places = [
         p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
     ]
     needed = sum(p.default is kinds.empty for p in places)
     more = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
-    if needed <= 1 and (places or more):
-        return False
-    if needed <= 3 <= len(places) or (needed <= 3 and more):
-        return True
-    raise ModelError(
-        f"{what} is a function of {len(places)} arguments; give one of (t), or of (t, q, v)"
-    )
+    for fitting in Takes:
+        if needed <= fitting <= most and (fitting <= len(places) or more):
+            return fitting
+    known = " or ".join(each.arguments for each in Takes if each <= most)
+    raise ModelError(f"{what} is a function of {len(places)} arguments; give one of {known}")

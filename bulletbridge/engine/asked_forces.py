@@ -5,11 +5,12 @@ Python functions are called back; those under ``numba.njit`` are called by the k
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.compilation.users import UserFunction, address_of, is_jitted
+from bulletbridge.compilation.users import MovingFrame, Takes, UserFunction, address_of, is_jitted
 from bulletbridge.constraints.functions import ForceFunction
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.by_joint import by_joint
@@ -24,8 +25,8 @@ class AskedForce(NamedTuple):
 
     Attributes:
         what: What it is for, in errors.
-        function: Of (t), or of (t, q, v).
-        of_state: Which of the two.
+        function: What gives its numbers.
+        takes: What that is called with.
         size: How many numbers it gives; 0 for one that is not in a list.
         effort: The wrench whose numbers they are, or -1: those of rates.
         first: Of these numbers, or of the rates.
@@ -33,17 +34,26 @@ class AskedForce(NamedTuple):
 
     what: str
     function: ForceFunction
-    of_state: bool
+    takes: Takes
     size: int
     effort: int
     first: int
 
-    def place(self, efforts: np.ndarray, axes: np.ndarray) -> Array:
+    def place(self, efforts: np.ndarray, axes: np.ndarray) -> "Place":
         """Where its numbers go in these records, as a view."""
         last = self.first + max(self.size, 1)
         if self.effort < 0:
-            return axes["pushed"][self.first : last]
-        return efforts["wrench"][self.effort, self.first : last]
+            return Place(axes["pushed"][self.first : last])
+        effort = efforts[self.effort]
+        frame = MovingFrame(*(effort[field] for field in MovingFrame._fields))
+        return Place(effort["wrench"][self.first : last], frame)
+
+
+class Place(NamedTuple):
+    """Where the numbers of a function go, and the frame that these act at, as views."""
+
+    numbers: Array
+    frame: MovingFrame | None = None
 
 
 class AskedForces:
@@ -63,11 +73,11 @@ class AskedForces:
         """Whether there are any."""
         return bool(self.forces)
 
-    def places(self, efforts: np.ndarray, axes: np.ndarray) -> list[Array]:
+    def places(self, efforts: np.ndarray, axes: np.ndarray) -> list[Place]:
         """Where their numbers go in these records, as views."""
         return [force.place(efforts, axes) for force in self.forces]
 
-    def fill(self, places: Sequence[Array], t: float, q: Array, v: Array) -> None:
+    def fill(self, places: Sequence[Place], t: float, q: Array, v: Array) -> None:
         """Ask all of them at a state and write what they give; NaN where the state is not finite.
 
         Raises:
@@ -81,25 +91,25 @@ class AskedForces:
             )
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             for place in places:
-                place[:] = np.nan
+                place.numbers[:] = np.nan
             return
         try:
             for force, place in zip(self.forces, places, strict=True):
                 self._asking = force.what
-                place[:] = self._given(force, t, q, v)
+                place.numbers[:] = self._given(force, place.frame, t, q, v)
         finally:
             self._asking = ""
 
-    def _given(self, force: AskedForce, t: float, q: Array, v: Array) -> Array | float:
+    def _given(
+        self, force: AskedForce, frame: MovingFrame | None, t: float, q: Array, v: Array
+    ) -> Array | float:
         """What one gives, after a look at it."""
-        given: object
-        if not force.of_state:
-            given = force.function(t)
-        elif is_jitted(force.function):
-            given = force.function(t, q.copy(), v.copy())
-        else:
-            named = by_joint(q.copy(), self.mechanism, "q"), by_joint(v.copy(), self.mechanism, "v")
-            given = force.function(t, *named)
+        state: list[Any] = [q.copy(), v.copy()]
+        if not is_jitted(force.function):
+            state = [by_joint(x, self.mechanism, of) for x, of in zip(state, "qv", strict=True)]
+        if frame is not None:
+            state.append(MovingFrame(*(x.copy() for x in frame)))
+        given: object = force.function(t, *state[: force.takes - 1])
         try:
             numbers = np.asarray(given, np.float64)
         except (TypeError, ValueError):
@@ -111,7 +121,7 @@ class AskedForces:
             raise no_force(force, given, t)
         return numbers
 
-    def compile(self, places: Sequence[Array], state: Sequence[Array]) -> tuple[int, Ints]:
+    def compile(self, places: Sequence[Place], state: Sequence[Array]) -> tuple[int, Ints]:
         """Address of what calls all of them in compiled code, and the pointers that it takes.
 
         Args:
@@ -122,14 +132,15 @@ class AskedForces:
             ModelError: One cannot be compiled.
         """
         functions = [
-            UserFunction(*force[:4], place.strides[0] // BYTES)
+            UserFunction(*force[:4], place.numbers.strides[0] // BYTES)
             for force, place in zip(self.forces, places, strict=True)
         ]
         _, q, v = state
-        pointers = np.array([x.ctypes.data for x in (*state, *places)], np.int64)
+        of_each = [(place.numbers, (place.frame or place)[0]) for place in places]
+        pointers = np.array([x.ctypes.data for x in (*state, *chain(*of_each))], np.int64)
         return address_of(functions, len(q), len(v)), pointers
 
-    def require_finite(self, places: Sequence[Array], t: float, q: Array, v: Array) -> None:
+    def require_finite(self, places: Sequence[Place], t: float, q: Array, v: Array) -> None:
         """Refuse what compiled functions have given at a state that is finite.
 
         Raises:
@@ -137,8 +148,9 @@ class AskedForces:
         """
         if np.isfinite(q).all() and np.isfinite(v).all():
             for force, place in zip(self.forces, places, strict=True):
-                if not np.isfinite(place).all():
-                    raise no_force(force, place.tolist() if force.size else float(place[0]), t)
+                numbers = place.numbers
+                if not np.isfinite(numbers).all():
+                    raise no_force(force, numbers.tolist() if force.size else float(numbers[0]), t)
 
 
 def no_force(force: AskedForce, given: object, t: float) -> ModelError:

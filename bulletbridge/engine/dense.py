@@ -33,7 +33,11 @@ from bulletbridge.mechanism.dynamics import (
     look_ahead,
     mass_matrix,
 )
-from bulletbridge.mechanism.force_elements import add_compliance, look_ahead_of_elements
+from bulletbridge.mechanism.force_elements import (
+    add_compliance,
+    look_ahead_of_elements,
+    put_moving_frames,
+)
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.records import DRAG
 from bulletbridge.numerics.projection import (
@@ -71,6 +75,7 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
 def ask_forces(a: Arrays, q: Array, v: Array) -> None:
     """Have forces that are functions of the state written to where they act, at ``control.t``."""
     if a.control.asked != 0:
+        put_moving_frames(a.efforts, a.poses, a.axes, v)
         for j in range(len(q)):
             a.vectors[SEEN_Q, j] = q[j]
         copy_into(a.vectors[SEEN_V], v)

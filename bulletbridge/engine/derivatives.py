@@ -16,6 +16,7 @@ import numpy as np
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.records import Target
 from bulletbridge.constraints.row_derivatives import RowDerivatives, differentiate_rows
 from bulletbridge.constraints.row_rates import RowRecords
@@ -299,7 +300,7 @@ class Differentiator:
         if solver.encoded.motions:
             targets = solver.encoded.targets(np.array([t]))
         if solver.encoded.motions or solver.asked_forces:
-            self._efforts[:] = solver.efforts_at(targets[0], self._axes, q, v, t)
+            self._efforts[:] = solver.efforts_at(targets[0], self.arrays.poses, self._axes, q, v, t)
         if solver.script.signals:
             forces += solver.scripted(t)
         self.call((targets, forces))
@@ -342,7 +343,7 @@ def require_derivatives(solver: SolverArrays) -> None:
         what = f"constraint '{user.name}' is written in Python"
         break
     for force in solver.asked_forces.forces:
-        if force.of_state:
+        if force.takes != Takes.TIME:
             what = f"{force.what} is a function of the state"
             break
     if len(solver.beams):

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_elements import Wrench
-from bulletbridge.constraints.functions import ForceFunction, takes_state
+from bulletbridge.constraints.functions import ForceFunction, takes
 from bulletbridge.constraints.motion import Formula, Signal
 from bulletbridge.engine.asked_forces import AskedForce
 from bulletbridge.errors import ModelError, require_kind
@@ -124,8 +125,8 @@ def script(mechanism: Mechanism, forces: Mapping[str, JointFunctions]) -> Script
                 " (t, q, v), or set tau for what is constant"
             )
         count, what = joint.v.stop - joint.v.start, f"force of joint '{name}'"
-        if single and count > 1 and takes_state(several[0], what):
-            asked.append(AskedForce(what, several[0], True, count, -1, joint.v.start))
+        if single and count > 1 and takes(several[0], what) == Takes.STATE:
+            asked.append(AskedForce(what, several[0], Takes.STATE, count, -1, joint.v.start))
             continue
         if len(several) != count:
             raise ModelError(
@@ -133,8 +134,8 @@ def script(mechanism: Mechanism, forces: Mapping[str, JointFunctions]) -> Script
                 "one for each"
             )
         for rate, function in enumerate(several, joint.v.start):
-            if takes_state(function, what):
-                asked.append(AskedForce(what, function, True, 0, -1, rate))
+            if takes(function, what) == Takes.STATE:
+                asked.append(AskedForce(what, function, Takes.STATE, 0, -1, rate))
             else:
                 signals.append((name, rate, function))
     return Script(tuple(signals), mechanism.nv, tuple(asked))

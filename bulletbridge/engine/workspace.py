@@ -33,6 +33,7 @@ from bulletbridge.engine.records import (
     SystemArrays,
 )
 from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
+from bulletbridge.mechanism.force_elements import put_moving_frames
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import AXIS, DRAG, EFFORT, POSE
@@ -169,7 +170,7 @@ class SolverArrays:
         """
         self.script, first = script, len(self.mechanism.efforts)
         wrenches = [
-            AskedForce(w.what, w.function, w.of_state, 3, first + w.element, w.first)
+            AskedForce(w.what, w.function, w.takes, 3, first + w.element, w.first)
             for w in self.encoded.asked
         ]
         self.asked_forces = AskedForces([*wrenches, *script.asked], self.mechanism)
@@ -246,7 +247,7 @@ class SolverArrays:
         mass_matrix(self.bodies, beams, stations, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
-        efforts = self.efforts_at(targets, axes, q, v, t)
+        efforts = self.efforts_at(targets, poses, axes, q, v, t)
         bias(self.bodies, beams, stations, efforts, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
@@ -307,17 +308,25 @@ class SolverArrays:
         return np.asarray(self.script.at(np.array([t]))[0], np.float64)
 
     def efforts_at(
-        self, targets: np.ndarray, axes: np.ndarray, q: Array, v: Array, t: float
+        self,
+        targets: np.ndarray,
+        poses: np.ndarray,
+        axes: np.ndarray,
+        q: Array,
+        v: Array,
+        t: float,
     ) -> np.ndarray:
         """Forces on bodies at a state when the prescribed motions are these.
 
-        Those of the state on rates are written into ``axes``, which are a copy.
+        Poses and axes are those of ``kinematics`` there; forces of the state on rates are written
+        into ``axes``, which are a copy.
         """
         scripted = (self.efforts["kind"] != DRAG) & (self.efforts["target"] >= 0)
         if not (scripted.any() or self.asked_forces):
             return self.efforts
         efforts = self.efforts.copy()
         efforts["force"][scripted] = targets["p"][efforts["target"][scripted], 2]
+        put_moving_frames(efforts, poses, axes, v)
         self.asked_forces.fill(self.asked_forces.places(efforts, axes), t, q, v)
         return efforts
 

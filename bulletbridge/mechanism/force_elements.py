@@ -37,6 +37,7 @@ from bulletbridge.numerics.spatial import (
     norm,
     power,
     put,
+    put_mat,
     rotation_vector,
     scale,
     scale_pair,
@@ -70,6 +71,27 @@ def frames_of(
         (mul(mat(a.R), mat(effort.R_a)), add(way, apply(mat(a.R), vec(effort.p_a)))),
         (mul(mat(b.R), mat(effort.R_b)), add(vec(b.p), apply(mat(b.R), vec(effort.p_b)))),
     )
+
+
+@kernel
+def put_moving_frames(
+    efforts: Records[Effort], poses: Records[Pose], axes: Records[Axis], v: Array
+) -> None:
+    """How frame b moves at the rates v (nv,), into the efforts that are watched."""
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        if effort.watched == 0:
+            continue
+        pose = poses[effort.body_b]
+        point = add(vec(pose.p), apply(mat(pose.R), vec(effort.p_b)))
+        twist, k = (ZERO, ZERO), effort.axis_b
+        while k >= 0:
+            twist = add_pair(twist, scale_pair(v[k], twist_at(axis_twist(axes[k]), point)))
+            k = axes[k].below
+        put(effort.position, add(vec(pose.origin), point))
+        put_mat(effort.R, mul(mat(pose.R), mat(effort.R_b)))
+        put(effort.velocity, twist[1])
+        put(effort.angular_velocity, twist[0])
 
 
 @helper

@@ -139,6 +139,11 @@ class Effort:
     axis_c: Int
     p_c: Vec3
     wrench: Six  # moment [N m], then force [N]; if of the state, as it was asked for last
+    watched: Int  # whether that depends on how frame b moves, which the next four are
+    position: Vec3  # [m] in the world, along its axes
+    R: Mat3
+    velocity: Vec3  # [m/s]
+    angular_velocity: Vec3  # [rad/s]
     terms: Int  # how many joints a tendon has
     term_axes: TermInts  # of the tree; -1 beyond
     factors: TermReals  # of their positions

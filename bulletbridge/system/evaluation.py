@@ -318,7 +318,7 @@ def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, Spr
 def efforts_at(solver: Solver, terms: Terms, q: Array, v: Array, t: float) -> np.ndarray:
     """Efforts of a solver with what they exert as functions of time and of a state."""
     targets = solver.encoded.targets(np.array([t]))[0]
-    return solver.efforts_at(targets, terms.axes.copy(), q, v, t)
+    return solver.efforts_at(targets, terms.poses, terms.axes.copy(), q, v, t)
 
 
 def elements_at(solver: Solver, terms: Terms, q: Array, v: Array, t: float) -> np.ndarray:
@@ -344,10 +344,10 @@ def applied_wrenches(solver: Solver, q: Array, v: Array, t: float) -> dict[str, 
 
 def applied_power(solver: Solver, q: Array, v: Array, t: float) -> float:
     """Power [W] of all forces that are given: tau, functions of joints, wrenches."""
-    axes = solver.axes.copy()
+    terms = solver.terms(q, v, t)
+    axes = terms.axes.copy()
     axes["pushed"] = 0.0
-    asked = solver.asked_forces
-    asked.fill(asked.places(solver.efforts.copy(), axes), t, q, v)
+    solver.efforts_at(solver.targets_at(t), terms.poses, axes, q, v, t)
     joints = float(v @ (solver.tau[0] + solver.scripted(t) + axes["pushed"]))
     return joints + sum(w.power for w in applied_wrenches(solver, q, v, t).values())
 
