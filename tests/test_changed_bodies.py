@@ -104,12 +104,6 @@ MOVED = {
     "resetJointState": lambda body, client: pybullet.resetJointState(
         body, 0, 0.5, physicsClientId=client
     ),
-    "a motor and stepSimulation": lambda body, client: (
-        pybullet.setJointMotorControl2(
-            body, 0, pybullet.VELOCITY_CONTROL, targetVelocity=1.0, physicsClientId=client
-        ),
-        pybullet.stepSimulation(client),
-    ),
 }
 
 

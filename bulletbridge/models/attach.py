@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pybullet
 from typing_extensions import Unpack
 
+from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import name_bodies, read_bullet
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import warn_user
@@ -30,9 +31,9 @@ def attach(
     """Close the loops of bodies that are loaded in Bullet, and advance them from now on.
 
     Gravity, step and the state are Bullet's of this moment. ``system.step()`` takes the place of
-    ``stepSimulation`` for these bodies and shows them in Bullet. Motors and torques that Bullet is
-    told do nothing to them, and Bullet does not tell of these: use ``system.motors`` and
-    ``system.tau``, or ``BulletClient``, which follows such calls.
+    ``stepSimulation`` for these bodies and shows them in Bullet. Motors, forces and constraints of
+    PyBullet's module do nothing to them, and say so: use ``system.motors``, ``system.tau``,
+    ``forces`` and ``constraints``, or ``BulletClient``, which follows such calls.
 
     Args:
         bodies: Body ids, one or several; a mapping gives the names that several go by.
@@ -52,7 +53,8 @@ def attach(
         WorldError: A body or the client does not exist.
 
     Warns:
-        BulletBridgeWarning: An inertia was replaced.
+        BulletBridgeWarning: An inertia was replaced; later, a call of PyBullet's module does
+            nothing to these bodies.
     """
     ids = name_bodies(bodies, client)
     if repair_inertia:
@@ -65,4 +67,6 @@ def attach(
     parameters = pybullet.getPhysicsEngineParameters(physicsClientId=client)
     options.setdefault("dt", parameters["fixedTimeStep"])
     mechanism = with_joint_properties(world.mechanism, joints or {})
-    return System(mechanism, constraints, world=world, **options)
+    system = System(mechanism, constraints, world=world, **options)
+    tell_of_idle_calls(world)
+    return system

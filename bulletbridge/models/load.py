@@ -11,6 +11,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from bulletbridge.bullet.checks import with_idle_joints
+from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import (
     connect_direct,
@@ -209,6 +210,7 @@ def load(
         elif before is not None:
             remove_bodies(ids | scenery, client, before)
         raise
+    tell_of_idle_calls(bodies)
     return LoadedModel(spec, client, ids, bodies, system, assembly, scenery, before)
 
 

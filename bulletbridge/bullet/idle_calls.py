@@ -1,0 +1,119 @@
+"""Calls of PyBullet's own module that do nothing to bodies that a system advances are told of.
+
+Bullet has no question that would answer whether a motor was set. So, while there are such bodies,
+these functions stand in the module with a look at their arguments.
+"""
+
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.state import BulletBodies
+from bulletbridge.errors import WorldError, warn_user
+
+
+class Idle(NamedTuple):
+    """A function that does nothing to bodies that a system advances.
+
+    Attributes:
+        count: How many arguments it takes before the client's number.
+        bodies: Places and names of those that are bodies.
+        force: Place and name of what makes it do nothing anyway, where it is zero.
+        instead: What takes its place.
+    """
+
+    count: int
+    bodies: tuple[tuple[int, str], ...]
+    force: tuple[int, str]
+    instead: str
+
+
+BODY, OBJECT = ((0, "bodyUniqueId"),), ((0, "objectUniqueId"),)
+PARENT_AND_CHILD = (0, "parentBodyUniqueId"), (2, "childBodyUniqueId")
+MOTOR = "motors are system.motors.set(joint, position=..., force=...), torques system.tau"
+PUSH = 'forces are forces={"push": bulletbridge.Wrench(...)} of attach and load'
+JOIN = "constraints are given to attach, or to system.connect, among bodies that it advances"
+IDLE = {
+    "setJointMotorControl2": Idle(9, BODY, (5, "force"), MOTOR),
+    "setJointMotorControlMultiDof": Idle(10, BODY, (5, "force"), MOTOR),
+    "setJointMotorControlArray": Idle(8, BODY, (5, "forces"), MOTOR),
+    "setJointMotorControlMultiDofArray": Idle(9, BODY, (5, "forces"), MOTOR),
+    "applyExternalForce": Idle(5, OBJECT, (2, "forceObj"), PUSH),
+    "applyExternalTorque": Idle(4, OBJECT, (2, "torqueObj"), PUSH),
+    "createConstraint": Idle(10, PARENT_AND_CHILD, (99, ""), JOIN),
+}
+
+_advanced: dict[tuple[int, int], ref[BulletBodies]] = {}
+"""Who shows a body, by client and body."""
+_told: set[tuple[int, int, str]] = set()
+
+
+class Watched:
+    """One of PyBullet's functions, which tells where it does nothing."""
+
+    def __init__(self, name: str, idle: Idle) -> None:
+        self.native: Callable[..., Any] = getattr(pybullet, name)
+        self.idle, self.__name__, self.__doc__ = idle, name, self.native.__doc__
+
+    @property
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """What it stands for: pybullet_utils gives its client id to builtins only."""
+        return types.BuiltinFunctionType
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, then look whom it was for."""
+        answer = self.native(*args, **kwargs)
+
+        def given(place: int, name: str, default: object = None) -> Any:
+            return args[place] if len(args) > place else kwargs.get(name, default)
+
+        client = given(self.idle.count, "physicsClientId", 0)
+        for place, name in self.idle.bodies:
+            if (client, given(place, name)) in _advanced and np.any(given(*self.idle.force, 1.0)):
+                self._tell(client, given(place, name))
+        return answer
+
+    def _tell(self, client: int, body: int) -> None:
+        """Warn once of each body."""
+        bodies, place = _advanced[client, body](), (client, body, self.__name__)
+        if bodies is None or place in _told:
+            return
+        try:
+            bodies.check(False)
+        except WorldError:  # it is another body by now
+            return
+        _told.add(place)
+        name = next(name for name, known in bodies.body_ids.items() if known == body)
+        warn_user(
+            f"{self.__name__} does nothing to body '{name}' (id {body}), which a System advances:"
+            f" {self.idle.instead}. bulletbridge.BulletClient follows such calls"
+        )
+
+
+def tell_of_idle_calls(bodies: BulletBodies) -> None:
+    """Have calls that do nothing to these bodies warn, as long as somebody has them.
+
+    Warns:
+        BulletBridgeWarning: At the first such call of each function for each body; it names both,
+            and what takes the place of the call.
+    """
+    if not _advanced:
+        for name, idle in IDLE.items():
+            setattr(pybullet, name, Watched(name, idle))
+
+    def forget(gone: ref[BulletBodies]) -> None:
+        for key in [key for key, known in _advanced.items() if known is gone]:
+            del _advanced[key]
+            _told.difference_update([place for place in _told if place[:2] == key])
+        if not _advanced:
+            for name in IDLE:
+                setattr(pybullet, name, getattr(pybullet, name).native)
+
+    known = ref(bodies, forget)
+    for body in bodies.body_ids.values():
+        _advanced[bodies.client, body] = known
+        _told.difference_update([place for place in _told if place[:2] == (bodies.client, body)])
