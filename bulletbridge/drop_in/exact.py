@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.constraints import Loop, frame_on
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, turned, unit
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
@@ -18,7 +19,6 @@ from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Mot
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place, named
-from bulletbridge.drop_in.loops import Loop, frame_on
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.inequalities.motors import ALONG
 from bulletbridge.mechanism.frames import frame_with_z, locate

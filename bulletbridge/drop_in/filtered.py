@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.constraints import Loop
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
@@ -19,7 +20,6 @@ from bulletbridge.drop_in.joined_bodies import (
     Model,
     Place,
 )
-from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.told_gaps import ToldGaps
 from bulletbridge.engine.records import LEFT_OPEN
 from bulletbridge.engine.step_kernel import run

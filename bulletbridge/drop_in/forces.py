@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
-from bulletbridge.drop_in.loops import HINGE_SPAN, Loop
+from bulletbridge.bullet.constraints import HINGE_SPAN, Loop
 from bulletbridge.inequalities.filter import Impulses
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.numerics.records import Array

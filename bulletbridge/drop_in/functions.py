@@ -4,6 +4,7 @@ from typing import Any
 
 import pybullet
 
+from bulletbridge.bullet.constraints import Loop
 from bulletbridge.bullet.worlds import joint_ids, require_display
 from bulletbridge.comparison.window.overlay import has_window
 from bulletbridge.constraints.joints import SOFTNESS
@@ -18,7 +19,6 @@ from bulletbridge.drop_in.function import (
     lookup,
     replaces,
 )
-from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
 from bulletbridge.drop_in.settings import HOOKS
 from bulletbridge.models.loaded_mimics import mimics_of_body

@@ -2,10 +2,10 @@
 
 from typing import Protocol
 
+from bulletbridge.bullet.constraints import Loop
 from bulletbridge.comparison.window.overlay import Mark
 from bulletbridge.drop_in.forces import State
 from bulletbridge.drop_in.joined_bodies import JoinedBodies
-from bulletbridge.drop_in.loops import Loop
 from bulletbridge.system.system import System
 
 ALONE = -1

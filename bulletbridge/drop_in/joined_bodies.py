@@ -6,12 +6,12 @@ from typing import Any, NamedTuple, Protocol
 
 import pybullet
 
+from bulletbridge.bullet.constraints import Loop, gear_parts, info_of, modelled
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.state import Shift
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
-from bulletbridge.drop_in.loops import NOBODY, Loop, info_of, modelled
 from bulletbridge.drop_in.moving_frame import NOTHING_SHIFTED, FrameMemory, MovingFrame
 from bulletbridge.errors import ModelError, unheard
 from bulletbridge.mechanism.model import Mechanism
@@ -310,17 +310,13 @@ class JoinedBodies:
         return modelled(loop, self.links, motion, self._client)
 
     def _gear(self, loop: Loop) -> Coupling:
-        """A gear of Bullet as ours; its auxiliary joint feels it too, or energy would come of it.
+        """A gear of Bullet as ours.
 
         Raises:
             ModelError: One of its joints does not move by one coordinate.
         """
-        info = info_of(loop.number, self._client)
-        parts = [(info[0], info[1], 1.0), (info[2], info[3], loop.ratio)]
-        if loop.auxiliary != NOBODY:
-            parts.append((info[0], loop.auxiliary, -1.0))
         coefficients: dict[str, float] = {}
-        for body, joint, factor in parts:
+        for (body, joint), factor in gear_parts(loop, self._client).items():
             name = self.joints.get((body, joint), "")
             joints = self.world.mechanism.joints
             if name not in joints or not joints[name].is_single:
@@ -328,7 +324,7 @@ class JoinedBodies:
                     f"{loop.name} is a gear of joint {joint} of body {body}, which neither turns"
                     " nor slides"
                 )
-            coefficients[name] = coefficients.get(name, 0.0) + factor
+            coefficients[name] = factor
         return Coupling(loop.name, coefficients, offset=loop.target if loop.erp > 0.0 else 0.0)
 
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.constraints import NOBODY, Info, Loop, axis_in_frame, change_twin, info_of
 from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import MOVED, drive_frame
-from bulletbridge.drop_in.loops import NOBODY, Info, Loop, axis_in_frame, change_twin, info_of
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import WORLD, Link
 from bulletbridge.numerics.records import Array

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pybullet
 
-from bulletbridge.drop_in.loops import (
+from bulletbridge.bullet.constraints import (
     NOBODY,
     ONLY_HERE,
     SHOWN_LIMIT,

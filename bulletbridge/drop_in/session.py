@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 import pybullet
 
+from bulletbridge.bullet.constraints import Loop
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.shaped_bodies import shaped_bodies
@@ -19,7 +20,6 @@ from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
 from bulletbridge.drop_in.filtered import FilteredGroup
 from bulletbridge.drop_in.group import Group, GroupMemory
 from bulletbridge.drop_in.joined_bodies import named
-from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.registry import Registry
 from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError, warn_user

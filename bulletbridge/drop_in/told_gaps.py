@@ -11,11 +11,11 @@ from collections.abc import Iterable
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.constraints import Loop, info_of
 from bulletbridge.bullet.coordinates import Floats, matrix, unit
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.told_gaps import TOLD_GAP, add_gaps
 from bulletbridge.drop_in.forces import POINTS
-from bulletbridge.drop_in.loops import Loop, info_of
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.numerics.records import Array

@@ -5,11 +5,14 @@ from collections.abc import Mapping, Sequence
 import pybullet
 from typing_extensions import Unpack
 
+from bulletbridge.bullet.constraints import constraints_among
 from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import name_bodies, read_bullet
 from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.load import LoadOptions
 from bulletbridge.models.loaded_mimics import mimics_of_bodies
 from bulletbridge.models.nearest_inertia import give_nearest_inertias
@@ -18,7 +21,7 @@ from bulletbridge.system.system import System
 
 def attach(
     bodies: int | Sequence[int] | Mapping[str, int],
-    constraints: Sequence[Constraint] = (),
+    constraints: Sequence[Constraint] | None = None,
     client: int = 0,
     *,
     joint_damping: bool = True,
@@ -37,7 +40,8 @@ def attach(
 
     Args:
         bodies: Body ids, one or several; a mapping gives the names that several go by.
-        constraints: What closes the loops.
+        constraints: What closes the loops; unless given, what ``createConstraint`` has joined these
+            bodies by, under the names ``constraint 1`` and so on, assembled at once.
         client: Physics client.
         joint_damping: Whether the URDF's joint damping acts.
         link_damping: Damping of every link as Bullet applies it [1/s]; Bullet's default is 0.04.
@@ -51,9 +55,12 @@ def attach(
     Raises:
         ModelError: A body cannot be modelled, or a constraint names what does not exist.
         WorldError: A body or the client does not exist.
+        AssemblyError: What ``createConstraint`` has made cannot be closed.
 
     Warns:
-        BulletBridgeWarning: An inertia was replaced; later, a call of PyBullet's module does
+        BulletBridgeWarning: An inertia was replaced, or Bullet has constraints of these bodies that
+            do nothing to them, for constraints are given or the other end is elsewhere; later, a
+            call of PyBullet's module does
             nothing to these bodies.
     """
     ids = name_bodies(bodies, client)
@@ -61,12 +68,41 @@ def attach(
         said = give_nearest_inertias(ids, client)
         if said:
             warn_user("; ".join(said))
-    if mimic:
-        constraints = (*constraints, *mimics_of_bodies(ids, client))
     world = read_bullet(bodies, client, joint_damping=joint_damping, link_damping=link_damping)
     parameters = pybullet.getPhysicsEngineParameters(physicsClientId=client)
     options.setdefault("dt", parameters["fixedTimeStep"])
     mechanism = with_joint_properties(world.mechanism, joints or {})
-    system = System(mechanism, constraints, world=world, **options)
+    joining = _joining(constraints, mechanism, ids, client)
+    if mimic:
+        joining = (*joining, *mimics_of_bodies(ids, client))
+    system = System(mechanism, joining, world=world, **options)
+    if constraints is None and joining:  # Bullet leaves them open
+        system.assemble()
     tell_of_idle_calls(world)
     return system
+
+
+def _joining(
+    given: Sequence[Constraint] | None, mechanism: Mechanism, ids: dict[str, int], client: int
+) -> Sequence[Constraint]:
+    """The constraints that are given, or those of Bullet; what of these does nothing is told."""
+    found = constraints_among(ids, client)
+    left = list(found.left)
+    if given is not None:
+        left += [f"{each.name} joins them, and others are given" for each in found.joining]
+    if left:
+        warn_user(
+            f"constraints of Bullet's do nothing to {', '.join(map(repr, ids))}: {'; '.join(left)}."
+            " Remove them, or name all bodies that they join and leave `constraints` out, which"
+            " takes those that Bullet has"
+        )
+    if given is not None:
+        return given
+    return [each for each in found.joining if not _is_idle(each, mechanism)]
+
+
+def _is_idle(joint: LoopJoint | Coupling, mechanism: Mechanism) -> bool:
+    """Whether a constraint joins what is one rigid body anyway."""
+    if isinstance(joint, Coupling):
+        return False
+    return mechanism.link(joint.a.link).body == mechanism.link(joint.b.link).body

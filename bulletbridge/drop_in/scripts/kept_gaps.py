@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from bulletbridge.bullet.constraints import Loop
 from bulletbridge.drop_in.filtered import RigidReading
 from bulletbridge.drop_in.joined_bodies import JoinedBodies
-from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.session import Session, islands
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.system.evaluation import Gap

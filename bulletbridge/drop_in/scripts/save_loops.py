@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pybullet
 
+from bulletbridge.bullet.constraints import Loop, as_it_stands
 from bulletbridge.bullet.reader import BulletBodies, name_bodies, read_body, read_bullet
 from bulletbridge.bullet.worlds import gravity, joint_ids, link_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
-from bulletbridge.drop_in.loops import MODELS, Loop, info_of, modelled
 from bulletbridge.drop_in.session import LoadedRobot, Session
 from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
@@ -98,16 +98,15 @@ def spec_of(session: Session, loops: list[Loop], path: Path) -> ModelSpec:
     joints = {place: name for name, place in joint_ids(ids, client).items()}
     constraints: list[LoopJoint | Coupling] = []
     for loop in kept:
-        if loop.kind == pybullet.JOINT_GEAR:
-            constraints.append(_gear(loop, joints, notes, client))
-        elif loop.kind in MODELS:
-            joint = modelled(loop, links, None, client)
-            name, limit = f"constraint_{loop.number}", loop.max_force
-            constraints.append(replace(joint, name=name, max_force=limit))
-            if loop.moving:
-                notes.append(f"{loop.name}: its frame moved; it is where it was then")
-        else:
+        if loop.reason:
             notes.append(f"{loop.name} is left out: {loop.reason}")
+            continue
+        if loop.kind == pybullet.JOINT_GEAR and loop.erp == 0.0:
+            notes.append(f"{loop.name} holds rates alone: its offset is that of the moment")
+        if loop.kind != pybullet.JOINT_GEAR and loop.moving:
+            notes.append(f"{loop.name}: its frame moved; it is where it was then")
+        joint = as_it_stands(loop, links, joints, client)
+        constraints.append(replace(joint, name=f"constraint_{loop.number}"))
     return ModelSpec(
         path.name.removesuffix(ENDING),
         path,
@@ -125,26 +124,6 @@ def _body(name: str, body: int, robot: LoadedRobot, client: int) -> BodySpec:
     R = raw.R @ raw.links[0].R.T
     x, y, z = (float(c) for c in raw.p - R @ raw.links[0].com)
     return BodySpec(name, robot.path, not raw.floating, (x, y, z), matrix_rpy(R), robot.scale)
-
-
-def _gear(
-    loop: Loop, joints: dict[tuple[int, int], str], notes: list[str], client: int
-) -> Coupling:
-    info = info_of(loop.number, client)
-    coefficients = {joints[info[0], info[1]]: 1.0, joints[info[2], info[3]]: loop.ratio}
-    if loop.auxiliary >= 0:
-        name = joints[info[0], loop.auxiliary]
-        coefficients[name] = coefficients.get(name, 0.0) - 1.0
-    offset = loop.target
-    if loop.erp == 0.0:
-        offset = sum(
-            factor * pybullet.getJointState(*place, physicsClientId=client)[0]
-            for place, name in joints.items()
-            if (factor := coefficients.get(name, 0.0))
-        )
-        notes.append(f"{loop.name} holds rates alone: its offset is that of the moment")
-    coefficients = {name: factor for name, factor in coefficients.items() if factor}
-    return Coupling(f"constraint_{loop.number}", coefficients, offset, max_force=loop.max_force)
 
 
 def _positions(world: BulletBodies) -> dict[str, float | list[float]]:

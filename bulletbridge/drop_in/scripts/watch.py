@@ -8,7 +8,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.drop_in.loops import NOBODY, Info, Loop, info_of
+from bulletbridge.bullet.constraints import NOBODY, Info, Loop, info_of
 from bulletbridge.drop_in.scripts.kept_gaps import KeptGaps
 from bulletbridge.drop_in.session import Session
 from bulletbridge.numerics.records import Array

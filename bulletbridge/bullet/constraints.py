@@ -1,12 +1,13 @@
 """Bullet's constraints as ours: kinds, frames, force limits, and what predicts them."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
 
-from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
+from bulletbridge.bullet.worlds import joint_ids, link_ids
+from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.model import WORLD
@@ -217,3 +218,78 @@ def frame_on(
         name = links[body, link]
     x, y, z = p.tolist()
     return Frame(name, (x, y, z), matrix_rpy(R.as_matrix()))
+
+
+def as_it_stands(
+    loop: Loop, links: dict[tuple[int, int], str], joints: dict[tuple[int, int], str], client: int
+) -> LoopJoint | Coupling:
+    """A constraint of Bullet as ours, with its force limit.
+
+    Gears that hold rates alone hold positions as they are.
+
+    Args:
+        loop: What it is.
+        links: Names of links by body and link number.
+        joints: Names of joints likewise.
+        client: Physics client.
+    """
+    if loop.kind != pybullet.JOINT_GEAR:
+        return replace(modelled(loop, links, None, client), max_force=loop.max_force)
+    parts, offset = gear_parts(loop, client), loop.target
+    if loop.erp == 0.0:
+        offset = sum(
+            factor * pybullet.getJointState(*place, physicsClientId=client)[0]
+            for place, factor in parts.items()
+        )
+    coefficients = {joints[place]: factor for place, factor in parts.items() if factor}
+    return Coupling(loop.name, coefficients, offset, max_force=loop.max_force)
+
+
+def gear_parts(loop: Loop, client: int) -> dict[tuple[int, int], float]:
+    """Factors of the positions that a gear holds, by body and joint.
+
+    That of its auxiliary joint is among them, or energy would come of it.
+    """
+    info, parts = info_of(loop.number, client), dict[tuple[int, int], float]()
+    places = [(info[:2], 1.0), (info[2:4], loop.ratio)]
+    if loop.auxiliary != NOBODY:
+        places.append(((info[0], loop.auxiliary), -1.0))
+    for (body, joint), factor in places:
+        parts[body, joint] = parts.get((body, joint), 0.0) + factor
+    return parts
+
+
+class Found(NamedTuple):
+    """The constraints that Bullet has of some bodies.
+
+    Attributes:
+        joining: Those among them, and with the world, as ours.
+        left: What others are, in words.
+    """
+
+    joining: tuple[LoopJoint | Coupling, ...]
+    left: tuple[str, ...]
+
+
+def constraints_among(ids: dict[str, int], client: int) -> Found:
+    """What ``createConstraint`` has joined some bodies by, as it stands.
+
+    Args:
+        ids: The bodies, by name.
+        client: Physics client.
+    """
+    joining, left, known = list[LoopJoint | Coupling](), list[str](), set(ids.values())
+    links = {place: name for name, place in link_ids(ids, client).items()}
+    joints = {place: name for name, place in joint_ids(ids, client).items()}
+    for place in range(pybullet.getNumConstraints(physicsClientId=client)):
+        loop = describe(pybullet.getConstraintUniqueId(place, physicsClientId=client), client)
+        if known.isdisjoint(loop.bodies):
+            continue
+        others = [body for body in loop.bodies if body not in known]
+        if others:
+            left.append(f"{loop.name} joins them to body {others[0]}, which is not among them")
+        elif loop.reason:
+            left.append(f"{loop.name} is {loop.reason}")
+        else:
+            joining.append(as_it_stands(loop, links, joints, client))
+    return Found(tuple(joining), tuple(left))
