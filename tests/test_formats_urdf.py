@@ -80,6 +80,16 @@ def four_bar_with(text: str) -> str:
     return text.replace('filename="meshes', f'filename="{meshes}/meshes')
 
 
+def test_a_joint_may_hang_on_a_world_that_is_no_link(put) -> None:
+    text = chain("", "")
+    spec = read_model(put(text.replace('<link name="world"></link>', "")))
+    assert spec.bodies[0].fixed_base and "'j0' hangs on, is no link: the world" in spec.notes[0]
+    with load(spec, "new") as ours, load(put(text, "said.urdf"), "new") as theirs:
+        a, b = (model.system.terms() for model in (ours, theirs))
+        assert np.array_equal(a.M, b.M) and np.array_equal(a.h, b.h)
+
+
+
 def terms(spec, seed: int = 1):
     """M, h, and g, J of all rows over their largest entry, at a random state of a model."""
     with load(spec) as loaded:

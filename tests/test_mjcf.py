@@ -624,17 +624,22 @@ def test_tendons_on_one_rigid_body_do_nothing(tmp_path: Path) -> None:
     more = """<tendon><spatial name="t" stiffness="9" limited="true" range="0 1"><site site="s1"/>
 <site site="s2"/></spatial><spatial name="u" damping="1"><site site="w1"/><site site="w2"/>
 </spatial><spatial name="v" stiffness="5"><site site="w1"/><site site="s1"/></spatial></tendon>
-<equality><tendon tendon1="t"/></equality>
+<equality><tendon tendon1="t"/><connect body1="fixed" anchor="0 0 0" name="c"/>
+<weld body1="post" body2="hand" name="w"/><connect site1="s1" site2="s2" name="s"/></equality>
 <actuator><motor name="pull" tendon="u"/></actuator>"""
     still = (
         '<site name="w1"/><body name="post" pos="1 0 0"><site name="w2"/><geom size="1"/></body>'
+        '<body name="hand" mocap="true"/>'
     )
     path = write(tmp_path, HINGES.format(tip=tip) + still, more)
     spec = read_mjcf(path, tmp_path)
-    assert [each.name for each in spec.elements] == ["v"] and not spec.constraints
+    assert [each.name for each in spec.elements] == ["v"]
+    assert [each.name for each in spec.constraints] == ["c"]  # holds a link to the world
+    assert said(spec, "cannot move against each other, which do nothing, are left out: 'w', 's'")
     assert said(spec, "tendons between points of one rigid body, whose length never changes")
     assert said(spec, "are left out: 't', 'u'")
     assert said(spec, "or is on one rigid body") and said(spec, "are left out: pull")
+    spec = replace(spec, constraints=())
     system = unassembled(spec)
     oracle, rng = Oracle(path, system, spec), np.random.default_rng(8)
     oracle.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EQUALITY)
