@@ -105,7 +105,9 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
         names = listed(each.frame.link for each in lifts)
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
-    changed = hung or second or numbers or settled or retyped or planar or foreign or frames or moved
+    changed = (
+        hung or second or numbers or settled or retyped or planar or foreign or frames or moved
+    )
     if changed or loose is not None:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
