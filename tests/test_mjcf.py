@@ -746,6 +746,21 @@ WALKER = """<mujoco><compiler {frame}/><worldbody>
 </worldbody></mujoco>"""
 
 
+def test_defaults_beside_the_outermost_one_are_below_it(tmp_path: Path) -> None:
+    """As people mend such files, which versions before 3 read; assets of files put together."""
+    beside = """<default><joint damping="0.3"/></default>
+<default class="stiff"><joint stiffness="7"/></default>"""
+    within = """<default><joint damping="0.3"/><default class="stiff"><joint stiffness="7"/>
+</default></default>"""
+    mesh = '<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+    body = """<body name="b"><joint name="j" class="stiff"/><geom type="mesh" mesh="m"/></body>"""
+    spec = read_mjcf(write(tmp_path, body, beside + mesh + mesh), tmp_path)
+    assert said(spec, "default classes 'stiff' beside the outermost one are classes below it")
+    assert said(spec, "mesh 'm' is given 2 times: the first one is taken")
+    other = read_mjcf(write(tmp_path, body, within + mesh), tmp_path)
+    assert spec.forces == other.forces and spec.joints == other.joints and spec.forces
+
+
 def test_a_floating_body_may_have_its_mass_in_what_is_fixed_to_it(tmp_path: Path) -> None:
     """As the kettle of Gymnasium's kitchen: Bullet would hold a base without mass."""
     body = """<body name="frame" pos="0 0 1"><freejoint/><body name="pot" pos="0.1 0.2 0"
