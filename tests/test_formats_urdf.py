@@ -80,6 +80,15 @@ def four_bar_with(text: str) -> str:
     return text.replace('filename="meshes', f'filename="{meshes}/meshes')
 
 
+def test_a_joint_may_hang_on_a_world_that_is_no_link(put) -> None:
+    text = chain("", "")
+    spec = read_model(put(text.replace('<link name="world"></link>', "")))
+    assert spec.bodies[0].fixed_base and "'j0' hangs on, is no link: the world" in spec.notes[0]
+    with load(spec, "new") as ours, load(put(text, "said.urdf"), "new") as theirs:
+        a, b = (model.system.terms() for model in (ours, theirs))
+        assert np.array_equal(a.M, b.M) and np.array_equal(a.h, b.h)
+
+
 def terms(spec, seed: int = 1):
     """M, h, and g, J of all rows over their largest entry, at a random state of a model."""
     with load(spec) as loaded:
@@ -144,6 +153,9 @@ def test_a_further_parent_of_a_link_is_a_loop(put, root):
         '<parent_origin xyz="0.7 0 0"/><child_origin xyz="1 0 0"/>'
         '<axis xyz="0 1 0" frame="parent"/></loop_joint>',
         LOOPS.format(kind="revolute", second="link2", axis='<axis xyz="0 1 0"/>'),
+        '<loop name="pin" type="revolute"><predecessor link="rocker"><origin xyz="0.7 0 0"/>'
+        '</predecessor><successor link="ground"><origin xyz="1 0 0"/></successor>'
+        '<axis xyz="0 1 0"/></loop>',
     ],
 )
 def test_hinges_of_all_dialects_move_as_the_ball_joint_does(put, element):
@@ -156,6 +168,47 @@ def test_hinges_of_all_dialects_move_as_the_ball_joint_does(put, element):
     with load(plain) as loaded:
         loaded.system.run(1.0)
         np.testing.assert_allclose(hinged, loaded.system.q, atol=1e-9)  # 240 steps of round-off
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<constraint name="pin" type="position"><predecessor link="rocker">'
+        '<origin xyz="0.7 0 0"/></predecessor><successor link="ground"><origin xyz="1 0 0"/>'
+        "</successor></constraint>",
+        '<loop_constraint name="pin"><parent link="rocker"/><parent_origin xyz="0.7 0 0"/>'
+        '<child link="ground"/><child_origin xyz="1 0 0"/></loop_constraint>',
+    ],
+)
+def test_earlier_words_of_urdf_plus_are_ball_joints(put, element):
+    spec = read_model(put(four_bar_with(element)), fixed_base=True)
+    assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<coupling name="belt"><predecessor link="{}"/><successor link="{}"/><ratio value="2"/>'
+        "</coupling>",
+        '<constraint name="belt" type="rolling"><predecessor link="{}"/><successor link="{}"/>'
+        '<ratio value="2"/></constraint>',
+        '<joint_constraint name="belt"><parent link="{}"/><child link="{}"/>'
+        '<gear_ratio value="2"/></joint_constraint>',
+    ],
+)
+def test_couplings_of_urdf_plus_are_of_angles_below_what_both_hang_on(put, element):
+    """Chignoli et al. 2024: ratio times the sum of the one line's angles is that of the other."""
+    more = link("m0") + link("m1") + link("bolted") + joint("k0", "l0", "m0")
+    more += joint("k1", "m0", "m1") + joint("held", "m1", "bolted", kind="fixed")
+
+    def read(*ends: str):
+        added = f"{more}{element.format(*ends)}</robot>"
+        return read_model(put(chain("", "").replace("</robot>", added))).constraints
+
+    assert read("l1", "bolted") == (Coupling("belt", {"k0": 1.0, "k1": 1.0, "j1": -2.0}),)
+    assert read("m0", "m1") == (Coupling("belt", {"k1": 1.0}),)
+    with pytest.raises(ModelError, match="'belt' couples links between which no joint moves"):
+        read("m1", "bolted")
 
 
 def test_drakes_ball_constraint_and_closing_frames_are_ball_joints(put):
@@ -599,6 +652,9 @@ def test_links_that_gazebo_turns_gravity_off_for_have_no_weight(put, off):
         model.system.run(0.5)
         assert model.system.q == pytest.approx([0.3], abs=1e-12)
         assert model.system.evaluate().kinetic < 1e-20
+        done = convert(model.spec, spec.path.parent / "light", "loop_joint")
+    assert not any("wrench" in note for note in done.notes)
+    assert read_model(done.files[0]).wrenches == spec.wrenches
     other = read_model(put(chain("").replace("</robot>", light.replace("true", "false"))))
     assert bool(other.wrenches) == ("turn" not in off)
 

@@ -624,17 +624,22 @@ def test_tendons_on_one_rigid_body_do_nothing(tmp_path: Path) -> None:
     more = """<tendon><spatial name="t" stiffness="9" limited="true" range="0 1"><site site="s1"/>
 <site site="s2"/></spatial><spatial name="u" damping="1"><site site="w1"/><site site="w2"/>
 </spatial><spatial name="v" stiffness="5"><site site="w1"/><site site="s1"/></spatial></tendon>
-<equality><tendon tendon1="t"/></equality>
+<equality><tendon tendon1="t"/><connect body1="fixed" anchor="0 0 0" name="c"/>
+<weld body1="post" body2="hand" name="w"/><connect site1="s1" site2="s2" name="s"/></equality>
 <actuator><motor name="pull" tendon="u"/></actuator>"""
     still = (
         '<site name="w1"/><body name="post" pos="1 0 0"><site name="w2"/><geom size="1"/></body>'
+        '<body name="hand" mocap="true"/>'
     )
     path = write(tmp_path, HINGES.format(tip=tip) + still, more)
     spec = read_mjcf(path, tmp_path)
-    assert [each.name for each in spec.elements] == ["v"] and not spec.constraints
+    assert [each.name for each in spec.elements] == ["v"]
+    assert [each.name for each in spec.constraints] == ["c"]  # holds a link to the world
+    assert said(spec, "cannot move against each other, which do nothing, are left out: 'w', 's'")
     assert said(spec, "tendons between points of one rigid body, whose length never changes")
     assert said(spec, "are left out: 't', 'u'")
     assert said(spec, "or is on one rigid body") and said(spec, "are left out: pull")
+    spec = replace(spec, constraints=())
     system = unassembled(spec)
     oracle, rng = Oracle(path, system, spec), np.random.default_rng(8)
     oracle.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EQUALITY)
@@ -739,6 +744,21 @@ WALKER = """<mujoco><compiler {frame}/><worldbody>
 <body name="foot"{foot}><joint name="ankle" pos="{ankle}" axis="0 1 0"/>
 <geom type="box" pos="{sole}" size="0.1 0.05 0.02" euler="0 0 30"/></body></body></body>
 </worldbody></mujoco>"""
+
+
+def test_defaults_beside_the_outermost_one_are_below_it(tmp_path: Path) -> None:
+    """As people mend such files, which versions before 3 read; assets of files put together."""
+    beside = """<default><joint damping="0.3"/></default>
+<default class="stiff"><joint stiffness="7"/></default>"""
+    within = """<default><joint damping="0.3"/><default class="stiff"><joint stiffness="7"/>
+</default></default>"""
+    mesh = '<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+    body = """<body name="b"><joint name="j" class="stiff"/><geom type="mesh" mesh="m"/></body>"""
+    spec = read_mjcf(write(tmp_path, body, beside + mesh + mesh), tmp_path)
+    assert said(spec, "default classes 'stiff' beside the outermost one are classes below it")
+    assert said(spec, "mesh 'm' is given 2 times: the first one is taken")
+    other = read_mjcf(write(tmp_path, body, within + mesh), tmp_path)
+    assert spec.forces == other.forces and spec.joints == other.joints and spec.forces
 
 
 def test_a_floating_body_may_have_its_mass_in_what_is_fixed_to_it(tmp_path: Path) -> None:

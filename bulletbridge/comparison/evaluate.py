@@ -16,6 +16,7 @@ from bulletbridge.comparison.results import (
     named,
 )
 from bulletbridge.comparison.trajectory import Trace, distances
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.numerics.records import Array
 
@@ -167,16 +168,17 @@ def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:
     """What to know when reading the numbers."""
     notes: list[str] = []
     limited = np.any(loaded.system.mechanism.axes["limited"])
+    outside: list[str] = []
     for name, joint in loaded.system.mechanism.joints.items():
         if not joint.is_single:
             continue
         q = trace.q[:, joint.q.start]
         if q.min() < joint.lower - 1e-9 or q.max() > joint.upper + 1e-9:
-            ours = "limits take it back" if limited else "limits do not act here"
-            acts = "Bullet pushes back there" if solver in NATIVE else ours
-            notes.append(
-                f"joint '{name}' leaves its limits [{joint.lower:g}, {joint.upper:g}]; {acts}"
-            )
+            outside.append(f"'{name}' [{joint.lower:g}, {joint.upper:g}]")
+    if outside:
+        ours = "limits take them back" if limited else "limits do not act here"
+        acts = "Bullet pushes back there" if solver in NATIVE else ours
+        notes.append(f"joints leave their limits: {listed(outside)}; {acts}")
     if solver in NATIVE:
         ignored = [
             f"'{name}'"
@@ -184,7 +186,5 @@ def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:
             if joint.friction or np.any(loaded.system.mechanism.axes["armature"][joint.v])
         ]
         if ignored:
-            notes.append(
-                f"Bullet knows neither armature nor friction of joints: {', '.join(ignored)}"
-            )
+            notes.append(f"Bullet knows neither armature nor friction of joints: {listed(ignored)}")
     return tuple(notes)

@@ -6,16 +6,24 @@ they say else. Springs are springStiffness and springReference of a <gazebo refe
 which SDFormat's reader of URDF makes the joint's spring_stiffness and spring_reference.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 
 from bulletbridge.constraints.force_elements import Wrench
-from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint
+from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import digits_worth, rounded
-from bulletbridge.models.formats.robot import Pose, free_name, lifting, listed, pose_of
+from bulletbridge.models.formats.robot import (
+    Pose,
+    free_name,
+    lifting,
+    listed,
+    pose_of,
+    share_of_weight,
+)
 from bulletbridge.models.formats.sdf import screw_pitch
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.model_spec import EARTH, JointForce
@@ -39,6 +47,7 @@ ROUND = (JointModel.BALL, JointModel.WELD)
 ENDS = "parent", "child"
 MODEL = "__model__"
 SPRING = STIFFNESS, REST = "springStiffness", "springReference"
+OFF = "turnGravityOff"
 YES, NO = ("1", "true", "True"), ("0", "false", "False")
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
@@ -139,7 +148,7 @@ def weightless_links(tree: UrdfTree) -> list[Wrench]:
     found: dict[str, Wrench] = {}  # a file may say it twice
     for element in tree.robot.iterfind("gazebo"):
         name = element.get("reference", "")
-        off = _text(element, "turnGravityOff") in YES or _text(element, "gravity") in NO
+        off = _text(element, OFF) in YES or _text(element, "gravity") in NO
         link = tree.links.get(name)
         inertial = None if link is None else link.find("inertial")
         mass = None if inertial is None else inertial.find("mass")
@@ -148,6 +157,35 @@ def weightless_links(tree: UrdfTree) -> list[Wrench]:
         at = Frame(name, tree.origin(inertial.find("origin"), f"link '{name}'")[0])
         found[name] = lifting(f"{name}_lift", at, float(mass.get("value", "0")), EARTH)
     return list(found.values())
+
+
+def set_weightless(tree: UrdfTree, wrenches: Iterable[Wrench], gravity: Triple) -> list[Wrench]:
+    """Turn gravity off for links all of whose weight a wrench takes, for no others; wrenches left.
+
+    Args:
+        tree: The URDF.
+        wrenches: On its links.
+        gravity: That of the model [m/s²].
+    """
+    for element in tree.robot.iterfind("gazebo[@reference]"):
+        for tag in (OFF, "gravity"):
+            for each in element.findall(tag):
+                element.remove(each)
+    left: list[Wrench] = []
+    for wrench in wrenches:
+        name = wrench.frame.link
+        mass = None if name not in tree.links else tree.links[name].find("inertial/mass")
+        share: float | None = None
+        if mass is not None:
+            com = tree.origin(tree.links[name].find("inertial/origin"), f"link '{name}'")[0]
+            own = float(mass.get("value", "0"))
+            share = share_of_weight(wrench, own, np.array(com), gravity)
+        if share is None or abs(share - 1.0) > 1e-12:
+            left.append(wrench)
+            continue
+        element = Xml.SubElement(tree.robot, "gazebo", reference=name)
+        Xml.SubElement(element, OFF).text = "true"
+    return left
 
 
 def add_gazebo_spring(robot: Xml.Element, spring: JointForce) -> None:

@@ -12,11 +12,11 @@ from bulletbridge.constraints.joints import (
     Triple,
 )
 from bulletbridge.errors import ModelError
-from bulletbridge.models.formats.gazebo_joints import SPRING, add_gazebo_spring
+from bulletbridge.models.formats.gazebo_joints import SPRING, add_gazebo_spring, set_weightless
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.loop_tags import KINDS, READERS, ROUND
 from bulletbridge.models.formats.mimic import TAGS
-from bulletbridge.models.formats.robot import end_b
+from bulletbridge.models.formats.robot import end_b, listed
 from bulletbridge.models.formats.rotors import add_rotors
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
@@ -60,6 +60,9 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
             notes.append(f"'{constraint.name}' is left out: no <loop_joint> is of type {kind}")
         else:
             robot.append(_loop_joint(constraint, notes))
+    if left := set_weightless(tree, spec.wrenches, spec.own_gravity):
+        names = listed(f"'{wrench.name}'" for wrench in left)
+        notes.append(f"wrenches {names}: a URDF has no place for them")
     _add_transmissions(robot, spec.actuated)
     _add_properties(tree, spec)
     urdf = path.with_name(f"{path.name}.urdf")
@@ -73,7 +76,7 @@ def _lost(spec: ModelSpec) -> list[str]:
     parts = {
         "gravity": spec.own_gravity != EARTH,
         "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
-        "springs between frames, tendons, wrenches": bool(spec.elements or spec.wrenches),
+        "springs between frames, tendons": bool(spec.elements),
         "torques on joints": any(bool(force.torque) for force in spec.forces),
         "that friction of joints acts": spec.joint_friction,
         "beams": bool(spec.beams),

@@ -1,7 +1,8 @@
-"""Loops that stand in the URDF itself: elements of Isaac Sim and urdfdom, frames of Onshape.
+"""Loops that stand in the URDF itself: elements of Isaac Sim, urdfdom, URDF+, frames of Onshape.
 
 Sources: Isaac Sim's URDF importer (loop_joint, fixed_frame); ros/urdfdom pull request 264
-(constraint); onshape-to-robot and PlaCo (closing frames).
+(constraint); Chignoli et al. 2024, URDF+ (loop, coupling; loop_constraint and joint_constraint
+before); onshape-to-robot and PlaCo (closing frames).
 """
 
 import math
@@ -12,9 +13,16 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from bulletbridge.constraints.joints import Frame, JointModel, LoopAxis, LoopJoint, Triple
+from bulletbridge.constraints.joints import (
+    Coupling,
+    Frame,
+    JointModel,
+    LoopAxis,
+    LoopJoint,
+    Triple,
+)
 from bulletbridge.mechanism.frames import rpy_matrix
-from bulletbridge.models.formats.urdf_tree import UrdfTree, X, end
+from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, X, end
 from bulletbridge.models.model_spec import Z
 
 KINDS = {
@@ -27,6 +35,7 @@ KINDS = {
     "universal": JointModel.UNIVERSAL,
     "cylindrical": JointModel.CYLINDRICAL,
     "planar": JointModel.PLANAR,
+    "position": JointModel.BALL,
 }
 """Joint models by type of loop_joint and constraint."""
 TURNS, TRAVELS = (JointModel.REVOLUTE,), (JointModel.PRISMATIC,)
@@ -34,17 +43,16 @@ ROUND = (JointModel.BALL, JointModel.WELD)
 """Models that need no axis."""
 CLOSING = re.compile(r"closing_(.+)_([12])")
 """Names of onshape-to-robot's frames."""
-IGNORED = {
-    "loop": "URDF+ is not read: write the loops as <loop_joint>",
-    "coupling": "URDF+ is not read: write couplings as <mimic>",
-}
-"""Elements that act on links or joints and are not read, with what to do."""
+POSITION, ROLLING = "position", "rolling"
+"""Types of URDF+'s constraints before they were loops and couplings."""
+LOOP_CONSTRAINT = "loop_constraint"
+PLUS = "predecessor", "successor"
 
 
 class Closures(NamedTuple):
     """Loops, and what is to be said about them."""
 
-    loops: list[LoopJoint]
+    loops: list[LoopJoint | Coupling]
     notes: list[str]
 
 
@@ -93,9 +101,6 @@ def loops_in(tree: UrdfTree) -> Closures:
             if any(loop.name == other.name for other in found.loops):
                 tree.fail(f"two loops are called '{loop.name}'; give each its own name")
             found.loops.append(loop)
-        elif tag in IGNORED:
-            said = element.get("name")
-            found.notes.append(f"<{tag}>{f' {said!r}' if said else ''} is left out; {IGNORED[tag]}")
     _add_closing_frames(tree, found)
     return found
 
@@ -126,13 +131,57 @@ def _add_closing_frames(tree: UrdfTree, found: Closures) -> None:
         )
 
 
-def _loop_joint(tree: UrdfTree, element: Xml.Element) -> LoopJoint:
-    """Isaac Sim's and old Drake's element, or that of urdfdom."""
+def _named(tree: UrdfTree, element: Xml.Element) -> tuple[str, str]:
+    """Name of an element, and what errors call it."""
     name = element.get("name", "")
-    where = f"<{element.tag}> '{name}'"
     if not name:
         tree.fail(f"a <{element.tag}> has no name; give it one")
-    kind = element.get("type", "")
+    return name, f"<{element.tag}> '{name}'"
+
+
+def _constraint(tree: UrdfTree, element: Xml.Element) -> LoopJoint | Coupling:
+    """Urdfdom's element, or URDF+'s, which is a coupling if it rolls."""
+    return (_coupling if element.get("type") == ROLLING else _loop_joint)(tree, element)
+
+
+def _coupling(tree: UrdfTree, element: Xml.Element) -> Coupling:
+    """URDF+'s: the successor turns ``ratio`` times as far as the predecessor.
+
+    Each angle is the sum of those of the joints below the link from which both hang.
+    """
+    name, where = _named(tree, element)
+    ratio = element.find("ratio")
+    if ratio is None:
+        ratio = element.find("gear_ratio")
+    times = 1.0 if ratio is None else tree.number(ratio, "value", 1.0, where)
+    lines: list[list[Xml.Element]] = []
+    above = tree.above
+    for link in _ends(tree, element, where):
+        lines.append([])
+        while link in above:
+            lines[-1].append(above[link])
+            link = end(lines[-1][-1], "parent")
+    first, second = lines
+    factors: dict[str, float] = {}
+    for line, other, factor in ((second, first, 1.0), (first, second, -times)):
+        for joint in line:
+            if joint not in other and joint.get("type") in MOVING and factor:
+                factors[joint.get("name", "")] = factor
+    if not factors:
+        tree.fail(f"{where} couples links between which no joint moves; name two that move")
+    return Coupling(name, factors)
+
+
+def _ends(tree: UrdfTree, element: Xml.Element, where: str) -> list[str]:
+    """The two links that an element names, in URDF+'s words or those of joints."""
+    tags = ("parent", "child") if element.find("predecessor") is None else PLUS
+    return [link_named(tree, end(element, tag), where) for tag in tags]
+
+
+def _loop_joint(tree: UrdfTree, element: Xml.Element) -> LoopJoint:
+    """Isaac Sim's and old Drake's element, or that of urdfdom or URDF+."""
+    name, where = _named(tree, element)
+    kind = element.get("type", POSITION if element.tag == LOOP_CONSTRAINT else "")
     if kind not in KINDS:
         tree.fail(f"{where} has type '{kind}'; known are {', '.join(KINDS)}")
     model = KINDS[kind]
@@ -145,12 +194,14 @@ def _loop_joint(tree: UrdfTree, element: Xml.Element) -> LoopJoint:
             for each in links
         )
     else:
+        places = (
+            [element.find(f"{which}_origin") for which in ("parent", "child")]
+            if element.find("predecessor") is None
+            else [element.find(f"{which}/origin") for which in PLUS]
+        )
         a, b = (
-            Frame(
-                link_named(tree, end(element, which), where),
-                *tree.origin(element.find(f"{which}_origin"), where),
-            )
-            for which in ("parent", "child")
+            Frame(link, *tree.origin(place, where))
+            for link, place in zip(_ends(tree, element, where), places, strict=True)
         )
     axis, axis_b = _axes(tree, element, (a, b), model, where)
     along = _along(tree, element, where)
@@ -225,8 +276,12 @@ def link_named(tree: UrdfTree, name: str, where: str) -> str:
     return name
 
 
-READERS: dict[str, Callable[[UrdfTree, Xml.Element], LoopJoint]] = {
+READERS: dict[str, Callable[[UrdfTree, Xml.Element], LoopJoint | Coupling]] = {
     "loop_joint": _loop_joint,
-    "constraint": _loop_joint,
+    "constraint": _constraint,
+    "loop": _loop_joint,
+    "coupling": _coupling,
+    LOOP_CONSTRAINT: _loop_joint,
+    "joint_constraint": _coupling,
 }
 """Who reads which element below <robot>."""

@@ -49,12 +49,17 @@ def add_constraints(model: Any, places: Places) -> None:
     tendons = [path_of(model, places, k) for k in range(model.ntendon)]
     off = model.opt.disableflags & library().mjtDisableBit.mjDSBL_EQUALITY
     idle: list[str] = []
+    void: list[str] = []
     for k in range(model.neq):
         kind = library().mjtEq(model.eq_type[k])
         name = _name(model, places, k, kind)
         if off or not model.eq_active0[k]:
             idle.append(name)
         elif kind.name in ("mjEQ_CONNECT", "mjEQ_WELD"):
+            one, two = (places.rigid(body) for body in _bodies(model, k))
+            if one == two:
+                void.append(f"'{name}'")
+                continue
             scene.loops.append(_loop(model, places, k, name, kind.name == "mjEQ_WELD"))
         elif kind.name == "mjEQ_JOINT":
             _couple_joints(model, places, k, name)
@@ -64,7 +69,12 @@ def add_constraints(model: Any, places: Places) -> None:
             scene.notes.append(f"equality '{name}' of deformable bodies is left out")
     if idle:
         scene.notes.append(f"equalities that are not active are left out: {', '.join(idle)}")
-    if model.neq > len(idle):
+    if void:
+        scene.notes.append(
+            "equalities between bodies that cannot move against each other, which do nothing, are"
+            f" left out: {listed(void)}"
+        )
+    if model.neq > len(idle) + len(void):
         scene.notes.append(
             "equality constraints hold exactly here; MuJoCo's are soft (solref, solimp)"
         )
@@ -99,10 +109,16 @@ def _name(model: Any, places: Places, k: int, kind: Any) -> str:
     if not name and what == "joint":
         name = f"{places.joint_names[int(model.eq_obj1id[k])]}_coupling"
     elif not name and what in ("connect", "weld"):
-        ends = (int(x) for x in (model.eq_obj1id[k], model.eq_obj2id[k]))
-        bodies = [int(model.site_bodyid[x]) if _by_sites(model, k) else x for x in ends]
-        name = "_to_".join(places.body_names[x] for x in bodies)
+        name = "_to_".join(places.body_names[x] for x in _bodies(model, k))
     return free_name(name or f"{what}_{k}", (loop.name for loop in places.scene.loops))
+
+
+def _bodies(model: Any, k: int) -> tuple[int, int]:
+    """The two bodies that a connect or weld joins."""
+    one, two = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+    if _by_sites(model, k):
+        return int(model.site_bodyid[one]), int(model.site_bodyid[two])
+    return one, two
 
 
 def _by_sites(model: Any, k: int) -> bool:

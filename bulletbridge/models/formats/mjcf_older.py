@@ -15,6 +15,8 @@ REPEATED = re.compile(r"repeated name '(.+)' in (\w+)")
 """What it says of two things of one name."""
 WELDED = "invalid keyword: 'fixed' Element 'joint'"
 """What it says of joints that only Bullet has in MJCF."""
+RENAMED = "top-level default class 'main' cannot be renamed"
+"""What it says of an outermost default with a class beside another one."""
 SETTINGS = (
     *("compiler", "option", "flag", "size", "global", "quality", "map", "scale", "statistic"),
     "default",
@@ -73,12 +75,25 @@ def mended(robot: Xml.Element, said: str) -> str:
             return f"{len(fixed)} joints of type 'fixed', which only Bullet has: welds"
     if repeated and repeated[2] in ASSETS:
         name, tag = repeated[1], repeated[2]
-        for parent in robot.iter("asset"):
-            same = [each for each in parent.findall(tag) if each.get("name") == name]
-            for each in same[1:]:
-                parent.remove(each)
-            if same[1:]:
-                return f"{tag} '{name}' is given {len(same)} times: the first one is taken"
+        same = [
+            (parent, each)
+            for parent in robot.iter("asset")
+            for each in parent.findall(tag)
+            if each.get("name") == name
+        ]
+        for parent, each in same[1:]:
+            parent.remove(each)
+        if same[1:]:
+            return f"{tag} '{name}' is given {len(same)} times: the first one is taken"
+    if RENAMED in said:
+        named = [d for d in robot.iterfind("default") if d.get("class", "main") != "main"]
+        for outer in named:
+            inner = Xml.Element("default", outer.attrib)
+            inner.extend(list(outer))
+            outer.clear()
+            outer.append(inner)
+        classes = ", ".join(f"'{each[0].get('class')}'" for each in named)
+        return f"default classes {classes} beside the outermost one are classes below it"
     return ""
 
 

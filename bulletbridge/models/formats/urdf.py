@@ -59,6 +59,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     robot = read_xml(path)
     tree = UrdfTree(path, robot)
     refuse_xacro(robot, path)
+    hung = tree.add_world()
     of_drake, second = take_drake_joints(tree), take_second_parents(tree)
     check_tree(robot, path)
     numbers = tree.settle_numbers()
@@ -69,6 +70,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     springs, about_springs = gazebo_springs(tree)
     retyped = of_drake | sidecar.retyped
     notes = [
+        *hung,
         *second,
         *tree.stray_notes(),
         *numbers,
@@ -103,7 +105,9 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
         names = listed(each.frame.link for each in lifts)
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
-    changed = second or numbers or settled or retyped or planar or foreign or frames or moved
+    changed = (
+        hung or second or numbers or settled or retyped or planar or foreign or frames or moved
+    )
     if changed or loose is not None:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])

@@ -13,6 +13,8 @@ import numpy as np
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.model_spec import ORIGIN
 from bulletbridge.models.urdf_file import NUMBERS, are_as_many, require_numbers
 from bulletbridge.models.xml_file import leading_number
@@ -144,6 +146,17 @@ class UrdfTree:
         where = f"joint '{joint.get('name')}'"
         low, high = (self.number(limit, *end, where) for end in RANGE.items())
         return (low, high) if low <= high else None
+
+    def add_world(self) -> list[str]:
+        """Add the world as a link where a joint hangs on it and it is none; a note on that.
+
+        Drake's files have it so.
+        """
+        hanging = [name for name, joint in self.joints.items() if end(joint, "parent") == WORLD]
+        if not hanging or WORLD in self.links:
+            return []
+        self.robot.insert(0, Xml.Element("link", name=WORLD))
+        return [f"'{WORLD}', which {listed(map(repr, hanging))} hangs on, is no link: the world"]
 
     def settle_numbers(self) -> list[str]:
         """Make numbers of what Bullet takes for numbers, and return notes on that.
