@@ -62,7 +62,8 @@ def test_a_constraint_of_bullet_is_taken_over_and_closed(client):
         assert_allclose(end, (1, 0, 0), atol=1e-6)  # what Bullet tells of links is in float
     q, v, t = np.array(system.q), np.array(system.v), system.t
     assert system.evaluate().largest("metres") < 1e-12
-    pybullet.removeConstraint(number)
+    with pytest.warns(BulletBridgeWarning, match="does nothing"):
+        pybullet.removeConstraint(number)
     pin = bb.LoopJoint(
         "pin", bb.JointModel.BALL, bb.Frame("rocker", (0.7, 0, 0)), bb.Frame("ground", (1, 0, 0))
     )
@@ -126,7 +127,7 @@ def test_constraints_that_do_nothing_are_told(client):
     number = pybullet.createConstraint(*held, [0, 0, 0], [0, 0, 0])
     with pytest.warns(BulletBridgeWarning, match=rf"constraint {number} .*body {load}, which is"):
         assert not bb.attach(robot).constraints
-    with pytest.warns(BulletBridgeWarning, match=rf"constraint {number} joins them, and others"):
+    with pytest.warns(BulletBridgeWarning, match=rf"constraint {number} joins them. Remove"):
         assert not bb.attach([robot, load], []).constraints
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -209,3 +210,20 @@ def test_clients_of_pybullet_utils_keep_their_number(client):
     finally:
         beside.disconnect()
     assert system.t == 0.0
+
+
+def test_letting_go_is_told_of_what_was_taken_over(client):
+    robot, load = four_bar()[0], box((1, 0, 1))
+    held = load, -1, -1, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0], [1, 0, 1]
+    first, second = (pybullet.createConstraint(*held) for _ in range(2))
+    system = bb.attach([robot, load])
+    with pytest.warns(BulletBridgeWarning, match=rf'system.disconnect\("constraint {first}"\)'):
+        pybullet.removeConstraint(first)
+    with pytest.warns(BulletBridgeWarning, match=f"changeConstraint.*constraint {second}"):
+        pybullet.changeConstraint(second, [1, 0, 2])
+    other = box((3, 0, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pybullet.removeConstraint(pybullet.createConstraint(other, *held[1:]))
+    system.disconnect(f"constraint {first}")
+    assert [each.name for each in system.constraints] == [f"constraint {second}"]

@@ -263,11 +263,11 @@ class Found(NamedTuple):
     """The constraints that Bullet has of some bodies.
 
     Attributes:
-        joining: Those among them, and with the world, as ours.
+        joining: Those among them, and with the world, as ours, by Bullet's number.
         left: What others are, in words.
     """
 
-    joining: tuple[LoopJoint | Coupling, ...]
+    joining: dict[int, LoopJoint | Coupling]
     left: tuple[str, ...]
 
 
@@ -278,7 +278,7 @@ def constraints_among(ids: dict[str, int], client: int) -> Found:
         ids: The bodies, by name.
         client: Physics client.
     """
-    joining, left, known = list[LoopJoint | Coupling](), list[str](), set(ids.values())
+    joining, left, known = dict[int, LoopJoint | Coupling](), list[str](), set(ids.values())
     links = {place: name for name, place in link_ids(ids, client).items()}
     joints = {place: name for name, place in joint_ids(ids, client).items()}
     for place in range(pybullet.getNumConstraints(physicsClientId=client)):
@@ -291,5 +291,5 @@ def constraints_among(ids: dict[str, int], client: int) -> Found:
         elif loop.reason:
             left.append(f"{loop.name} is {loop.reason}")
         else:
-            joining.append(as_it_stands(loop, links, joints, client))
-    return Found(tuple(joining), tuple(left))
+            joining[loop.number] = as_it_stands(loop, links, joints, client)
+    return Found(joining, tuple(left))

@@ -5,7 +5,7 @@ these functions stand in the module with a look at their arguments.
 """
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -21,7 +21,7 @@ class Idle(NamedTuple):
 
     Attributes:
         count: How many arguments it takes before the client's number.
-        bodies: Places and names of those that are bodies.
+        bodies: Places and names of those that are bodies; none where the first is a constraint.
         force: Place and name of what makes it do nothing anyway, where it is zero.
         instead: What takes its place.
     """
@@ -34,9 +34,13 @@ class Idle(NamedTuple):
 
 BODY, OBJECT = ((0, "bodyUniqueId"),), ((0, "objectUniqueId"),)
 PARENT_AND_CHILD = (0, "parentBodyUniqueId"), (2, "childBodyUniqueId")
+CONSTRAINT, NO_FORCE = (0, "userConstraintUniqueId"), (99, "")
 MOTOR = "motors are system.motors.set(joint, position=..., force=...), torques system.tau"
 PUSH = 'forces are forces={"push": bulletbridge.Wrench(...)} of attach and load'
 JOIN = "constraints are given to attach, or to system.connect, among bodies that it advances"
+MOVE = 'that is "constraint #" of the system, which stays as it was made'
+NUMBER = "#"
+"""Stands for that of a constraint."""
 IDLE = {
     "setJointMotorControl2": Idle(9, BODY, (5, "force"), MOTOR),
     "setJointMotorControlMultiDof": Idle(10, BODY, (5, "force"), MOTOR),
@@ -44,11 +48,15 @@ IDLE = {
     "setJointMotorControlMultiDofArray": Idle(9, BODY, (5, "forces"), MOTOR),
     "applyExternalForce": Idle(5, OBJECT, (2, "forceObj"), PUSH),
     "applyExternalTorque": Idle(4, OBJECT, (2, "torqueObj"), PUSH),
-    "createConstraint": Idle(10, PARENT_AND_CHILD, (99, ""), JOIN),
+    "createConstraint": Idle(10, PARENT_AND_CHILD, NO_FORCE, JOIN),
+    "removeConstraint": Idle(1, (), NO_FORCE, 'it lets go by system.disconnect("constraint #")'),
+    "changeConstraint": Idle(9, (), NO_FORCE, MOVE),
 }
 
 _advanced: dict[tuple[int, int], ref[BulletBodies]] = {}
 """Who shows a body, by client and body."""
+_taken: dict[tuple[int, int], int] = {}
+"""A body of each constraint that was taken over, by client and constraint."""
 _told: set[tuple[int, int, str]] = set()
 
 
@@ -72,14 +80,18 @@ class Watched:
             return args[place] if len(args) > place else kwargs.get(name, default)
 
         client = given(self.idle.count, "physicsClientId", 0)
+        if not self.idle.bodies:
+            number = given(*CONSTRAINT)
+            if (client, number) in _taken:
+                self._tell(client, _taken[client, number], str(number))
         for place, name in self.idle.bodies:
             if (client, given(place, name)) in _advanced and np.any(given(*self.idle.force, 1.0)):
                 self._tell(client, given(place, name))
         return answer
 
-    def _tell(self, client: int, body: int) -> None:
-        """Warn once of each body."""
-        bodies, place = _advanced[client, body](), (client, body, self.__name__)
+    def _tell(self, client: int, body: int, number: str = "") -> None:
+        """Warn once of each body, or of each constraint."""
+        bodies, place = _advanced[client, body](), (client, body, self.__name__ + number)
         if bodies is None or place in _told:
             return
         try:
@@ -88,14 +100,19 @@ class Watched:
             return
         _told.add(place)
         name = next(name for name, known in bodies.body_ids.items() if known == body)
+        instead = self.idle.instead.replace(NUMBER, number)
         warn_user(
             f"{self.__name__} does nothing to body '{name}' (id {body}), which a System advances:"
-            f" {self.idle.instead}. bulletbridge.BulletClient follows such calls"
+            f" {instead}. bulletbridge.BulletClient follows such calls"
         )
 
 
-def tell_of_idle_calls(bodies: BulletBodies) -> None:
+def tell_of_idle_calls(bodies: BulletBodies, taken: Sequence[int] = ()) -> None:
     """Have calls that do nothing to these bodies warn, as long as somebody has them.
+
+    Args:
+        bodies: Which a system advances.
+        taken: Numbers of Bullet's constraints that it has taken over.
 
     Warns:
         BulletBridgeWarning: At the first such call of each function for each body; it names both,
@@ -104,16 +121,22 @@ def tell_of_idle_calls(bodies: BulletBodies) -> None:
     if not _advanced:
         for name, idle in IDLE.items():
             setattr(pybullet, name, Watched(name, idle))
+    client, first = bodies.client, next(iter(bodies.body_ids.values()), -1)
+    keys = [(client, body) for body in bodies.body_ids.values()]
 
     def forget(gone: ref[BulletBodies]) -> None:
-        for key in [key for key, known in _advanced.items() if known is gone]:
+        for key in [key for key in keys if _advanced.get(key) is gone]:
             del _advanced[key]
             _told.difference_update([place for place in _told if place[:2] == key])
+        for key in [key for key, body in _taken.items() if (key[0], body) not in _advanced]:
+            del _taken[key]
         if not _advanced:
             for name in IDLE:
-                setattr(pybullet, name, getattr(pybullet, name).native)
+                watched: Any = getattr(pybullet, name)
+                setattr(pybullet, name, watched.native)
 
     known = ref(bodies, forget)
-    for body in bodies.body_ids.values():
-        _advanced[bodies.client, body] = known
-        _told.difference_update([place for place in _told if place[:2] == (bodies.client, body)])
+    for key in keys:
+        _advanced[key] = known
+        _told.difference_update([place for place in _told if place[:2] == key])
+    _taken.update({(client, number): first for number in taken})

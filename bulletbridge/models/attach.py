@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pybullet
 from typing_extensions import Unpack
 
-from bulletbridge.bullet.constraints import constraints_among
+from bulletbridge.bullet.constraints import Found, constraints_among
 from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import name_bodies, read_bullet
 from bulletbridge.constraints.encode import Constraint
@@ -59,9 +59,8 @@ def attach(
 
     Warns:
         BulletBridgeWarning: An inertia was replaced, or Bullet has constraints of these bodies that
-            do nothing to them, for constraints are given or the other end is elsewhere; later, a
-            call of PyBullet's module does
-            nothing to these bodies.
+            do nothing to them, for others are given or an end is elsewhere; later, a call of
+            PyBullet's module does nothing to these bodies.
     """
     ids = name_bodies(bodies, client)
     if repair_inertia:
@@ -72,33 +71,30 @@ def attach(
     parameters = pybullet.getPhysicsEngineParameters(physicsClientId=client)
     options.setdefault("dt", parameters["fixedTimeStep"])
     mechanism = with_joint_properties(world.mechanism, joints or {})
-    joining = _joining(constraints, mechanism, ids, client)
+    found = constraints_among(ids, client)
+    _tell_of_idle_constraints(found, constraints is not None, ids)
+    taken = {n: each for n, each in found.joining.items() if not _is_idle(each, mechanism)}
+    if constraints is not None:
+        taken = {}
+    joining = [*(constraints or ()), *taken.values()]
     if mimic:
-        joining = (*joining, *mimics_of_bodies(ids, client))
+        joining += mimics_of_bodies(ids, client)
     system = System(mechanism, joining, world=world, **options)
-    if constraints is None and joining:  # Bullet leaves them open
+    if taken:  # Bullet leaves them open
         system.assemble()
-    tell_of_idle_calls(world)
+    tell_of_idle_calls(world, list(taken))
     return system
 
 
-def _joining(
-    given: Sequence[Constraint] | None, mechanism: Mechanism, ids: dict[str, int], client: int
-) -> Sequence[Constraint]:
-    """The constraints that are given, or those of Bullet; what of these does nothing is told."""
-    found = constraints_among(ids, client)
-    left = list(found.left)
-    if given is not None:
-        left += [f"{each.name} joins them, and others are given" for each in found.joining]
+def _tell_of_idle_constraints(found: Found, given: bool, ids: Mapping[str, int]) -> None:
+    """Warn of Bullet's constraints that do nothing, since others are given or an end is missing."""
+    left = [*found.left, *(f"{x.name} joins them" for x in found.joining.values() if given)]
     if left:
         warn_user(
             f"constraints of Bullet's do nothing to {', '.join(map(repr, ids))}: {'; '.join(left)}."
             " Remove them, or name all bodies that they join and leave `constraints` out, which"
             " takes those that Bullet has"
         )
-    if given is not None:
-        return given
-    return [each for each in found.joining if not _is_idle(each, mechanism)]
 
 
 def _is_idle(joint: LoopJoint | Coupling, mechanism: Mechanism) -> bool:
