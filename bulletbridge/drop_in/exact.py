@@ -176,6 +176,7 @@ class ExactGroup:
         self._aimed: dict[Place, Motor] = {}  # of spherical joints, which are on
         self.joined = JoinedBodies(bodies, loops, client, FullReading(actions, client))
         self.system, self._joints = self.joined.system, self.joined.joints
+        self._parts = self.joined.parts
         self.system.gravity = gravity(client)
         self._scale_friction()
         self.joined.world.heed(actions.filters)
@@ -213,6 +214,8 @@ class ExactGroup:
         old = self.joined.loops.get(loop.number)
         self.joined.change(loop, moved)
         if old is None or old.max_force == loop.max_force:
+            return False
+        if loop.number not in self.joined.models:
             return False
         if old.max_force is None or loop.max_force is None:
             return True
@@ -261,18 +264,30 @@ class ExactGroup:
             self.joined.disturbed = False
         if self.joined.must_be_driven:
             self.joined.drive(steady=True)
-        self._before = system.snapshot() if may_undo else None
+        self._before = before = system.snapshot() if may_undo or self._parts > 1 else None
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
             system.tau[:] = self._forces()
         self._exerted = self._told = self._sensed = None
         try:
-            system.step(write=False)
-        except StrangerError:
-            raise
+            self._step()
         except BulletBridgeError as error:
+            if before is not None:
+                system.take_back(before)
+            if isinstance(error, StrangerError):
+                raise
             self.joined.disturbed = True
             raise StepError(f"exact mode of {named(self.joined.bodies)}: {error}") from None
+
+    def _step(self) -> None:
+        """Make the parts of a step; motors of spherical joints aim anew in each, as Bullet's do."""
+        self.system.step(write=False)
+        for _ in range(1, self._parts):
+            if self._aimed:
+                self.system.write()
+                for place, motor in self._aimed.items():
+                    self._aim(place, motor)
+            self.system.step(write=False)
 
     def after_step(self, found: list[float]) -> int:
         """Show our state in place of Bullet's."""
@@ -309,7 +324,8 @@ class ExactGroup:
         """
         if self._exerted is None:
             motors, self._exerted = self.system.motors, {}
-            forces = dict(zip(motors.names, motors.forces.tolist(), strict=True))
+            told = (motors.forces / self._parts).tolist()
+            forces = dict(zip(motors.names, told, strict=True))
             commands = self._actions.motors
             for place, name in self._joints.items():
                 if name in forces and commands.get(place, AT_FIRST).on:
@@ -395,7 +411,7 @@ class ExactGroup:
                 contacts, places, strict=True
             ):
                 gap = contact.predicted_gap
-                normal, force = contact.normal, contact.force
+                normal, force = contact.normal, contact.force / self._parts
                 on_other = tuple((np.array(at) - gap * normal).tolist())
                 a, b = (body, link, at, 1.0), (other, other_link, on_other, -1.0)
                 first, second = (a, b) if (body, link) <= (other, other_link) else (b, a)
@@ -504,7 +520,7 @@ class ExactGroup:
     def _set_motor(self, name: str, motor: Motor) -> None:
         self.system.motors.set(
             name,
-            force=1.0 / self.system.dt if motor.force is None else motor.force,
+            force=1.0 / self.system.dt if motor.force is None else self._parts * motor.force,
             velocity=motor.velocity,
             position=motor.position,
             velocity_gain=motor.velocity_gain,
@@ -525,7 +541,7 @@ class ExactGroup:
         dt = self.system.dt
         share = motor.position_gain * self._actions.erp / dt
         rates = [share * x for x in turned(self._inertial_axes(place), way)]
-        force = SPHERICAL_IMPULSE / dt if motor.force is None else motor.force
+        force = SPHERICAL_IMPULSE / dt if motor.force is None else self._parts * motor.force
         self.system.motors.turn(self._joints[place], rates, force)
 
     def _refuse_belts(self) -> None:

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from bulletbridge.drop_in.session import Session
 
 Given = dict[str, Any]
+
+
+class RefusedCallError(CallError, pybullet.error):
+    """A call that PyBullet cannot answer, as an error that programs catch as PyBullet's own."""
+
+
 VECTORS = ("objPositions", "objVelocities", "objAccelerations")
 
 
@@ -18,13 +24,13 @@ def check_gear(given: Given) -> None:
     """Raise for a gear on a base link, which ends the process.
 
     Raises:
-        CallError: There is one.
+        RefusedCallError: There is one.
     """
     if given.get("jointType") != pybullet.JOINT_GEAR:
         return
     for side in ("parentLinkIndex", "childLinkIndex"):
         if given.get(side, 0) < 0:
-            raise CallError(
+            raise RefusedCallError(
                 f"a gear cannot act on a base link ({side} = -1); name the two joints by the links"
                 " that they move"
             )
@@ -34,12 +40,12 @@ def check_arrays(name: str, given: Given) -> None:
     """Raise for NumPy arrays of coordinates, which end the process.
 
     Raises:
-        CallError: An argument is not a list or a tuple.
+        RefusedCallError: An argument is not a list or a tuple.
     """
     for key in VECTORS:
         if key in given and not isinstance(given[key], list | tuple):
             kind = type(given[key]).__name__
-            raise CallError(
+            raise RefusedCallError(
                 f"{name}({key}=...) is {kind}, which ends the process in PyBullet; give a list:"
                 f" {key}.tolist()"
             )
@@ -49,12 +55,12 @@ def check_lists(given: Given) -> None:
     """Raise for joint values in anything but a list of lists, which ends the process.
 
     Raises:
-        CallError: They are.
+        RefusedCallError: They are.
     """
     for key in ("targetValues", "targetVelocities"):
         value: Any = given.get(key)
         if value is not None and not is_table(value):
-            raise CallError(
+            raise RefusedCallError(
                 f"resetJointStatesMultiDof({key}=...) must be a list with one list of numbers for"
                 f" each joint, such as [[0.1], [0.2]], not {type(value).__name__};"
                 " anything else can end the process in PyBullet"
@@ -71,17 +77,17 @@ def check_model(name: str, session: "Session", given: Given) -> None:
     """Raise where Bullet would answer from a model of a removed or since changed body.
 
     Raises:
-        CallError: It would.
+        RefusedCallError: It would.
     """
     body = given.get("bodyUniqueId")
     remedy = "call resetSimulation and load again, or read the body with bulletbridge.attach"
     if body in session.outdated:
-        raise CallError(
+        raise RefusedCallError(
             f"{name}: body {body} was changed by changeDynamics after Bullet had made its model for"
             f" such calls, which it keeps; {remedy}"
         )
     if session.models_of_removed and body not in session.modelled:
-        raise CallError(
+        raise RefusedCallError(
             f"{name}: a body was removed after such a call, and Bullet may answer for it instead"
             f" of for body {body}; {remedy}"
         )

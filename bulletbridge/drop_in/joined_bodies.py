@@ -83,8 +83,9 @@ class JoinedBodies:
         world: The bodies in Bullet.
         system: The system.
         loops: The constraints by number.
-        limited: Those with a force limit.
         models: The constraints as the system has them; without those that hold nothing.
+        limited: Those of them with a force limit.
+        parts: How many of the system's steps are a step of the program's (``numSubSteps``).
         frames: Child frames that the program moves, by the number of their constraint.
         standing: Bodies whose base is fixed.
         has_shapes: Whether anything of them can be in contact.
@@ -111,7 +112,6 @@ class JoinedBodies:
         self._read_first = mechanism  # with fixed bases where they were when they were read
         self.standing = {port.body_id for port in self.world.ports if port.base is not None}
         self.loops = {loop.number: loop for loop in loops}
-        self.limited = with_limits(loops)
         self.has_shapes = any(has_shapes(body, client) for body in self.bodies)
         self.frames: dict[int, MovingFrame] = {}
         self.models = {
@@ -119,12 +119,16 @@ class JoinedBodies:
             for loop in loops
             if not self._is_idle(loop, mechanism)
         }
-        dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
+        self.limited = self._with_limits()
+        engine = pybullet.getPhysicsEngineParameters(physicsClientId=client)
+        self.parts = max(int(engine["numSubSteps"]), 1) if reading.exact else 1
+        for frame in self.frames.values():
+            frame.parts = self.parts
         self.system = System(
             mechanism,
             list(self.models.values()),
             world=self.world,
-            dt=dt,
+            dt=engine["fixedTimeStep"] / self.parts,
             integrator=WITH_INEQUALITIES,  # Bullet's
             allow_structure=True,
             contacts=reading.exact and self.has_shapes,
@@ -169,8 +173,8 @@ class JoinedBodies:
             return
         if known is not loop:
             self.loops[loop.number] = loop
-            self.limited = with_limits(self.loops.values())
-        if moved:
+            self.limited = self._with_limits()
+        if moved and loop.number in self.frames:
             self._moved.add(loop.number)
         if loop.erp > 0.0 and loop.target != known.target:
             self.system.set_offset(loop.name, loop.target)
@@ -288,6 +292,14 @@ class JoinedBodies:
             self.frames[number].stop(self.system)
         return NOTHING_SHIFTED if self.disturbed else shifts
 
+    def _with_limits(self) -> list[Limited]:
+        """Those that hold something, up to a force limit."""
+        return [
+            Limited(loop, loop.name, loop.max_force)
+            for number, loop in self.loops.items()
+            if loop.max_force is not None and number in self.models
+        ]
+
     def _is_idle(self, loop: Loop, mechanism: Mechanism) -> bool:
         """Whether a constraint joins what is one rigid body anyway, or what stands still."""
         if loop.kind == pybullet.JOINT_GEAR:
@@ -331,13 +343,6 @@ class JoinedBodies:
 def any_moved(now: dict[int, FrameMemory], then: dict[int, FrameMemory]) -> bool:
     """Whether Bullet has any frame elsewhere."""
     return now.keys() != then.keys() or any(now[n].place != then[n].place for n in now)
-
-
-def with_limits(loops: Iterable[Loop]) -> list[Limited]:
-    """Those that have a force limit."""
-    return [
-        Limited(loop, loop.name, loop.max_force) for loop in loops if loop.max_force is not None
-    ]
 
 
 def has_shapes(body: int, client: int) -> bool:

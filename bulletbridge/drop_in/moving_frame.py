@@ -32,10 +32,12 @@ class Span:
     Attributes:
         until: Time [s] of its end.
         dt: Its length [s].
+        part: That of the system's steps that it is made of [s].
     """
 
     until: float = 0.0
     dt: float = 1.0
+    part: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class Ramp:
         if left < 1.0 - ENDED:
             return rate * (t - until), rate, 0.0
         before = float(self.before[self.place])
-        return rate * (t - until), before, (rate - before) / dt
+        return rate * (t - until), before, (rate - before) / self.span.part
 
 
 class FrameMemory(NamedTuple):
@@ -93,13 +95,14 @@ class MovingFrame:
     Attributes:
         motion: Its velocity, for the loop's constraint.
         target: (12,) that at the end of the step, as in ``constraints.records``.
+        parts: How many of the system's steps it is on its way in.
     """
 
     def __init__(self, loop: Loop, links: dict[tuple[int, int], str], client: int) -> None:
         self._number, self._client, self._name = loop.number, client, loop.name
         self._loop = loop
         self._frame, self._span = np.zeros(1, MOVED), Span()
-        self._told, self._dt = np.zeros(7), 0.0
+        self._told, self._dt, self.parts = np.zeros(7), 0.0, 1
         self._shown: Info | None = None  # what Bullet is to be told again after its step
         before, rates = self._frame["before"][0], self._frame["rates"][0]
         x, y, z, turn = (Ramp(before, rates, k, self._span) for k in range(4))
@@ -130,7 +133,7 @@ class MovingFrame:
         """Go on from a memory."""
         self._frame[:], self._on = memory.frame, NOWHERE
         self._lead = float(self._frame["lead"][0])
-        self._span.until, self._span.dt = memory.until, memory.dt
+        self._set_span(memory.until, memory.dt)
 
     def drive(
         self,
@@ -153,7 +156,7 @@ class MovingFrame:
             steady: Whether it has a velocity only where it was on its way in the step before too;
                 else it is put there, as by Bullet.
         """
-        dt, on = system.dt, system.mechanism.link(self._link)
+        dt, on = self.parts * system.dt, system.mechanism.link(self._link)
         if on is not self._on or dt != self._dt:
             self._on, self._dt = on, dt
             self._frame["on_R"], self._frame["on_p"], self._frame["dt"] = on.R, on.p, dt
@@ -174,7 +177,10 @@ class MovingFrame:
             for name in ("before", "rates", "target"):
                 self._frame[name] = 0.0
         system.place(self._name, self._frame)
-        self._span.until, self._span.dt = system.t + dt, dt
+        self._set_span(system.t + dt, dt)
+
+    def _set_span(self, until: float, dt: float) -> None:
+        self._span.until, self._span.dt, self._span.part = until, dt, dt / self.parts
 
     def _goes_on(self) -> bool:
         """Whether it moves on the way of the step before."""

@@ -530,6 +530,11 @@ class Session:
                 self._leave_to_bullet(bodies, str(error))
             else:
                 return
+        for island in islands(loop.bodies for loop in loops):  # without what merely touched
+            self._filter(island, [loop for loop in loops if island.issuperset(loop.bodies)])
+
+    def _filter(self, bodies: frozenset[int], loops: list[Loop]) -> None:
+        """One group that Bullet steps, or Bullet's own constraints where it cannot be modelled."""
         try:
             self.groups[bodies] = FilteredGroup(bodies, loops, self.actions.erp, self.client)
         except BulletBridgeError as error:

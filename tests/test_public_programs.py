@@ -1,0 +1,201 @@
+"""What programs that others have published do, beyond what a manual would think of."""
+
+import numpy as np
+import pybullet
+import pybullet_data
+import pytest
+from pybullet_utils.bullet_client import BulletClient as Native
+
+MODES = ("filter", "exact")
+DT, PARTS = 0.01, 4
+NOWHERE = [0, 0, 0]
+
+
+def at_rest(client, place=NOWHERE, mass=1.0, half=0.1):
+    """A box that nothing brakes."""
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[half] * 3)
+    body = client.createMultiBody(mass, shape, -1, place)
+    client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+    return body
+
+
+def two_wheels(client):
+    """Two bars on a base that stands still, far from each other, turning about z without motors."""
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.2] * 3)
+    body = client.createMultiBody(
+        0,
+        -1,
+        -1,
+        NOWHERE,
+        linkMasses=[1, 1],
+        linkCollisionShapeIndices=[shape, shape],
+        linkVisualShapeIndices=[-1, -1],
+        linkPositions=[NOWHERE, [3, 0, 0]],
+        linkOrientations=[[0, 0, 0, 1]] * 2,
+        linkInertialFramePositions=[NOWHERE] * 2,
+        linkInertialFrameOrientations=[[0, 0, 0, 1]] * 2,
+        linkParentIndices=[0, 0],
+        linkJointTypes=[pybullet.JOINT_REVOLUTE] * 2,
+        linkJointAxis=[[0, 0, 1]] * 2,
+    )
+    for joint in (0, 1):
+        client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+        client.changeDynamics(body, joint, linearDamping=0, angularDamping=0)
+    return body
+
+
+INERTIA = 1.0 / 6.0 * 0.4**2  # of each wheel about its axis [kg m²]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_constraint_without_effect_may_have_a_limit_and_a_frame_that_moves(connect, mode):
+    client = connect()
+    client.setBridgeMode(mode)
+    client.setGravity(0, 0, -10)
+    wheels, box = two_wheels(client), at_rest(client, [0, 2, 0])
+    hung = client.createConstraint(
+        wheels, 0, box, -1, pybullet.JOINT_POINT2POINT, NOWHERE, [0, 2, 0], NOWHERE
+    )
+    idle = client.createConstraint(
+        wheels, -1, -1, -1, pybullet.JOINT_FIXED, NOWHERE, NOWHERE, NOWHERE
+    )
+    client.changeConstraint(idle, maxForce=50)
+    for step in range(4):
+        client.changeConstraint(idle, [0, 0, 0.1 * step], maxForce=50 + step)
+        client.stepSimulation()
+        assert client.getConstraintState(idle) == (0.0,) * 6  # Bullet's: what stands still
+    state = client.saveState()
+    client.restoreState(state)
+    client.stepSimulation()
+    # the other one carries the box: one kilogram at 10 m/s²
+    assert client.getConstraintState(hung)[2] == pytest.approx(10.0, rel=1e-6)
+    assert client.getBasePositionAndOrientation(wheels)[0] == (0, 0, 0)
+
+
+def test_a_refused_call_is_an_error_of_pybullets(connect):
+    client = connect()
+    box = at_rest(client)
+    with pytest.raises(pybullet.error, match="base link"):
+        client.createConstraint(box, -1, -1, -1, pybullet.JOINT_GEAR, [0, 0, 1], NOWHERE, NOWHERE)
+
+
+@pytest.mark.parametrize("torque", (0.5, 2.0))
+def test_substeps_have_bullets_forces_and_motor_limits(connect, torque):
+    client = connect()
+    client.setBridgeMode("exact")
+    client.setPhysicsEngineParameter(fixedTimeStep=DT, numSubSteps=PARTS)
+    wheels, box = two_wheels(client), at_rest(client, [0, 2, 0])
+    gear = client.createConstraint(
+        wheels, 0, wheels, 1, pybullet.JOINT_GEAR, [0, 0, 1], NOWHERE, NOWHERE
+    )
+    client.changeConstraint(gear, gearRatio=-1, maxForce=1000)
+    client.setBridgeMode("exact", box)
+    client.setJointMotorControl2(
+        wheels, 0, pybullet.VELOCITY_CONTROL, targetVelocity=1e3, force=torque
+    )
+    client.applyExternalForce(box, -1, [3, 0, 0], NOWHERE, pybullet.LINK_FRAME)
+    client.stepSimulation()
+    # Bullet grants a motor its limit times the whole step in each part, and tells it as of one
+    turn, rate, _, told = client.getJointState(wheels, 0)
+    assert rate == pytest.approx(PARTS * torque * DT / (2 * INERTIA), rel=1e-9)
+    assert told == pytest.approx(torque, rel=1e-9)
+    # an acceleration that acts from each part's start on: v sum(k) / n, for k of n parts
+    share = (PARTS + 1) / (2 * PARTS)
+    assert turn == pytest.approx(rate * DT * share, rel=1e-9)
+    assert client.getBaseVelocity(box)[0][0] == pytest.approx(3 * DT, rel=1e-9)
+    x = client.getBasePositionAndOrientation(box)[0][0]
+    assert x == pytest.approx(3 * DT**2 * share, rel=1e-9)
+
+
+def test_substeps_close_gears_as_bullet_does(connect):
+    client = connect()
+    client.setBridgeMode("exact")
+    client.setPhysicsEngineParameter(fixedTimeStep=DT, numSubSteps=PARTS)
+    wheels = two_wheels(client)
+    gear = client.createConstraint(
+        wheels, 0, wheels, 1, pybullet.JOINT_GEAR, [0, 0, 1], NOWHERE, NOWHERE
+    )
+    client.changeConstraint(gear, gearRatio=-1, maxForce=500, erp=0.5)
+    client.resetJointState(wheels, 0, 0.5)
+    left = 0.5
+    for _ in range(5):
+        client.stepSimulation()
+        left *= (1 - 0.5 * 0.2) ** PARTS  # erp times the engine's, in each part
+        difference = client.getJointState(wheels, 0)[0] - client.getJointState(wheels, 1)[0]
+        assert difference == pytest.approx(left, rel=1e-9)
+
+
+def test_a_frame_that_moves_arrives_at_the_end_of_a_step_of_parts(connect):
+    client = connect()
+    client.setBridgeMode("exact")
+    client.setPhysicsEngineParameter(fixedTimeStep=DT, numSubSteps=PARTS)
+    box = at_rest(client)
+    held = client.createConstraint(box, -1, -1, -1, pybullet.JOINT_FIXED, NOWHERE, NOWHERE, NOWHERE)
+    for step in range(1, 6):
+        client.changeConstraint(held, [0.01 * step, 0, 0])
+        client.stepSimulation()
+        place, _ = client.getBasePositionAndOrientation(box)
+        assert place[0] == pytest.approx(0.01 * step, abs=1e-7)  # told in single precision
+        if step > 1:
+            assert client.getBaseVelocity(box)[0][0] == pytest.approx(0.01 / DT, abs=1e-4)
+
+
+def test_an_arm_reads_its_torques_in_steps_of_parts_as_bullets(connect):
+    def read(client):
+        client.setAdditionalSearchPath(pybullet_data.getDataPath())
+        client.setGravity(0, 0, -9.81)
+        client.setPhysicsEngineParameter(fixedTimeStep=DT, numSubSteps=PARTS)
+        arm = client.loadURDF("kuka_iiwa/model.urdf", useFixedBase=True)
+        pose = [0, 0.6, 0, -1.2, 0, 1.3, 0]
+        for joint, value in enumerate(pose):
+            client.resetJointState(arm, joint, value)
+        load = at_rest(client, client.getLinkState(arm, 6)[0], half=0.02)
+        for link in range(-1, 7):
+            client.setCollisionFilterPair(arm, load, link, -1, 0)
+        client.createConstraint(arm, 6, load, -1, pybullet.JOINT_FIXED, *[NOWHERE] * 3)
+        for _ in range(100):
+            for joint, value in enumerate(pose):
+                client.setJointMotorControl2(
+                    arm, joint, pybullet.POSITION_CONTROL, value, force=300
+                )
+            client.stepSimulation()
+        return [client.getJointState(arm, joint)[3] for joint in range(7)]
+
+    ours = connect()
+    ours.setBridgeMode("exact")
+    native = Native(pybullet.DIRECT)
+    try:
+        told = read(native)
+    finally:
+        native.disconnect()
+    # Bullet's solver leaves 1e-3 of a torque of 10 N m, its poses 4e-5 rad
+    np.testing.assert_allclose(read(ours), told, atol=1e-2)
+
+
+def test_contact_with_cloth_leaves_constraints_closed(connect):
+    client = connect()
+    client.setAdditionalSearchPath(pybullet_data.getDataPath())
+    client.resetSimulation(pybullet.RESET_USE_DEFORMABLE_WORLD)
+    client.setBridgeMode("exact")
+    client.setGravity(0, 0, -10)
+    corner = [-0.5, -0.5, 1]
+    ball = client.createMultiBody(
+        0.5, client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05), -1, corner
+    )
+    client.loadSoftBody(
+        "cloth_z_up.obj",
+        basePosition=[0, 0, 1],
+        scale=0.5,
+        mass=1.0,
+        useMassSpring=1,
+        springElasticStiffness=40,
+        useFaceContact=1,
+    )
+    held = client.createConstraint(ball, -1, -1, -1, pybullet.JOINT_FIXED, NOWHERE, NOWHERE, corner)
+    with pytest.warns(UserWarning, match="as in filter mode"):
+        for step in range(1, 10):
+            client.changeConstraint(held, [-0.5, -0.5, 1 + 0.002 * step])
+            client.stepSimulation()
+    assert client.getBridgeLoops()[held].exact
+    place, _ = client.getBasePositionAndOrientation(ball)
+    np.testing.assert_allclose(place, [-0.5, -0.5, 1.018], atol=1e-6)
