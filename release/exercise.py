@@ -25,6 +25,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.flexible.linearised import linearised
 from bulletbridge.numerics.complementarity import natural_residual, solve_alone
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
+from bulletbridge.numerics.projection import ROW, share_out
 from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
 from bulletbridge.system.ahead import solver_of_a_hinge
 
@@ -115,6 +116,7 @@ def contacts() -> None:
     pybullet.disconnect(client)
     keep_state(np.zeros((1, 10)), 1, 1, np.zeros(7), np.zeros(1, CONTROL))
     tangents((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+    share_out(np.eye(2), np.eye(2), np.zeros(2, ROW), np.ones(2), 1, 1e-10, np.zeros((3, 2)))
 
 
 def hung(mechanism: Mechanism, name: str) -> Mechanism:

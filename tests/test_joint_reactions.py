@@ -17,6 +17,9 @@ from bulletbridge import Frame, JointModel, LoopJoint, attach
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
+from bulletbridge.numerics.projection import ROW, share_out
+from bulletbridge.system.linearisation import OF_REACTIONS
+from bulletbridge.system.recording import KINDS
 
 RTOL = 1e-10
 """Sums of some dozen products of numbers that have lost three digits in centres and inertias."""
@@ -344,3 +347,102 @@ def test_what_is_not_known_of_rigid_links_is_refused():
     system.set_state(np.array([0, 0, 1.0, 0, 0, 0, 1]))
     with pytest.raises(UnsupportedError, match="'sphere' is a constraint in Python"):
         system.joint_reactions()
+
+
+def standing(world, **options):
+    """The table on a floor, with a lamp that a motor turns on it."""
+    floor = '<collision><geometry><box size="4 4 0.2"/></geometry></collision>'
+    ground = urdf.robot(urdf.link("floor", urdf.inertial(0.0, (0, 0, 0)) + floor))
+    world.load(ground, basePosition=[0, 0, -0.1], useFixedBase=True)
+    lamp = [
+        urdf.link("lamp", urdf.inertial(1.0, (0.01, 0.01, 0.01), (0.2, 0, 0.1))),
+        urdf.joint("neck", "revolute", "plate", "lamp", (0.1, 0, 0.1), axis="0 0 1"),
+    ]
+    text = table(0.5).replace("</robot>", "".join(lamp) + "</robot>")
+    body = world.load(text, basePosition=[0, 0, 0.5])
+    pybullet.setGravity(0, 0, -G, world.client)
+    system = attach(body, client=world.client, contacts=True, **options)
+    system.motors.set("neck", force=2.0, velocity=3.0)
+    return system
+
+
+@pytest.mark.parametrize("name", ["four_bar", "stewart", "table"])
+def test_a_state_that_is_restored_tells_what_it_told(world, name):
+    """To the bit, with what acted in the step that led there."""
+    model = None if name == "table" else bb.load(name, "new")
+    system = standing(world) if model is None else model.system
+    for _ in range(30):
+        system.step(write=False)
+    saved, told = system.save(), system.joint_reactions().in_links()
+    for _ in range(7):
+        system.step(write=False)
+    assert not np.array_equal(system.joint_reactions().in_links(), told)
+    system.restore(saved)
+    assert np.array_equal(system.joint_reactions().in_links(), told)
+    if model is not None:
+        model.close()
+
+
+def test_recordings_keep_what_joints_bear(world, tmp_path):
+    """Line by line what is told after each step, to the bit, and so in files."""
+    names, one = ["foot2", "neck"], standing(world)
+    start = one.save()
+    run = one.rollout(10, every=3, reactions=names)
+    end = one.q.copy()
+    one.restore(start)
+    for k in range(3):
+        for _ in range(3):
+            one.step(write=False)
+        expected = one.joint_reactions()
+        assert np.array_equal(run.q[k], one.q)
+        assert run["foot2.fz"][k] == expected["foot2"].in_link[2]
+        told = np.array([run.reactions[name][k] for name in names])
+        assert np.array_equal(told, expected.in_links(names))
+    one.step(write=False)
+    assert np.array_equal(one.q, end)
+    for kind in KINDS:
+        run.save(tmp_path / f"run{kind}")
+        read = bb.Recording.read(tmp_path / f"run{kind}", one.mechanism)
+        assert list(read.reactions) == names and np.array_equal(read.passes, run.passes)
+        for name in names:
+            assert np.array_equal(read.reactions[name], run.reactions[name])
+    figure = bb.plot(run, *names)
+    assert [axes.get_ylabel() for axes in figure.axes[2:]] == ["force [N]", "torque [N m]"]
+    with pytest.raises(bb.errors.UnknownNameError, match="did you mean 'foot2'"):
+        one.rollout(1, reactions=["foot22"])
+
+
+def test_linearisations_tell_how_a_bearing_answers():
+    """By central differences of what is told, to the square of their length."""
+    model = bb.load("four_bar", "new")
+    system = model.system
+    for _ in range(20):
+        system.step(write=False)
+    found = system.linearise("continuous", reduced=["crank"], reactions=["crank", "ground_pin"])
+    column, h, told = list(found.inputs).index("crank"), 1e-3, []
+    for sign in (1.0, -1.0):
+        system.tau["crank"] += sign * h
+        crank = system.joint_reactions()["crank"]
+        told.append(np.concatenate([crank.torque, crank.force]))
+        system.tau["crank"] -= sign * h
+    slope = (told[0] - told[1]) / (2 * h)
+    assert_allclose(found.D[:6, column], slope, atol=1e-6 * np.abs(slope).max())
+    assert list(found.outputs[:6]) == [f"crank.{part}" for part in OF_REACTIONS]
+    model.close()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_loads_that_rows_share_are_of_least_norm(seed):
+    """Against the pseudo-inverse, and the projector on what no load tells."""
+    rng = np.random.default_rng(seed)
+    nv, nc, rank = 9, 7, 5
+    independent = rng.normal(size=(rank, nv))
+    C = (rng.normal(size=(nc, rank)) @ independent).T.copy()
+    C[:, 0] = rng.normal(size=nv)  # one row of its own
+    asked, found = C @ rng.normal(size=nc), np.zeros((3, nc))
+    kernel = np.eye(nc) - np.linalg.pinv(C) @ C
+    shortest = np.linalg.pinv(C) @ asked
+    share_out(C, np.zeros((nv, nv)), np.zeros(nv, ROW), asked, rank + 1, 1e-10, found)
+    assert_allclose(found[0], shortest, atol=1e-11 * np.abs(shortest).max())
+    assert_allclose(found[1], np.linalg.norm(kernel, axis=0), atol=1e-12)
+    assert found[1, 0] < 1e-13

@@ -176,3 +176,25 @@ def test_along_its_axis_a_geared_hinge_shows_the_torque_it_is_given(tmp_path, li
     assert_allclose(along, given, atol=1e-6 * np.abs(read).max())
     assert client.getJointState(body, 5)[3] == pytest.approx(4.0)
     client.disconnect()
+
+
+def test_a_state_that_is_restored_has_the_sensors_of_its_step(tmp_path):
+    """To the bit, a push of that step too."""
+    client, body, _ = arm_at_rest(tmp_path, KINDS, 3, exact=True)
+    joints = range(client.getNumJoints(body))
+
+    def told():
+        return [client.getJointState(body, joint)[2:] for joint in joints]
+
+    def push(size):
+        client.applyExternalForce(body, joints[-1], [0, size, 0], [0.1, 0, 0], pybullet.LINK_FRAME)
+        client.stepSimulation()
+
+    push(50.0)
+    kept, expected = client.saveState(), told()
+    push(-80.0)
+    client.stepSimulation()
+    assert told() != expected
+    client.restoreState(kept)
+    assert told() == expected
+    client.disconnect()

@@ -5,6 +5,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bulletbridge.system.recording import Recording
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ def show_as_written(legend: "Legend") -> None:
 def plot(recording: Recording, *joints: str) -> "Figure":
     """Positions and rates of joints over time; all revolute and prismatic ones unless named.
 
+    Below them what joints bear, where the recording has it: components along the axes of the link
+    of one joint, sizes of several.
+
     The figure is returned, not shown: ``plot(run, "crank").savefig("crank.png")``.
 
     Args:
@@ -32,16 +37,31 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     """
     from matplotlib.figure import Figure
 
-    mechanism = recording.mechanism
+    mechanism, borne = recording.mechanism, recording.reactions
     single = [n for n, joint in mechanism.joints.items() if joint.q.stop - joint.q.start == 1]
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    positions, rates = figure.subplots(2, 1, sharex=True)
+    shown = [name for name in borne if not joints or name in joints]
+    rows = 4 if shown else 2
+    figure = Figure(figsize=(8, 2.5 * rows), layout="constrained")
+    positions, rates, *loads = figure.subplots(rows, 1, sharex=True)
     for name in joints or single:
-        positions.plot(recording.t, recording.position(name), label=name)
-        rates.plot(recording.t, recording.rate(name))
+        if name in mechanism.joints or name not in borne:
+            positions.plot(recording.t, recording.position(name), label=name)
+            rates.plot(recording.t, recording.rate(name))
+    for axes, first, what in zip(loads, (0, 3), ("force [N]", "torque [N m]"), strict=False):
+        for name in shown:
+            parts = borne[name][:, first : first + 3]
+            lines = zip("xyz", parts.T, strict=True)
+            if len(shown) > 1:
+                lines = [("", np.linalg.norm(parts, axis=1))]
+            for along, line in lines:
+                axes.plot(recording.t, line, label=f"{name} {along}".rstrip())
+        axes.set_ylabel(what)
+        axes.grid(alpha=0.3)
+    for axes in loads[:1]:
+        show_as_written(axes.legend(loc="upper right"))
     positions.set_ylabel("position [rad or m]")
     rates.set_ylabel("rate [rad/s or m/s]")
-    rates.set_xlabel("time [s]")
+    (loads or [rates])[-1].set_xlabel("time [s]")
     show_as_written(positions.legend(loc="upper right"))
     for axes in (positions, rates):
         axes.grid(alpha=0.3)

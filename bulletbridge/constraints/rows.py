@@ -5,6 +5,8 @@ relative to a at b's origin, and its rate, in axes of a'. The twist rows are the
 the residual at g = 0; away from it rotations agree to first order.
 """
 
+import numpy as np
+
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.constraints.prescribed import (
     prescribed_rates,
@@ -27,13 +29,17 @@ from bulletbridge.constraints.relative_pose import (
     variable_residual,
 )
 from bulletbridge.mechanism.kinematics import axis_twist
-from bulletbridge.mechanism.records import Axis, Pose
+from bulletbridge.mechanism.records import AXIS, Axis, Pose
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import (
+    add,
     apply,
+    cross,
     dot,
+    mat,
     mul,
+    put,
     scale,
     transpose,
     vec,
@@ -123,6 +129,41 @@ def jacobian(
             J[i, k] = 0.0
     add_rows(loops, couplings, terms, poses, axes, targets, J)
     prescribed_rates(loops, couplings, poses, targets, rows)
+
+
+@kernel
+def free_rows(
+    loops: Records[Loop],
+    poses: Records[Pose],
+    targets: Records[Target],
+    axes: Records[Axis],
+    points: Array,
+    J: Array,
+) -> None:
+    """Rows J (nc, 6) of loops for free bodies in the place of the links of b, and b's origins.
+
+    Six axes are room, as ``axes_of_free_body`` makes them; loops lose what moves both bodies alike.
+    """
+    for i in range(J.shape[0]):
+        for k in range(6):
+            J[i, k] = 0.0
+    for i in range(len(loops)):
+        loop, pose = loops[i], poses[loops[i].body_b]
+        loop.common_axis = -1
+        arm = add(vec(pose.p), apply(mat(pose.R), vec(loop.p_b)))
+        put(points[i], add(vec(pose.origin), arm))
+        for k in range(3):
+            put(axes[k].v, cross(arm, vec(axes[k].w)))
+        a, b = frames(loop, poses, targets)
+        add_columns(loop, a, b, axes, 5, 1.0, 0, J)
+
+
+def axes_of_free_body() -> np.ndarray:
+    """Records (6,) of turns about world axes, then travels along them, for ``free_rows``."""
+    axes = np.zeros(6, AXIS)
+    axes["below"] = np.arange(6) - 1
+    axes["w"][:3] = axes["v"][3:] = np.eye(3)
+    return axes
 
 
 @helper

@@ -1,8 +1,8 @@
 """Bodies that we advance alone, in a world whose other bodies Bullet steps."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pybullet
@@ -127,11 +127,16 @@ class FullReading:
         return replace(model, max_force=loop.max_force, erp=self._actions.erp)
 
 
+PushedLink: TypeAlias = tuple[Place, Array, Array, Array]
+"""A body and link, where on it [m], force [N] and torque [N m], world axes."""
+
+
 class ExactMemory(NamedTuple):
     """What the next steps of an exact group go by."""
 
     joined: JoinedMemory
     erp: float
+    pushes: Sequence[PushedLink] | None  # of the last step; None before one
 
     @property
     def bodies(self) -> frozenset[int]:
@@ -186,8 +191,8 @@ class ExactGroup:
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._told: list[ContactTold] | None = []  # contacts, likewise
         self._pushed = False  # whether anything but motors acted in the last step
-        self._pushes: list[tuple[Place, Array, Array, Array]] = []  # of the last step
-        self._sensed: dict[str, JointReaction] | None = {}  # of the last step, once asked for
+        self._pushes: Sequence[PushedLink] | None = None  # of the last step
+        self._sensed: Mapping[str, JointReaction] | None = {}  # of the last step, once asked for
         self._measured: dict[Place, tuple[float, ...]] = {}  # of that, as Bullet tells it
         self._loads: dict[str, JointLoad] = {}  # along joints, likewise
         self._sensors: dict[Place, Sensor] = {}
@@ -224,7 +229,7 @@ class ExactGroup:
 
     def memory(self) -> ExactMemory:
         """What its next steps go by."""
-        return ExactMemory(self.joined.memory(), self._actions.erp)
+        return ExactMemory(self.joined.memory(), self._actions.erp, self._pushes)
 
     def recall(self, memory: object) -> bool:
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
@@ -232,7 +237,10 @@ class ExactGroup:
             return False
         if not self.joined.recall(memory.joined):
             return False
-        self._reactions, self._sensed = {}, {}
+        self._reactions, self._pushes = {}, memory.pushes
+        self._exerted = self._told = self._sensed = None
+        if memory.pushes is None:
+            self._exerted, self._told, self._sensed = {}, [], {}
         self._commands.clear()
         self._commanded = -1  # the motors go by their last commands, as Bullet's do
         for _, name, limit in self.joined.limited:
@@ -268,6 +276,7 @@ class ExactGroup:
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
             system.tau[:] = self._forces()
+        self._pushes = self._pushes or ()
         self._exerted = self._told = self._sensed = None
         try:
             self._step()
@@ -347,7 +356,7 @@ class ExactGroup:
         if self._sensed is None:
             pushes = [
                 (self._frame_of(place, at), force, torque)
-                for place, at, force, torque in self._pushes
+                for place, at, force, torque in self._pushes or ()
             ]
             self._sensed, self._measured = self.system.joint_reactions(pushes), {}
             self._loads = self.system.joint_loads
@@ -447,7 +456,7 @@ class ExactGroup:
                 position, rate = float(system.q[joint.q][0]), float(system.v[joint.v][0])
                 tau[joint.v] += spring.torque(position, rate)
         pushes = [push for push in self._actions.pushes if push.body in self.joined.bodies]
-        self._pushes = []
+        self._pushes = found = list[PushedLink]()
         if not pushes:
             return tau
         q = system.q
@@ -463,7 +472,7 @@ class ExactGroup:
                 at = push.point - pose["origin"] if push.in_world else arm + R_W @ push.point
                 force, torque = vector, ZERO
             tau += kinematics.wrench_at(body, at, force, torque)
-            self._pushes.append(((push.body, push.link), R_W.T @ (at - arm), force, torque))
+            found.append(((push.body, push.link), R_W.T @ (at - arm), force, torque))
         return tau
 
     def _places_at(self, q: Array) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.left_out import find_widest
 from bulletbridge.constraints.round_off import accuracy_of
-from bulletbridge.constraints.rows import jacobian, residuals
+from bulletbridge.constraints.rows import axes_of_free_body, free_rows, jacobian, residuals
 from bulletbridge.constraints.user import Kinematics, checked_rows
 from bulletbridge.engine.asked_forces import AskedForce, AskedForces
 from bulletbridge.engine.chart import ALL_MATRICES
@@ -36,9 +36,9 @@ from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.force_elements import put_moving_frames
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import AXIS, DRAG, EFFORT, POSE
+from bulletbridge.mechanism.records import DRAG, EFFORT, POSE
 from bulletbridge.numerics.projection import ROW, Caps
-from bulletbridge.numerics.records import Array, copied
+from bulletbridge.numerics.records import Array, Ints, copied
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,8 @@ class SolverArrays:
         nq, nv, nc = mechanism.nq, mechanism.nv, encoded.nc
         self.bodies = mechanism.bodies.copy()
         self.efforts = np.concatenate([mechanism.efforts, encoded.elements]).view(EFFORT)
+        scripted = (self.efforts["kind"] != DRAG) & (self.efforts["target"] >= 0)
+        self._scripted: Ints = np.flatnonzero(scripted)
         self.beams, self.stations = mechanism.beams.copy(), mechanism.stations.copy()
         self.axes, self.poses = mechanism.axes.copy(), np.zeros(len(self.bodies), POSE)
         self.poses["R"] = np.eye(3)
@@ -321,14 +323,27 @@ class SolverArrays:
         Poses and axes are those of ``kinematics`` there; forces of the state on rates are written
         into ``axes``, which are a copy.
         """
-        scripted = (self.efforts["kind"] != DRAG) & (self.efforts["target"] >= 0)
-        if not (scripted.any() or self.asked_forces):
+        if not (len(self._scripted) or self.asked_forces):
             return self.efforts
         efforts = self.efforts.copy()
-        efforts["force"][scripted] = targets["p"][efforts["target"][scripted], 2]
-        put_moving_frames(efforts, poses, axes, v)
-        self.asked_forces.fill(self.asked_forces.places(efforts, axes), t, q, v)
+        self.put_asked(efforts, targets, poses, axes, (q, v, t))
         return efforts
+
+    def put_asked(
+        self,
+        efforts: np.ndarray,
+        targets: np.ndarray,
+        poses: np.ndarray,
+        axes: np.ndarray,
+        state: tuple[Array, Array, float],
+    ) -> None:
+        """Put what is asked for at a state into copies of efforts and axes; poses are those there."""
+        if len(self._scripted):
+            efforts["force"][self._scripted] = targets["p"][efforts["target"][self._scripted], 2]
+        if self.asked_forces:
+            q, v, t = state
+            put_moving_frames(efforts, poses, axes, v)
+            self.asked_forces.fill(self.asked_forces.places(efforts, axes), t, q, v)
 
     def wrench_rows(
         self, poses: np.ndarray, index: int, t: float, encoded: Encoded | None = None
@@ -355,28 +370,14 @@ class SolverArrays:
         targets = self.targets_at(t) if encoded is None else encoded.targets(np.array([t]))[0]
         encoded = encoded or self.encoded
         loops = copied(encoded.loops[which])
-        n, bodies, counts = len(loops), loops["body_b"], loops["rows"]
-        turned = poses["R"][bodies] @ loops["p_b"][:, :, None]
-        arms = poses["p"][bodies] + turned[:, :, 0]  # from the tree's origin
-        axes = np.zeros((n, 6), AXIS)
-        axes["below"] = np.arange(6 * n).reshape(n, 6) - 1
-        axes["below"][:, 0] = -1
-        axes["w"][:, :3] = axes["v"][:, 3:] = np.eye(3)
-        x, y, z = arms.T
-        turn = axes["v"][:, :3]  # arm x axis
-        turn[:, 0, 1], turn[:, 0, 2], turn[:, 1, 2] = z, -y, x
-        turn[:, 1, 0], turn[:, 2, 0], turn[:, 2, 1] = -z, y, -x
-        loops["row"] = np.cumsum(counts) - counts
-        loops["axis_a"] = loops["common_axis"] = -1
-        loops["axis_b"] = 6 * np.arange(n) + 5
-        total = int(counts.sum())
-        J, rows = np.zeros((total, 6 * n)), np.zeros(total, ROW)
-        nothing = encoded.couplings[:0]
-        jacobian(loops, nothing, encoded.terms, poses, axes.ravel(), targets, J, rows)
-        points, ends = poses["origin"][bodies] + arms, (loops["row"] + counts).tolist()
+        counts = loops["rows"].copy()
+        ends = np.cumsum(counts)
+        loops["row"] = ends - counts
+        points, J = np.zeros((len(loops), 3)), np.zeros((int(counts.sum()), 6))
+        free_rows(loops, poses, targets, axes_of_free_body(), points, J)
         return [
-            (points[k], J[end - count : end, 6 * k : 6 * k + 6])
-            for k, (end, count) in enumerate(zip(ends, counts.tolist(), strict=True))
+            (point, J[end - count : end])
+            for point, end, count in zip(points, ends.tolist(), counts.tolist(), strict=True)
         ]
 
     def targets_now(self) -> np.ndarray:

@@ -18,8 +18,12 @@ from bulletbridge.formulations.modules import Modules, modules
 from bulletbridge.formulations.moving import ByDifferences
 from bulletbridge.mechanism.dynamics import weights
 from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.numerics.projection import ROW, share_out
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.triangles import solve_triangle
+
+SHARED = 1e-9
+"""Length of what independent rows leave of a unit multiplier, from which it is shared."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +138,29 @@ def shortest_multipliers(
     Returns:
         lam, and (nc,) whether a row shares its load with others.
     """
-    unit, split = solver.encoded.scale, split or split_here(solver, terms)
-    rows = solve_triangle(split.L, (unit[:, None] * terms.J).T, transposed=True)
-    asked = split.Q.T @ (split.Q @ split.whiten_force(needed))
-    nv, nc = rows.shape
-    U, s, Vt = np.linalg.svd(rows, full_matrices=nv < nc)  # Vt is whole, U need not be
-    some = s > float(solver.control[0]["filter_rtol"]) * s.max(initial=0.0)
-    lam: Array = unit * (Vt[: len(s)][some].T @ ((U.T[: len(s)][some] @ asked) / s[some]))
-    return lam, np.abs(Vt[split.rank :]).max(axis=0, initial=0.0) > 1e-9
+    split = split or split_here(solver, terms)
+    nc, nv = terms.J.shape
+    mu = split.Q @ split.whiten_force(needed)
+    asked, shared = split.Q.T @ mu, np.zeros(nc)
+    if split.rank == nc:
+        return split.multipliers(asked), shared > 0.0
+    return shared_multipliers(solver, split.L, terms.J, asked, split.rank)
+
+
+def shared_multipliers(
+    solver: Solver, L: Array, J: Array, asked: Array, strong: int
+) -> tuple[Array, Array]:
+    """``shortest_multipliers`` of rows that follow from one another.
+
+    Args:
+        solver: Whose rows they are.
+        L: (nv, nv) factor of M.
+        J: (nc, nv) the rows.
+        asked: (nv,) what they supply, whitened.
+        strong: How many of them are independent.
+    """
+    unit, (nc, nv) = solver.encoded.scale, J.shape
+    C = np.ascontiguousarray(solve_triangle(L, (unit[:, None] * J).T, transposed=True))
+    R, rows, found = np.zeros((nv, nv)), np.zeros(nv, ROW), np.zeros((3, nc))
+    share_out(C, R, rows, asked, strong, float(solver.control[0]["filter_rtol"]), found)
+    return unit * found[0], found[1] > SHARED

@@ -23,7 +23,19 @@ from bulletbridge.mechanism.records import (
     Pose,
 )
 from bulletbridge.numerics.records import Array, Int, Records, Vector, dtype_of
-from bulletbridge.numerics.spatial import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
+from bulletbridge.numerics.spatial import (
+    ZERO,
+    Pair,
+    add,
+    cross,
+    dot,
+    norm,
+    put_pair,
+    scale,
+    sub,
+    vec,
+    velocity_at,
+)
 
 
 class ContactRows:
@@ -103,6 +115,34 @@ def tangents(normal: Vector, direction: Vector) -> tuple[Vector, Vector]:
         first = cross(normal, aside)
     first = scale(1.0 / norm(first), first)
     return first, cross(normal, first)
+
+
+@helper
+def contact_load(point: ContactPoint, rows: ContactRows, x: Array, rate: float) -> Pair:
+    """Moment [N m] and force [N] of a contact on b, world axes: impulses x times a rate [1/s]."""
+    normal = vec(point.normal)
+    moment, force = ZERO, scale(rate * x[rows.normal], normal)
+    first, second = tangents(normal, vec(point.direction))
+    if rows.tangents >= 0:
+        k = rows.tangents
+        along = add(scale(x[k], first), scale(x[k + 1], second))
+        force = add(force, scale(rate, along))
+    if rows.spin >= 0:
+        moment = scale(rate * x[rows.spin], normal)
+    if rows.roll >= 0:
+        k = rows.roll
+        along = add(scale(x[k], first), scale(x[k + 1], second))
+        moment = add(moment, scale(rate, along))
+    return moment, force
+
+
+@kernel
+def put_contact_loads(
+    points: Records[ContactPoint], rows: Records[ContactRows], x: Array, dt: float, loads: Array
+) -> None:
+    """Moment [N m], then force [N], of contacts (n, 6) on b, by their impulses x in a step dt."""
+    for i in range(len(loads)):
+        put_pair(loads[i], contact_load(points[i], rows[i], x, 1.0 / dt))
 
 
 class RowForm(NamedTuple):

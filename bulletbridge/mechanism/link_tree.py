@@ -6,7 +6,7 @@ one by one.
 
 import numpy as np
 
-from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
 from bulletbridge.mechanism.model import WORLD, Mechanism
@@ -20,6 +20,7 @@ from bulletbridge.numerics.records import (
     Real,
     Records,
     Vec3,
+    Vector,
     dtype_of,
 )
 from bulletbridge.numerics.spatial import (
@@ -82,18 +83,17 @@ def acceleration_of(extra: Array, pose: Pose) -> Pair:
     return add(vec(pose.aw), vec(extra)), add(vec(pose.av), vec(extra[3:]))
 
 
-@kernel
-def bear(
+@outlined
+def put_inertial(
     links: Records[LinkData],
     bodies: Records[Body],
     poses: Records[Pose],
     axes: Records[Axis],
     vdot: Array,
     extra: Array,
-    loads: Records[Load],
     found: Records[Borne],
 ) -> None:
-    """What the joint that carries each link does to it: recursive Newton-Euler, link by link.
+    """What accelerates each link and holds its weight: the first half of recursive Newton-Euler.
 
     Takes poses with what ``bias`` leaves there; extra (nb, 6) is scratch.
     """
@@ -121,13 +121,28 @@ def bear(
         put(own.origin, add(vec(pose.origin), arm))
         put(own.force, force)
         put(own.moment, add(moment, cross(lever, force)))
-    for i in range(len(loads)):
-        load = loads[i]
-        own = found[load.link]
-        lever = sub(vec(load.point), vec(own.origin))
-        force = vec(load.force)
+
+
+@helper
+def act(found: Records[Borne], link: int, point: Vector, load: Pair) -> None:
+    """Have a moment and force at a point act on a link besides joints; nothing on the world, -1."""
+    if link >= 0:
+        own = found[link]
+        lever, force = sub(point, vec(own.origin)), load[1]
         put(own.force, sub(vec(own.force), force))
-        put(own.moment, sub(vec(own.moment), add(vec(load.moment), cross(lever, force))))
+        put(own.moment, sub(vec(own.moment), add(load[0], cross(lever, force))))
+
+
+@helper
+def act_between(found: Records[Borne], a: int, b: int, point: Vector, load: Pair) -> None:
+    """Have it act on link b, and the opposite on link a."""
+    act(found, b, point, load)
+    act(found, a, point, scale_pair(-1.0, load))
+
+
+@helper
+def gather(links: Records[LinkData], found: Records[Borne]) -> None:
+    """Add up from the tips what joints bear: the other half."""
     for k in range(len(links) - 1, -1, -1):
         if links[k].parent >= 0:
             own, below = found[k], found[links[k].parent]
@@ -135,6 +150,9 @@ def bear(
             lever = sub(vec(own.origin), vec(below.origin))
             put(below.force, add(vec(below.force), force))
             put(below.moment, add(vec(below.moment), add(vec(own.moment), cross(lever, force))))
+
+
+NO_LOADS = np.zeros(0, LOAD)
 
 
 class LinkTree:
@@ -145,6 +163,7 @@ class LinkTree:
 
     Attributes:
         links: As of the mechanism.
+        records: (n,) of ``LINK_DATA``.
         carries: (n, n) whether a joint, in rows, carries a link, in columns.
         damped, dampings: Links that Bullet damps, and the numbers of that among the efforts.
 
@@ -166,7 +185,7 @@ class LinkTree:
             while above >= 0:
                 self.carries[above, k] = True
                 above = links[above].parent
-        records = self._records = np.zeros(n, LINK_DATA)
+        records = self.records = np.zeros(n, LINK_DATA)
         self._numbers: dict[str, int] = {}
         self._first: dict[int, int] = {}
         for k, (record, link) in enumerate(zip(records, links, strict=True)):
@@ -185,7 +204,6 @@ class LinkTree:
         records["J"] *= grown[:, None, None]
         self.damped: Ints = np.array([k for k, x in enumerate(links) if x.effort >= 0], int)
         self.dampings: Ints = np.array([x.effort for x in links if x.effort >= 0], int)
-        self._extra = np.zeros((len(mechanism.bodies), 6))
 
     def number(self, link: str) -> int:
         """Number of a link; of one that was folded into another, of that; -1 for the world."""
@@ -197,27 +215,6 @@ class LinkTree:
     def first_on(self, body: int) -> int:
         """Number of the first link on a body; -1 for the world, and what stands on it."""
         return self._first.get(body, -1) if body > 0 else -1
-
-    def borne(
-        self, poses: np.ndarray, axes: np.ndarray, vdot: Array, loads: np.ndarray
-    ) -> np.ndarray:
-        """What the joint that carries each link does to it.
-
-        Args:
-            poses: (nb) with what ``bias`` leaves there.
-            axes: (nv) with unit twists.
-            vdot: (nv,) accelerations.
-            loads: (m,) of ``LOAD``.
-
-        Returns:
-            (n,) of ``BORNE``.
-
-        Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5.3, in world axes.
-        """
-        found = np.zeros(len(self.links), BORNE)
-        bodies = self.mechanism.bodies
-        bear(self._records, bodies, poses, axes, vdot, self._extra, loads, found)
-        return found
 
 
 class Loads:
@@ -241,4 +238,4 @@ class Loads:
     @property
     def all(self) -> np.ndarray:
         """Records (m,) of ``LOAD``."""
-        return np.concatenate(self._records) if self._records else np.zeros(0, LOAD)
+        return np.concatenate(self._records) if self._records else NO_LOADS

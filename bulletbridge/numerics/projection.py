@@ -357,6 +357,53 @@ def row_space_solution(Y: Array, R: Array, rank: int, y: Array, z: Array) -> Non
         add_row(z, y[i], Y, i)
 
 
+@kernel
+def share_out(
+    C: Array,
+    R: Array,
+    rows: Records[Row],
+    asked: Array,
+    strong: int,
+    negligible: float,
+    found: Array,
+) -> None:
+    """Shortest multipliers of rows that follow from one another, and which of them share a load.
+
+    Args:
+        C: (nv, nc) the whitened rows, as columns; lost.
+        R: (nv, nv) room, and
+        rows: (nv,) likewise, of level 0.
+        asked: (nv,) what the rows supply, whitened.
+        strong: How many of them are independent.
+        negligible: Length, relative to the longest, of what counts for nothing.
+        found: (3, nc) multipliers x with C x = asked, then the length of what the independent ones
+            leave of each, then room.
+    """
+    lam, shared, left = found[0], found[1], found[2]
+    most = min(C.shape[0], C.shape[1])
+    cuts = Cuts(negligible, negligible, 0.0)
+    rank = orthogonalise(C, R, rows, Caps(most, most), cuts)[1]
+    for i in range(len(lam)):
+        lam[i] = 0.0
+    for i in range(rank):
+        total = asked[rows[i].pivot]
+        for k in range(i):
+            total -= R[i, k] * rows[k].g
+        rows[i].g = total / R[i, i]
+        add_row(lam, rows[i].g, C, i)
+    for i in range(len(shared)):
+        for k in range(len(left)):
+            left[k] = 0.0
+        left[i] = 1.0
+        for k in range(min(strong, rank)):
+            if C[k, i] != 0.0:
+                add_row(left, -C[k, i], C, k)
+        total = 0.0
+        for k in range(len(left)):
+            total += left[k] * left[k]
+        shared[i] = math.sqrt(total)
+
+
 @helper
 def shortened(share: float, limit: float) -> float:
     """Share of a step along one direction, as far as that may go."""

@@ -12,11 +12,10 @@ from bulletbridge.engine.workspace import Terms
 from bulletbridge.formulations.equations import Split
 from bulletbridge.formulations.system_dynamics import split_here
 from bulletbridge.inequalities.arrays import APART, MOVING, ROWS, WITH_FRICTION, X
-from bulletbridge.inequalities.contact_rows import tangents
+from bulletbridge.inequalities.contact_rows import put_contact_loads
 from bulletbridge.inequalities.impulse_step import STICKING
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.stepper import InequalityStepper
-from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.evaluation import Reaction, reactions
@@ -80,10 +79,11 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
     x, moving = step.impulses[X], np.zeros(step.C.shape[2])
     if step.report[APART]:
         moving = step.impulses[MOVING, : len(moving)]
-    for point, own in zip(step.contact_points, step.contact_rows, strict=False):
+    each = zip(step.contact_points, step.contact_rows, contact_loads(step), strict=False)
+    for point, own, load in each:
         n, k = int(own["normal"]), int(own["tangents"])
         normal = point["normal"].copy()
-        force, moment, used = *_loads(point, own, x, dt), 0.0
+        moment, force, used = *np.split(load, 2), 0.0
         if k >= 0:
             semi = np.array([point["friction"], point["friction_across"]])
             part = x[k : k + 2][semi > 0.0] / semi[semi > 0.0]
@@ -111,38 +111,20 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
     return tuple(found)
 
 
-def _loads(point: np.void, own: np.void, x: Array, dt: float) -> tuple[Array, Array]:
-    """Force (3,) [N] and moment (3,) [N m] on link b of a contact, world axes.
-
-    Args:
-        point: Of ``CONTACT_POINT``.
-        own: Its rows.
-        x: Impulses of all rows,
-        dt: in a step of this length [s].
-    """
-    n, k, spin, roll = (int(own[name]) for name in ("normal", "tangents", "spin", "roll"))
-    normal, moment = point["normal"], np.zeros(3)
-    force = x[n] / dt * normal
-    if k < 0 and spin < 0 and roll < 0:
-        return force, moment
-    t1, t2 = map(np.array, tangents(tuple(normal), tuple(point["direction"])))
-    if k >= 0:
-        force = force + (x[k] * t1 + x[k + 1] * t2) / dt
-    if spin >= 0:
-        moment = moment + x[spin] / dt * normal
-    if roll >= 0:
-        moment = moment + (x[roll] * t1 + x[roll + 1] * t2) / dt
-    return force, moment
+def contact_loads(step: InequalityStepper) -> Array:
+    """Moments [N m] and forces [N] of the contacts of the last step (n, 6) on b, world axes."""
+    points = step.contact_points
+    loads = np.zeros((len(points), 6))
+    put_contact_loads(points, step.contact_rows, step.impulses[X], step.dt, loads)
+    return loads
 
 
 def net_contact_forces(step: InequalityStepper, bodies: Ints) -> Array:
     """Sum of the contact forces (n, 3) [N] on bodies (n,) in the last step, world axes."""
-    total, x = np.zeros((len(bodies), 3)), step.impulses[X]
-    for point, own in zip(step.contact_points, step.contact_rows, strict=False):
-        if x[int(own["normal"])] != 0.0:
-            force, _ = _loads(point, own, x, step.dt)
-            total[bodies == point["body_b"]] += force
-            total[bodies == point["body_a"]] -= force
+    total = np.zeros((len(bodies), 3))
+    for point, load in zip(step.contact_points, contact_loads(step), strict=True):
+        total[bodies == point["body_b"]] += load[3:]
+        total[bodies == point["body_a"]] -= load[3:]
     return total
 
 
@@ -194,12 +176,20 @@ class Loaded(NamedTuple):
     split: Split | None = None
 
 
+def loaded_forces(step: InequalityStepper, v: Array) -> Array:
+    """Forces (nv,) on the rates in the last step, which began with rates v (nv,) [N m or N].
+
+    Those of dampers come on top; they act by the end's rates, and are made up for.
+    """
+    damping = step.solver.axes["damping"]
+    return step.tau + force_of_inequalities(step) + damping * (v - step.solver.v)
+
+
 def loaded_motion(step: InequalityStepper) -> Loaded:
     """How the last step moved its system from its start on: the mean over the step."""
     solver = step.solver
     q, v, t = step.start
-    damping = solver.axes["damping"]
-    tau = step.tau + force_of_inequalities(step) + damping * (v - solver.v)  # by the end's rates
+    tau = loaded_forces(step, v)
     terms = solver.terms(q, v, t)
     split = split_here(solver, terms)
     push = split.whiten_force(tau + terms.forces - terms.h)
@@ -207,68 +197,31 @@ def loaded_motion(step: InequalityStepper) -> Loaded:
     return Loaded(step.start, terms, vdot, tau, split)
 
 
-def mean_motion(step: InequalityStepper) -> Loaded:
-    """The same of a system without rigid constraints, by its velocities alone."""
-    q, v, t = step.start
-    terms = step.solver.terms(q, v, t)
-    return Loaded(step.start, terms, (step.solver.v - v) / step.dt, step.tau)
-
-
 def loaded_reactions(
-    step: InequalityStepper, redundancy: Mapping[str, Redundancy], loaded: Loaded | None = None
+    step: InequalityStepper, redundancy: Mapping[str, Redundancy]
 ) -> dict[str, Reaction]:
-    """Reactions of all constraints with the forces within bounds of the last step, at its start.
-
-    Args:
-        step: The step.
-        redundancy: Of the constraints.
-        loaded: Of ``loaded_motion``, where it is known.
-    """
-    (_, _, t), terms, vdot, tau, split = loaded or loaded_motion(step)
+    """Reactions of all constraints with the forces within bounds of the last step, at its start."""
+    (_, _, t), terms, vdot, tau, split = loaded_motion(step)
     found = reactions(step.solver, redundancy, terms, t, vdot, tau, split)
-    found |= _force_limit_reactions(step, terms, t)
-    return _with_loop_axes(step, terms, t, found)
-
-
-class ContactLoad(NamedTuple):
-    """What a contact does to b; the opposite acts on a.
-
-    Attributes:
-        a, b: Bodies.
-        point_a, point_b: (3,) where on each, at the start of the step [m].
-        force, moment: (3,) [N], [N m]
-    """
-
-    a: int
-    b: int
-    point_a: Array
-    point_b: Array
-    force: Array
-    moment: Array
-
-
-def contact_loads(step: InequalityStepper, poses: np.ndarray) -> list[ContactLoad]:
-    """What the contacts of the last step do, in their order; poses (nb) are those at its start.
-
-    Contacts are found where the step was to lead: the places on the bodies are those at the start.
-    """
-    if not len(step.contact_points):
-        return []
-    solver, x, found = step.solver, step.impulses[X], list[ContactLoad]()
-    q, moved = step.start[0], np.empty(len(step.start[0]))
-    displace(solver.bodies, q, step.impulses[MOVING, : len(solver.v)], step.dt, moved)
-    after = solver.poses_at(moved)
-    way = poses["origin"] + poses["p"] - after["origin"] - after["p"]
-    for point, own in zip(step.contact_points, step.contact_rows, strict=False):
-        a, b = int(point["body_a"]), int(point["body_b"])
-        on_b = point["position"]
-        on_a = on_b - point["gap"] * point["normal"]
-        force, moment = _loads(point, own, x, step.dt)
-        found.append(ContactLoad(a, b, on_a + way[a], on_b + way[b], force, moment))
+    for name, more in bounded_reactions(step, terms.poses, t).items():
+        loop = name if name in found else name.rpartition("/")[0]
+        old = found.get(loop)
+        if old is None:  # of a spring, between whose frames nothing is closed, or of a limit alone
+            found[name] = more
+        else:
+            force, torque = old.force + more.force, old.torque + more.torque
+            found[loop] = replace(old, force=force, torque=torque)
     return found
 
 
-def _force_limit_reactions(step: InequalityStepper, terms: Terms, t: float) -> dict[str, Reaction]:
+def bounded_reactions(step: InequalityStepper, poses: np.ndarray, t: float) -> dict[str, Reaction]:
+    """What acts within bounds at frames of loops, by constraint, or by its free motion."""
+    return _force_limit_reactions(step, poses, t) | _of_loop_axes(step, poses, t)
+
+
+def _force_limit_reactions(
+    step: InequalityStepper, poses: np.ndarray, t: float
+) -> dict[str, Reaction]:
     """Reactions of the constraints with a force limit."""
     force_limited, first = step.inequalities.force_limited, int(step.report[WITH_FRICTION])
     lam = step.impulses[X, first : first + force_limited.nc] / step.dt
@@ -278,7 +231,7 @@ def _force_limit_reactions(step: InequalityStepper, terms: Terms, t: float) -> d
             continue  # among the rigid ones
         point, force, torque = np.zeros((3, 3))
         if index < len(force_limited.loops):
-            point, rows = step.solver.wrench_rows(terms.poses, index, t, force_limited)
+            point, rows = step.solver.wrench_rows(poses, index, t, force_limited)
             if step.inequalities.force_limits[index]["loop"] >= 0:
                 rows[:3] = rows[:3, 3:].T @ rows[:3]
             torque, force = np.split(lam[part] @ rows, 2)
@@ -286,11 +239,10 @@ def _force_limit_reactions(step: InequalityStepper, terms: Terms, t: float) -> d
     return found
 
 
-def _with_loop_axes(
-    step: InequalityStepper, terms: Terms, t: float, found: dict[str, Reaction]
-) -> dict[str, Reaction]:
-    """Reactions with what acts along the free motions of their loops."""
+def _of_loop_axes(step: InequalityStepper, poses: np.ndarray, t: float) -> dict[str, Reaction]:
+    """What acts along the free motions of loops."""
     guided: Encoded = step.inequalities.loop_axes.encoded
+    found: dict[str, Reaction] = {}
     for index, name in enumerate(step.inequalities.loop_axes.names):
         records = [r for table in (step.motor_rows, step.joint_limits) for r in table]
         impulse = sum(
@@ -298,15 +250,10 @@ def _with_loop_axes(
             for r in records
             if r["axis"] == -1 - index and r["row"] >= 0
         )
-        loop = name if name in found else name.rpartition("/")[0]
         stretches = np.flatnonzero(guided.loops["row"] == index)
         if not len(stretches):
             continue  # a tendon's, which acts on joints and at no frame
-        point, rows = step.solver.wrench_rows(terms.poses, int(stretches[-1]), t, guided)
+        point, rows = step.solver.wrench_rows(poses, int(stretches[-1]), t, guided)
         torque, force = np.split(impulse / step.dt * rows[0], 2)
-        if loop not in found:  # a spring's, between whose frames nothing else is closed
-            found[name] = Reaction(name, point, force, torque, np.array([impulse / step.dt]), True)
-            continue
-        old = found[loop]
-        found[loop] = replace(old, force=old.force + force, torque=old.torque + torque)
+        found[name] = Reaction(name, point, force, torque, np.array([impulse / step.dt]), True)
     return found

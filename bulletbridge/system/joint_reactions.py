@@ -1,24 +1,29 @@
-"""What joints of the tree bear: what constraints, contacts and loads leave over for them."""
+"""What joints of the tree bear, by name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
-from bulletbridge.constraints.force_element_records import elements_of
-from bulletbridge.constraints.force_elements import Spring, Wrench
+from bulletbridge.constraints.force_elements import Spring
 from bulletbridge.constraints.joints import Distance, Frame, LoopJoint
+from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import UnsupportedError
-from bulletbridge.mechanism.element_wrenches import element_wrenches
+from bulletbridge.errors import UnsupportedError, refuse_name
+from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.link_tree import LinkTree, Loads
-from bulletbridge.numerics.records import Array, Ints, copied
-from bulletbridge.system.contact_report import ContactLoad, Loaded
-from bulletbridge.system.evaluation import Reaction, efforts_at
+from bulletbridge.mechanism.model import CarriedLink
+from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.system.balance import Balance
+from bulletbridge.system.borne import UNTOUCHED, Bearing, Touching
+from bulletbridge.system.contact_report import bounded_reactions, loaded_forces
+from bulletbridge.system.shown_world import ShownWorld
 
+State: TypeAlias = tuple[Array, Array, float]
+"""q (nq,), v (nv,) and t [s]."""
 Push: TypeAlias = tuple[Frame, Array, Array]
 """Where a force (3,) [N] and a torque (3,) [N m] act, world axes."""
 
@@ -53,137 +58,204 @@ class JointReaction:
         return np.concatenate([self.axes.T @ self.force, self.axes.T @ self.torque])
 
 
-class Acting(NamedTuple):
-    """What acts on links besides joints.
+class JointReactions(Mapping[str, JointReaction]):
+    """What the joints of a tree bear, by name; each is put together when it is asked for.
 
-    Attributes:
-        loops: Reactions of the constraints.
-        contacts: What contacts do, and
-        touching: the links that they are between, of a and of b, as far as they are known.
-        pushes: Forces on links that are part of ``tau``.
+    Args:
+        names: Number of the link that each joint carries, by name.
+        links: Links, by number.
+        borne: (links, 18) as of ``link_tree.BORNE``.
+        unique: (links,) whether each follows from the motion.
     """
 
-    loops: Mapping[str, Reaction]
-    contacts: Sequence[ContactLoad] = ()
-    touching: Sequence[tuple[str, str]] = ()
-    pushes: Iterable[Push] = ()
+    def __init__(
+        self,
+        names: Mapping[str, int],
+        links: Sequence[CarriedLink],
+        borne: Array,
+        unique: Sequence[bool],
+    ) -> None:
+        self._names, self._links, self._borne, self._unique = names, links, borne, unique
+
+    def __getitem__(self, name: str) -> JointReaction:
+        """What one joint bears.
+
+        Raises:
+            UnknownNameError: There is no joint of that name.
+        """
+        if name not in self._names:
+            refuse_name("joint", name, self._names)
+        k = self._names[name]
+        R, point, force, torque = np.split(self._borne[k], (9, 12, 15))
+        told = point, force, torque, R.reshape(3, 3), self._unique[k]
+        return JointReaction(name, self._links[k].link, *told)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the joints."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """How many joints."""
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        """Which joints."""
+        return f"<JointReactions of {', '.join(self._names)}>"
+
+    def in_links(self, names: Iterable[str] | None = None) -> Array:
+        """Forces [N], then torques [N m], in the axes of the links, as sensors there read (n, 6).
+
+        Args:
+            names: Of joints, in the order of the rows; all unless given.
+
+        Raises:
+            UnknownNameError: There is no joint of such a name.
+        """
+        chosen = list(self._names) if names is None else list(names)
+        for name in chosen:
+            if name not in self._names:
+                refuse_name("joint", name, self._names)
+        found = self._borne[[self._names[name] for name in chosen]]
+        axes, parts = found[:, :9].reshape(-1, 3, 3), found[:, 12:].reshape(-1, 2, 3)
+        return (parts @ axes).reshape(-1, 6)
 
 
-def joint_reactions(
-    tree: LinkTree,
-    solver: Solver,
-    constraints: Sequence[Constraint],
-    motion: Loaded,
-    acting: Acting,
-) -> dict[str, JointReaction]:
-    """What every joint of the tree bears, those on fixed joints too.
+class JointLoads:
+    """Finds what joints bear, for one set of constraints.
 
     Args:
         tree: Links of the mechanism.
         solver: Its arrays.
         constraints: All of the system.
-        motion: Its equations of motion and what came of them.
-        acting: What acted besides.
+        by_name: What was decided about them.
 
     Raises:
         UnsupportedError: Constraints are known on the rates alone.
-        ModelError: The link of a push does not exist.
     """
-    if solver.encoded.users:
-        name = solver.encoded.users[0].name
-        raise UnsupportedError(
-            f"'{name}' is a constraint in Python, of which only forces on rates are known, not"
-            " where they act; describe it by loop joints, rods and couplings to be told what"
-            " joints bear"
-        )
-    terms = motion.terms
-    loads = Loads()
-    crossing = add_loops(tree, loads, constraints, acting.loops)
-    add_elements(tree, loads, solver, constraints, motion)
-    for k, load in enumerate(acting.contacts):
-        if not (load.force.any() or load.moment.any()):
-            continue
-        a, b = tree.first_on(load.a), tree.first_on(load.b)
-        if k < len(acting.touching):
-            a, b = (tree.number(link) for link in acting.touching[k])
-        sides, signs = np.array([b, a]), np.array([[1.0], [-1.0]])
-        points = np.array([load.point_b, load.point_a])
-        loads.add(sides, points, signs * load.force, signs * load.moment)
-    for frame, force, torque in acting.pushes:
-        body, _, p = locate(tree.mechanism, frame.link, frame.xyz, frame.rpy)
-        pose = terms.poses[body]
-        point = pose["origin"] + pose["p"] + pose["R"] @ p
-        link = np.array([tree.number(frame.link)])
-        loads.add(link, point, np.asarray(force), np.asarray(torque))
-    borne = tree.borne(terms.poses, terms.axes, motion.vdot, loads.all)
-    return told(tree, borne, crossing)
 
-
-def told(
-    tree: LinkTree, borne: np.ndarray, crossing: Sequence[tuple[int, int]]
-) -> dict[str, JointReaction]:
-    """What joints bear, by name; ``crossing``: links between which loads are shared."""
-    axes, points, forces, moments = (borne[x] for x in ("R", "origin", "force", "moment"))
-    ends: Ints = np.array(crossing, int).reshape(-1, 2)
-    inside = tree.carries[:, ends] & (ends >= 0)  # the world, -1, is carried by nothing
-    unique: list[bool] = (inside[..., 0] == inside[..., 1]).all(axis=1).tolist()
-    found: dict[str, JointReaction] = {}
-    for k, link in enumerate(tree.links):
-        if link.kind == "free" or not link.joint:
-            continue
-        found[link.joint] = JointReaction(
-            link.joint, link.link, points[k], forces[k], moments[k], axes[k], unique[k]
-        )
-    return found
-
-
-def add_loops(
-    tree: LinkTree, loads: Loads, constraints: Sequence[Constraint], loops: Mapping[str, Reaction]
-) -> list[tuple[int, int]]:
-    """Add what constraints do to links; between which links that is not unique.
-
-    Raises:
-        UnsupportedError: A line through several points was at a limit, or had a motor.
-    """
-    found, joined = list[tuple[int, int]](), {each.name: each for each in constraints}
-    for name, reaction in loops.items():
-        each = joined.get(name) or joined.get(name.rpartition("/")[0])
-        if not isinstance(each, LoopJoint | Distance | Spring):
-            continue  # of couplings, which act on joints
-        if isinstance(each, Spring) and len(each.stretches) > 1:
+    def __init__(
+        self,
+        tree: LinkTree,
+        solver: Solver,
+        constraints: Sequence[Constraint],
+        by_name: Mapping[str, Redundancy],
+    ) -> None:
+        if solver.encoded.users:
+            name = solver.encoded.users[0].name
             raise UnsupportedError(
-                f"'{name}' is a line through several points with a motor, limits or friction, of"
-                " which the force at these points is not told; what joints bear is not known"
+                f"'{name}' is a constraint in Python, of which only forces on rates are known, not"
+                " where they act; describe it by loop joints, rods and couplings to be told what"
+                " joints bear"
             )
-        a, b = tree.number(each.a.link), tree.number(each.b.link)
-        loads.add_between(a, b, reaction.point, reaction.force, reaction.torque)
-        if not reaction.unique:
-            found.append((a, b))
-    return found
+        self._key = tree, solver, constraints, by_name
+        self._tree, self._constraints = tree, {each.name: each for each in constraints}
+        self._balance = Balance(solver)
+        self._bearing = Bearing(self._balance, tree, constraints)
+        rows = list(solver.encoded.rows.items())[: len(self._bearing.ends)]
+        self._parts = [part for _, part in rows]
+        self._decided = np.array([by_name[n].kept == by_name[n].rows for n, _ in rows], bool)
+        self._names = {
+            link.joint: k for k, link in enumerate(tree.links) if link.joint and link.kind != "free"
+        }
+        self._undecided = (~self._decided).tobytes()
+        self._pairs: dict[int, tuple[int, int]] = {}
+        self._unique: dict[bytes, Sequence[bool]] = {}
 
+    def are_of(self, tree: LinkTree, solver: Solver, constraints: object, by_name: object) -> bool:
+        """Whether this was made of these."""
+        known = self._key
+        return (
+            known[0] is tree
+            and known[1] is solver
+            and known[2] is constraints
+            and known[3] is by_name
+        )
 
-def add_elements(
-    tree: LinkTree,
-    loads: Loads,
-    solver: Solver,
-    constraints: Sequence[Constraint],
-    motion: Loaded,
-) -> None:
-    """Add what force elements, wrenches and Bullet's damping of links do."""
-    efforts = efforts_at(solver, motion.terms, *motion.state)
-    if not len(efforts):
-        return
-    wrenches, poses = np.zeros((len(efforts), 6)), copied(motion.terms.poses)
-    element_wrenches(efforts, poses, wrenches)
-    own, origins = wrenches[tree.dampings], poses["origin"][tree.body[tree.damped]]
-    loads.add(tree.damped, origins, own[:, 3:], own[:, :3])
-    first = len(efforts) - len(solver.encoded.elements)
-    if first == len(efforts):
-        return
-    between: list[tuple[str, str]] = [(e.a.link, e.b.link) for e in elements_of(constraints)]
-    between += [("", each.frame.link) for each in constraints if isinstance(each, Wrench)]
-    for (a, b), effort, wrench in zip(between, efforts[first:], wrenches[first:], strict=True):
-        moment, force = np.split(wrench, 2)
-        point = poses["origin"][effort["body_b"]]
-        number = tree.number(a) if a else -1
-        loads.add_between(number, tree.number(b), point, force, moment)
+    def at(self, state: State, tau: Array, pushes: Iterable[Push]) -> JointReactions:
+        """What joints bear at a state with forces ``tau`` (nv,) on the rates.
+
+        Raises:
+            ModelError: The link of a push does not exist.
+        """
+        self._balance.find(state, tau)
+        loads = Loads()
+        self._add_pushes(loads, pushes)
+        return self._told(self._bearing.borne(UNTOUCHED, 1.0, loads.all), self._shared())
+
+    def in_step(
+        self, step: InequalityStepper, world: ShownWorld, pushes: Iterable[Push]
+    ) -> JointReactions:
+        """What they bore in the last step, as a mean over it, at its start.
+
+        Raises:
+            ModelError: The link of a push does not exist.
+            UnsupportedError: A line through several points was at a limit, or had a motor.
+        """
+        state, more, loads = step.start, step.inequalities, Loads()
+        if step.solver.encoded.nc or more.force_limited.nc or more.loop_axes.names:
+            self._balance.find(state, loaded_forces(step, state[1]))
+            if more.force_limited.nc or more.loop_axes.names:
+                self._add_bounded(loads, step, state[2])
+        else:
+            vdot = (step.solver.v - state[1]) / step.dt
+            self._balance.find(state, step.tau, vdot)
+        self._add_pushes(loads, pushes)
+        points = step.contact_points
+        links = self._links_of(points, world)
+        touching = Touching(points, step.contact_rows, links, step.impulses)
+        return self._told(self._bearing.borne(touching, step.dt, loads.all), self._shared())
+
+    def _add_bounded(self, loads: Loads, step: InequalityStepper, t: float) -> None:
+        """Add what acts within bounds at frames of loops.
+
+        Raises:
+            UnsupportedError: A line through several points was at a limit, or had a motor.
+        """
+        for name, reaction in bounded_reactions(step, self._balance.arrays.poses, t).items():
+            each = self._constraints.get(name) or self._constraints[name.rpartition("/")[0]]
+            if isinstance(each, Spring) and len(each.stretches) > 1:
+                raise UnsupportedError(
+                    f"'{name}' is a line through several points with a motor, limits or friction,"
+                    " of which the force at these points is not told; what joints bear is not known"
+                )
+            if isinstance(each, LoopJoint | Distance | Spring):  # couplings act on joints
+                a, b = (self._tree.number(end) for end in (each.a.link, each.b.link))
+                loads.add_between(a, b, reaction.point, reaction.force, reaction.torque)
+
+    def _add_pushes(self, loads: Loads, pushes: Iterable[Push]) -> None:
+        """Add forces on links, in the balance that was found last."""
+        poses = self._balance.arrays.poses
+        for frame, force, torque in pushes:
+            body, _, p = locate(self._tree.mechanism, frame.link, frame.xyz, frame.rpy)
+            pose = poses[body]
+            point = pose["origin"] + pose["p"] + pose["R"] @ p
+            link = np.array([self._tree.number(frame.link)])
+            loads.add(link, point, np.asarray(force), np.asarray(torque))
+
+    def _links_of(self, points: np.ndarray, world: ShownWorld) -> Ints:
+        """Links (n, 2) that contacts are between, of a and of b."""
+        pairs = points["pair"].tolist()
+        for k, pair in enumerate(pairs):
+            if pair not in self._pairs:
+                a, b = (self._tree.first_on(int(points[f"body_{end}"][k])) for end in "ab")
+                for named in world.touching(points[k : k + 1]):
+                    a, b = (self._tree.number(link) for link in named)
+                self._pairs[pair] = a, b
+        return np.array([self._pairs[pair] for pair in pairs], np.int64).reshape(-1, 2)
+
+    def _shared(self) -> bytes:
+        """Which loops share a load with others, as the bytes of a mask."""
+        shared, decided = self._balance.shared, self._decided
+        if shared is None:
+            return self._undecided
+        some = [bool(shared[part].any()) for part in self._parts]
+        return (np.array(some, bool) | ~decided).tobytes()
+
+    def _told(self, borne: Array, shared: bytes) -> JointReactions:
+        """What was found, where these loops share a load."""
+        if shared not in self._unique:
+            crossing = self._bearing.ends[np.frombuffer(shared, bool)]
+            inside = self._tree.carries[:, crossing] & (crossing >= 0)  # nothing carries the world
+            same = (inside[..., 0] == inside[..., 1]).all(axis=1)
+            self._unique[shared] = same.tolist()
+        return JointReactions(self._names, self._tree.links, borne, self._unique[shared])

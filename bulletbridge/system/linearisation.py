@@ -5,7 +5,7 @@ itself is not touched. States are tangent coordinates of the state that the loop
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, get_args
 
@@ -28,6 +28,7 @@ from bulletbridge.system.contact_report import Contact, JointLoad
 from bulletbridge.system.derivatives import Derivatives
 from bulletbridge.system.differences import Differences, Movable, put
 from bulletbridge.system.evaluation import Reaction
+from bulletbridge.system.joint_reactions import JointReaction
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.tangents import Tangents, freedoms_at, point_of
 
@@ -57,7 +58,7 @@ class Outputs(NamedTuple):
 
     Attributes:
         frames: Frames or links, whose poses and velocities.
-        reactions: Constraints, whose forces.
+        reactions: Constraints, or joints of the tree, whose forces.
         gaps: Loops, whose gaps.
     """
 
@@ -214,6 +215,10 @@ class Linearisable(Movable, Protocol):
         """What each constraint does."""
         ...
 
+    def joint_reactions(self) -> Mapping[str, JointReaction]:
+        """What each joint of the tree bears."""
+        ...
+
 
 class Request(NamedTuple):
     """What ``System.linearise`` was asked.
@@ -279,9 +284,10 @@ def check_request(system: Linearisable, request: Request) -> None:
     check_finite(solver.q, solver.v)
     if not np.all(np.isfinite(solver.tau[0])):
         raise ModelError("tau has numbers that are not finite; set all of them")
-    names = [one.name for one in system.constraints]
+    borne = known_of_joints(system, request.outputs.reactions)
     for name in request.outputs.reactions:
-        require_known("constraint", name, names)
+        if name not in borne:
+            require_known("constraint", name, [one.name for one in system.constraints])
     loops = list(system.gap_vectors())
     for name in request.outputs.gaps:
         require_known("loop with a gap", name, loops)
@@ -289,6 +295,14 @@ def check_request(system: Linearisable, request: Request) -> None:
         solver.mechanism.link(frame if isinstance(frame, str) else frame.link)
     for name in request.inputs or ():
         solver.mechanism.joint(name)
+
+
+def known_of_joints(system: Linearisable, wanted: Collection[str]) -> dict[str, JointReaction]:
+    """What joints bear, of those that are wanted and no constraint."""
+    constraints = {one.name for one in system.constraints}
+    joints = [name for name in wanted if name not in constraints]
+    found = system.joint_reactions() if joints else {}
+    return {name: found[name] for name in joints if name in found}
 
 
 def linearise(copy: Linearisable, request: Request) -> Linearisation:
@@ -555,9 +569,12 @@ class Seeing:
         if self.outputs.reactions:
             if self._by_step and system.has_inequalities:
                 system.step(write=False)
-            loads = system.reactions()
-            for name in self.outputs.reactions:
-                found += [loads[name].torque, loads[name].force]
+            wanted = self.outputs.reactions
+            borne = known_of_joints(system, wanted)
+            loads = system.reactions() if len(borne) < len(wanted) else {}
+            for name in wanted:
+                load = borne[name] if name in borne else loads[name]
+                found += [load.torque, load.force]
                 names += [f"{name}.{part}" for part in OF_REACTIONS]
         self.names = names
         return np.concatenate(found)

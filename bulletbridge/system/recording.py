@@ -3,7 +3,7 @@
 import csv
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from bulletbridge.numerics.records import Array
 
 KINDS = ".npz", ".csv", ".parquet"
 """Endings of files that recordings are written to."""
+OF_REACTIONS = "fx", "fy", "fz", "mx", "my", "mz"
+"""Endings of columns of reactions."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Recording:
         rank: (n,) independent rows.
         margin: (n,) weakest independent row over the strongest; small near a singular position.
         passes: (n,) correction passes of the step that ended there.
+        reactions: (n, 6) of each joint that was asked for, by name: force [N], then torque [N m],
+            in the axes of the link that it carries, as of ``System.joint_reactions`` there.
     """
 
     mechanism: Mechanism
@@ -39,6 +43,7 @@ class Recording:
     rank: np.ndarray
     margin: Array
     passes: np.ndarray
+    reactions: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """How many states of what, and when."""
@@ -49,7 +54,12 @@ class Recording:
     def joined(cls, parts: Sequence["Recording"]) -> "Recording":
         """One recording of several that follow each other."""
         columns = [(p.t, p.q, p.v, p.rank, p.margin, p.passes) for p in parts]
-        return cls(parts[0].mechanism, *(np.concatenate(c) for c in zip(*columns, strict=True)))
+        reactions = {
+            name: np.concatenate([part.reactions[name] for part in parts])
+            for name in parts[0].reactions
+        }
+        joined = (np.concatenate(c) for c in zip(*columns, strict=True))
+        return cls(parts[0].mechanism, *joined, reactions)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One of the columns (n,) by name, as ``run["crank"]`` or ``run["crank.rate"]``.
@@ -66,7 +76,8 @@ class Recording:
         """All of it as columns (n,) by name, as for ``pandas.DataFrame(run.columns())``.
 
         ``t``, then of each joint ``NAME`` its position and ``NAME.rate`` its rate; joints with
-        several coordinates have ``NAME.0`` and so on; then ``rank``, ``margin`` and ``passes``.
+        several coordinates have ``NAME.0`` and so on; then ``rank``, ``margin`` and ``passes``, and
+        of each joint whose reactions were asked for ``NAME.fx`` to ``NAME.mz``.
         """
         found: dict[str, np.ndarray] = {"t": self.t}
         for numbers, end, parts in ((self.q, "", "q"), (self.v, ".rate", "v")):
@@ -75,7 +86,10 @@ class Recording:
                 for k in range(part.start, part.stop):
                     several = f".{k - part.start}" if part.stop - part.start > 1 else ""
                     found[f"{name}{end}{several}"] = numbers[:, k]
-        return found | {"rank": self.rank, "margin": self.margin, "passes": self.passes}
+        found |= {"rank": self.rank, "margin": self.margin, "passes": self.passes}
+        for name, reaction in self.reactions.items():
+            found |= {f"{name}.{end}": reaction[:, k] for k, end in enumerate(OF_REACTIONS)}
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write the columns to a ``.npz``, ``.csv``, or with the extra ``sweep`` a ``.parquet``.
@@ -120,17 +134,24 @@ class Recording:
         columns = _read_columns(path)
         empty = np.zeros((0, mechanism.nq)), np.zeros((0, mechanism.nv))
         nothing = np.zeros(0)
-        wanted = list(cls(mechanism, nothing, *empty, nothing, nothing, nothing).columns())
-        if list(columns) != wanted:
+        first = 4 + mechanism.nq + mechanism.nv
+        borne = [name.removesuffix(".fx") for name in list(columns)[first::6]]
+        reactions = {name: np.zeros((0, 6)) for name in borne}
+        wanted = cls(mechanism, nothing, *empty, nothing, nothing, nothing, reactions).columns()
+        if list(columns) != list(wanted):
             other = sorted(set(columns) ^ set(wanted))[:3] or ["their order"]
             raise ModelError(
                 f"'{path}' is not a recording of this mechanism: they differ in"
                 f" {', '.join(other)}; take the one that was recorded"
             )
-        t, *numbers, rank, margin, passes = columns.values()
-        table = np.array(numbers, float).T.reshape(len(t), mechanism.nq + mechanism.nv)
-        q, v = table[:, : mechanism.nq].copy(), table[:, mechanism.nq :].copy()
-        return cls(mechanism, t, q, v, rank.astype(int), margin, passes.astype(int))
+        t, *numbers = columns.values()
+        table, nv = np.array(numbers, float).T.reshape(len(t), len(numbers)), mechanism.nv
+        q, v, figures, loads = np.split(table, [mechanism.nq, mechanism.nq + nv, first - 1], axis=1)
+        rank, margin, passes = figures.T.copy()
+        for k, name in enumerate(borne):
+            reactions[name] = loads[:, 6 * k : 6 * k + 6].copy()
+        kept = rank.astype(int), margin, passes.astype(int), reactions
+        return cls(mechanism, t, q.copy(), v.copy(), *kept)
 
     def position(self, joint: str) -> Array:
         """Position of a joint over time: (n,), or (n, k) for spherical and free joints.

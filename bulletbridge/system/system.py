@@ -56,13 +56,9 @@ from bulletbridge.system.connecting import (
 from bulletbridge.system.contact_report import (
     Contact,
     JointLoad,
-    Loaded,
-    contact_loads,
     contacts_of,
     joint_loads,
-    loaded_motion,
     loaded_reactions,
-    mean_motion,
     net_contact_forces,
 )
 from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_differentiator_of
@@ -83,7 +79,7 @@ from bulletbridge.system.evaluation import (
 from bulletbridge.system.holding import NOBODY
 from bulletbridge.system.inequality_steps import InequalitySteps
 from bulletbridge.system.integration import Integration
-from bulletbridge.system.joint_reactions import Acting, JointReaction, Push, joint_reactions
+from bulletbridge.system.joint_reactions import JointLoads, JointReactions, Push
 from bulletbridge.system.linearisation import (
     By,
     Linearisation,
@@ -171,6 +167,7 @@ class System:
         full.take_script(script(mechanism, of_joints))
         self._shown = ShownWorld(world)
         self._link_tree: LinkTree | None = None  # once joint reactions were asked for
+        self._bearing: list[JointLoads] = []  # likewise
         self._inequalities = InequalitySteps(
             self._active, self._shown, chosen.contacts, chosen.limits, chosen.impulse_solver
         )
@@ -505,19 +502,36 @@ class System:
     def _acting_gravity(self) -> Array:
         return self.gravity
 
-    def rollout(self, steps: int, every: int = 1) -> Recording:
+    def rollout(self, steps: int, every: int = 1, reactions: Collection[str] = ()) -> Recording:
         """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
 
+        Args:
+            steps: How many.
+            every: One state in so many is kept.
+            reactions: Joints, fixed ones too, of which ``joint_reactions`` is kept with each state.
+
         Raises:
-            ModelError: ``steps`` or ``every`` is not a positive number.
+            ModelError: ``steps`` or ``every`` is not a positive number, or there is no such joint.
+            UnsupportedError: What joints bear is not known, see ``joint_reactions``.
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: A step could not be finished; the state before it was restored.
         """
         check_counts(steps, every)
         self._trim()
         table = np.zeros((steps // every, len(self._active.solver.state) + 3))
-        self._stepping.roll(steps, every, table)
-        return from_table(self.mechanism, table)
+        if not reactions:
+            self._stepping.roll(steps, every, table)
+            return from_table(self.mechanism, table)
+        names, kept = list(reactions), len(table)
+        self.joint_reactions().in_links(names)  # refused before the first step
+        loads = np.zeros((kept, len(names), 6))
+        for k in range(kept):
+            self._stepping.roll(every, every, table[k : k + 1])
+            loads[k] = self.joint_reactions().in_links(names)
+        if steps % every:
+            self._stepping.roll(steps % every, steps, table[:0])
+        borne = {name: loads[:, k] for k, name in enumerate(names)}
+        return replace(from_table(self.mechanism, table), reactions=borne)
 
     def recorded(self) -> Recording:
         """The state that the last step ended in, as a recording of one."""
@@ -633,19 +647,26 @@ class System:
         step = self._inequalities.last
         return np.zeros((len(bodies), 3)) if step is None else net_contact_forces(step, bodies)
 
-    def run(self, duration: float, every: int = 1) -> Recording:
+    def run(self, duration: float, every: int = 1, reactions: Collection[str] = ()) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.
 
         That is a whole number of steps, the nearest, and at least one.
 
+        Args:
+            duration: [s]
+            every: As of ``rollout``, and
+            reactions: likewise.
+
         Raises:
-            ModelError: ``duration`` is not a positive number, or ``every`` is none from one on.
+            ModelError: ``duration`` is not a positive number, ``every`` is none from one on, or
+                there is no such joint.
+            UnsupportedError: What joints bear is not known, see ``joint_reactions``.
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: A step could not be finished; the state before it was restored.
         """
         if not (are_numbers(duration) and duration > 0.0):
             raise ModelError(f"a run of {duration!r} s is not possible; give a positive duration")
-        recording = self.rollout(max(1, round(duration / self.dt)), every)
+        recording = self.rollout(max(1, round(duration / self.dt)), every, reactions)
         self.write()
         return recording
 
@@ -801,8 +822,9 @@ class System:
             inputs: Joints whose forces, as in ``tau``, are u; all unless given.
             frames: Links or frames whose pose and velocity (12) are outputs, world axes; a turn is
                 a rotation vector.
-            reactions: Constraints whose torque and force (6) are outputs, as ``reactions`` tells
-                them; where motors, limits or contacts act, those of the step.
+            reactions: Constraints, or joints of the tree, whose torque and force (6) are outputs,
+                as ``reactions`` or ``joint_reactions`` tells them, world axes; where motors, limits
+                or contacts act, those of the step.
             gaps: Loops whose gap (3) [m] is an output, as ``gap_vectors`` tells it.
             by: ``equations``: of those of the step or of motion, exact (``step_derivatives``,
                 ``derivatives``); ``differences``: central ones of two lengths, extrapolated. Unless
@@ -1086,13 +1108,13 @@ class System:
             loads = joint_loads(step, self.motors)
         return ByName("joint", loads)
 
-    def joint_reactions(self, pushes: Iterable[Push] = ()) -> dict[str, JointReaction]:
+    def joint_reactions(self, pushes: Iterable[Push] = ()) -> JointReactions:
         """What each joint of the tree does to the link that it carries, by name.
 
         Revolute, prismatic, spherical and fixed joints alike, with what their motors, springs,
         dampers, friction and limits do along them. As ``reactions`` of the constraints, with which
         they are in balance: after a step with motors, limits or contacts the mean over it, at its
-        start; otherwise at the state.
+        start; otherwise at the state. ``in_links`` of them is a table as sensors read.
 
         Args:
             pushes: What ``tau`` has of forces on links, as ``wrench`` puts it there; taken for
@@ -1106,29 +1128,26 @@ class System:
 
         Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5.3 (RNEA).
         """
-        if self._link_tree is None or self._link_tree.mechanism is not self.mechanism:
-            self._link_tree = LinkTree(self.mechanism)
-        tree, constraints = self._link_tree, self._active.constraints
+        self._trim()
         step = self._inequalities.last_of_these
         if step is None:
-            solver, state = self._active.solver, self._active.now
-            vdot, terms, known = self.acceleration(), solver.terms(*state), self.decision.by_name
-            motion = Loaded(state, terms, vdot, solver.tau[0])
-            loops = reactions(solver, known, terms, state[2], vdot, motion.tau)
-            acting = Acting(loops, pushes=pushes)
-        else:
-            solver, by_limits = step.solver, step.inequalities
-            if solver.encoded.nc or by_limits.force_limited.nc or by_limits.loop_axes.names:
-                motion = loaded_motion(step)
-                decision = self.decision if step.rigid is None else step.rigid.decision
-                loops = loaded_reactions(step, decision.by_name, motion)
-            else:
-                motion, loops = mean_motion(step), dict[str, Reaction]()
-            contacts = contact_loads(step, motion.terms.poses)
-            touching = self._shown.touching(step.contact_points)
-            acting = Acting(loops, contacts, touching, pushes)
-        found = joint_reactions(tree, solver, constraints, motion, acting)
-        return ByName("joint", found)
+            solver = self._active.solver
+            loads = self._joint_loads(solver, self.decision)
+            return loads.at(self._active.now, solver.tau[0], pushes)
+        decision = self.decision if step.rigid is None else step.rigid.decision
+        return self._joint_loads(step.solver, decision).in_step(step, self._shown, pushes)
+
+    def _joint_loads(self, solver: Solver, decision: Decision) -> JointLoads:
+        """What finds what joints bear with the rows of a solver."""
+        if self._link_tree is None or self._link_tree.mechanism is not self.mechanism:
+            self._link_tree = LinkTree(self.mechanism)
+        key = self._link_tree, solver, self._active.constraints, decision.by_name
+        for found in self._bearing:
+            if found.are_of(*key):
+                return found
+        found = JointLoads(*key)
+        self._bearing = [found, *self._bearing[:1]]  # while others hold, too
+        return found
 
     def reactions(self) -> dict[str, Reaction]:
         """What each constraint does, by name.

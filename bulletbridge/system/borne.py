@@ -1,0 +1,210 @@
+"""What joints of the tree bear, in one call: from what constraints, contacts and elements leave."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.force_element_records import elements_of
+from bulletbridge.constraints.force_elements import Wrench
+from bulletbridge.constraints.joints import Distance, LoopJoint
+from bulletbridge.inequalities.arrays import IMPULSES, MOVING, X
+from bulletbridge.inequalities.contact_rows import CONTACT_ROWS, ContactRows, contact_load
+from bulletbridge.mechanism.element_wrenches import element_wrenches
+from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.link_tree import (
+    BORNE,
+    NO_LOADS,
+    Borne,
+    LinkData,
+    LinkTree,
+    Load,
+    act,
+    act_between,
+    gather,
+    put_inertial,
+)
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.mechanism.records import CONTACT_POINT, Axis, ContactPoint, Pose
+from bulletbridge.numerics.records import Array, Ints, Records, Vector, copied
+from bulletbridge.numerics.spatial import ZERO, add, add_pair, scale, scale_pair, sub, vec
+from bulletbridge.system.balance import MULTIPLIERS, VDOT, Balance, BalanceArrays
+
+
+class BorneArrays(NamedTuple):
+    """What ``find_borne`` works on, besides what a balance has found.
+
+    Attributes:
+        links: The tree, and
+        found: what each link's joint bears.
+        damped: (n, 2) efforts that are Bullet's damping, and the links that they act on.
+        elements: (n, 3) other efforts, and links a and b that they are between.
+        ends: (loops, 2) links a and b of loops.
+        wrenches: (efforts, 6) room, and
+        extra: (nb, 6) likewise.
+        moved: (nq,) room for a configuration, and
+        there: poses and
+        axes_there: axes of it.
+    """
+
+    links: Records[LinkData]
+    found: Records[Borne]
+    damped: Ints
+    elements: Ints
+    ends: Ints
+    wrenches: Array
+    extra: Array
+    moved: Array
+    there: Records[Pose]
+    axes_there: Records[Axis]
+
+
+class Touching(NamedTuple):
+    """The contacts of a step.
+
+    Attributes:
+        points: (n,) and more, as they were found.
+        rows: Their rows.
+        links: (n, 2) that they are between, of a and of b.
+        impulses: Of ``InequalityArrays``.
+    """
+
+    points: Records[ContactPoint]
+    rows: Records[ContactRows]
+    links: Ints
+    impulses: Array
+
+
+UNTOUCHED = Touching(
+    np.zeros(0, CONTACT_POINT),
+    np.zeros(0, CONTACT_ROWS),
+    np.zeros((0, 2), np.int64),
+    np.zeros((IMPULSES, 1)),
+)
+
+
+@kernel
+def find_borne(
+    s: BalanceArrays, w: BorneArrays, touching: Touching, dt: float, others: Records[Load]
+) -> int:
+    """What joints of the tree bear, from the leaves; 0.
+
+    Args:
+        s: As ``find_balance`` left it.
+        w: What is found.
+        touching: Contacts of the step,
+        dt: and its length [s].
+        others: What acts besides.
+
+    Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5.3, in world axes, link by link.
+    """
+    nv = len(s.axes)
+    vdot, found = s.vectors[VDOT, :nv], w.found
+    put_inertial(w.links, s.bodies, s.poses, s.axes, vdot, w.extra, found)
+    for i in range(len(w.ends)):
+        loop, total = s.loops[i], (ZERO, ZERO)
+        for k in range(loop.row, loop.row + loop.rows):
+            row = s.wrench_rows[k]
+            total = add_pair(total, scale_pair(s.vectors[MULTIPLIERS, k], (vec(row), vec(row[3:]))))
+        act_between(found, w.ends[i, 0], w.ends[i, 1], vec(s.points[i]), total)
+    if len(w.wrenches) > 0:
+        element_wrenches(s.efforts, s.poses, w.wrenches)
+    for i in range(len(w.damped)):
+        n = w.damped[i, 0]
+        point, wrench = vec(s.poses[s.efforts[n].body].origin), w.wrenches[n]
+        act(found, w.damped[i, 1], point, (vec(wrench), vec(wrench[3:])))
+    for i in range(len(w.elements)):
+        n = w.elements[i, 0]
+        point, wrench = vec(s.poses[s.efforts[n].body_b].origin), w.wrenches[n]
+        load = vec(wrench), vec(wrench[3:])
+        act_between(found, w.elements[i, 1], w.elements[i, 2], point, load)
+    if len(touching.links) > 0:
+        touch(s, w, touching, dt)
+    for i in range(len(others)):
+        load = others[i]
+        act(found, load.link, vec(load.point), (vec(load.moment), vec(load.force)))
+    gather(w.links, found)
+    return 0
+
+
+@helper
+def touch(s: BalanceArrays, w: BorneArrays, touching: Touching, dt: float) -> None:
+    """Have contacts act on the links that they are between.
+
+    They are found where the step was to lead: the places on the bodies are those at its start.
+    """
+    displace(s.bodies, s.q, touching.impulses[MOVING], dt, w.moved)
+    kinematics(s.bodies, s.beams, s.stations, w.moved, w.there, w.axes_there)
+    for i in range(len(touching.links)):
+        point = touching.points[i]
+        moment, force = contact_load(point, touching.rows[i], touching.impulses[X], 1.0 / dt)
+        on_b = vec(point.position)
+        on_a = sub(on_b, scale(point.gap, vec(point.normal)))
+        a, b = touching.links[i, 0], touching.links[i, 1]
+        act(w.found, b, add(on_b, way_back(s, w, point.body_b)), (moment, force))
+        opposite = scale_pair(-1.0, (moment, force))
+        act(w.found, a, add(on_a, way_back(s, w, point.body_a)), opposite)
+
+
+@helper
+def way_back(s: BalanceArrays, w: BorneArrays, body: int) -> Vector:
+    """From where a body was to be to where it is."""
+    here, there = s.poses[body], w.there[body]
+    return sub(add(vec(here.origin), vec(here.p)), add(vec(there.origin), vec(there.p)))
+
+
+class Bearing:
+    """What joints bear where a balance was found.
+
+    Args:
+        balance: Found by ``Balance.find`` before each ``borne``.
+        tree: Links.
+        constraints: Of the balance's solver.
+    """
+
+    def __init__(self, balance: Balance, tree: LinkTree, constraints: Sequence[Constraint]) -> None:
+        s, number = balance.arrays, tree.number
+        names, joined = list(balance.solver.encoded.rows), {c.name: c for c in constraints}
+        joints = [joined[name] for name in names[: len(s.loops)]]
+        ends = [
+            (number(each.a.link), number(each.b.link))
+            for each in joints
+            if isinstance(each, LoopJoint | Distance)
+        ]
+        self.ends: Ints = np.array(ends, np.int64).reshape(-1, 2)
+        first = len(s.efforts) - len(balance.solver.encoded.elements)
+        between = [(e.a.link, e.b.link) for e in elements_of(constraints)]
+        between += [(WORLD, each.frame.link) for each in constraints if isinstance(each, Wrench)]
+        elements = [(first + k, number(a), number(b)) for k, (a, b) in enumerate(between)]
+        damped = np.stack([tree.dampings, tree.damped], axis=1)
+        self._arrays = BorneArrays(
+            tree.records,
+            np.zeros(len(tree.links), BORNE),
+            np.ascontiguousarray(damped, np.int64),
+            np.array(elements, np.int64).reshape(-1, 3),
+            self.ends,
+            np.zeros((len(s.efforts), 6)),
+            np.zeros((len(s.bodies), 6)),
+            np.zeros(len(s.q)),
+            copied(s.poses),
+            copied(s.axes),
+        )
+        self._table = self._arrays.found.view(np.float64).reshape(len(tree.links), -1)
+        rest = UNTOUCHED, 1.0, NO_LOADS
+        with announce_compilation(find_borne):
+            self._find = StoredCall(find_borne, (s, self._arrays), rest).call
+
+    def borne(self, touching: Touching, dt: float, others: np.ndarray) -> Array:
+        """What the joint that carries each link does to it: (n, 18), in lines as of ``BORNE``.
+
+        Args:
+            touching: Contacts of the step, and
+            dt: its length [s].
+            others: (m,) of ``LOAD``, what acts besides.
+        """
+        self._find((touching, dt, others))
+        return self._table.copy()
