@@ -23,6 +23,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
+WORLD = bb.Frame("world")
 CASES = st.tuples(
     st.integers(0, 2**31),
     st.booleans(),
@@ -456,3 +457,20 @@ def test_windows_show_them():
     assert mark.load
     assert_allclose(mark.point_b, (1, 0, 0), atol=1e-15)
     assert_allclose(mark.force, (0, 3, 0), atol=1e-15)
+
+
+def test_joints_bear_them_as_they_are_at_the_state():
+    """As they bear the same force when it is constant."""
+    system = four_bar(dt=1e-3)
+    system.rollout(100)
+    forces = {name: w.force for name, w in system.applied_wrenches().items()}
+    tau = {"crank": swing(system.t, system.q, system.v)}
+    blow = bb.Wrench(bb.Frame("coupler", (0.3, 0.1, 0)), tuple(forces["blow"]), axes=WORLD)
+    still = bb.load("four_bar", "new", forces={"blow": blow}).system
+    still.set_state(system.q, system.v)
+    still.tau = tau
+    borne, known = system.joint_reactions(), still.joint_reactions()
+    size = max(np.abs(each.force).max() for each in known.values())
+    for name, each in known.items():
+        assert_allclose(borne[name].force, each.force, atol=1e-11 * size)
+        assert_allclose(borne[name].torque, each.torque, atol=1e-11 * size)

@@ -337,7 +337,7 @@ class SolverArrays:
         axes: np.ndarray,
         state: tuple[Array, Array, float],
     ) -> None:
-        """Put what is asked for at a state into copies of efforts and axes; poses are those there."""
+        """Put what is asked for into copies of efforts and axes, at a state and its poses."""
         if len(self._scripted):
             efforts["force"][self._scripted] = targets["p"][efforts["target"][self._scripted], 2]
         if self.asked_forces:
