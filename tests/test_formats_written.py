@@ -1,5 +1,6 @@
 """Models written as MJCF and SDF: MuJoCo, or our own reader, finds the same equations."""
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,17 @@ def row_order(mine: tuple, others: tuple, ours: bb.System, theirs: bb.System) ->
     names = {c.name: next(gears) if isinstance(c, bb.Coupling) else c.name for c in mine}
     places = theirs.encoded.rows
     return [k for c in mine for k in range(*places[names[c.name]].indices(10**6))]
+
+
+@pytest.mark.parametrize("factors", [(1.0, -2.0), (-0.5, 0.5), (3.0,), (-2.0, 1.0)])
+def test_a_coupling_keeps_its_row_in_mjcf(factors: tuple[float, ...], tmp_path: Path) -> None:
+    """MuJoCo's equality of joints has the factor one for one of them, that of tendons any."""
+    gear = bb.Coupling("gear", dict(zip(("crank", "rocker"), factors, strict=False)), 0.3)
+    spec = replace(read_model("four_bar"), constraints=(gear,), start_q={})
+    (file,) = (x for x in convert(spec, tmp_path / "w", "mjcf").files if x.suffix == ".xml")
+    (found,) = read_model(file).constraints
+    assert isinstance(found, bb.Coupling) and found.coefficients == gear.coefficients
+    assert found.offset == pytest.approx(gear.offset, abs=1e-15)
 
 
 @pytest.mark.parametrize(("to", "ending"), [("mjcf", ".xml"), ("sdf", ".sdf")])
