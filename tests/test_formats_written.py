@@ -1,5 +1,6 @@
 """Models written as MJCF and SDF: MuJoCo, or our own reader, finds the same equations."""
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,8 @@ def counted_from(start: Array, q: Array, ours: bb.System, theirs: bb.System) -> 
     T = np.zeros((theirs.mechanism.nv, ours.mechanism.nv))
     for name, joint in ours.mechanism.joints.items():
         known = theirs.mechanism.joints
-        name = name.replace("/", "::")
+        if not {name, f"{name}_joint"} & known.keys():
+            name = name.replace("/", "::")
         other = known[name if name in known else f"{name}_joint"]
         T[other.v, joint.v] = np.eye(joint.v.stop - joint.v.start)
         if joint.kind == "free":
@@ -127,6 +129,17 @@ def row_order(mine: tuple, others: tuple, ours: bb.System, theirs: bb.System) ->
     names = {c.name: next(gears) if isinstance(c, bb.Coupling) else c.name for c in mine}
     places = theirs.encoded.rows
     return [k for c in mine for k in range(*places[names[c.name]].indices(10**6))]
+
+
+@pytest.mark.parametrize("factors", [(1.0, -2.0), (-0.5, 0.5), (3.0,), (-2.0, 1.0)])
+def test_a_coupling_keeps_its_row_in_mjcf(factors: tuple[float, ...], tmp_path: Path) -> None:
+    """MuJoCo's equality of joints has the factor one for one of them, that of tendons any."""
+    gear = bb.Coupling("gear", dict(zip(("crank", "rocker"), factors, strict=False)), 0.3)
+    spec = replace(read_model("four_bar"), constraints=(gear,), start_q={})
+    (file,) = (x for x in convert(spec, tmp_path / "w", "mjcf").files if x.suffix == ".xml")
+    (found,) = read_model(file).constraints
+    assert isinstance(found, bb.Coupling) and found.coefficients == gear.coefficients
+    assert found.offset == pytest.approx(gear.offset, abs=1e-15)
 
 
 @pytest.mark.parametrize(("to", "ending"), [("mjcf", ".xml"), ("sdf", ".sdf")])
@@ -285,22 +298,43 @@ def test_what_sdf_has_no_word_for_at_ball_joints_is_kept_or_told(tmp_path: Path)
     assert joint.friction == 0.2 and joint.damping == 0.1
 
 
+FLOOR = """<link name="ground"><collision name="c"><geometry><plane><normal>0 0 1</normal>
+<size>1 1</size></plane></geometry></collision></link>"""
+ROTOR = "<drake:rotor_inertia>0.01</drake:rotor_inertia>"
+
+
 @pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
-def test_names_of_several_sdf_models_are_written_so_that_they_can_be_read(tmp_path: Path) -> None:
-    """Of two models in a world names have their model's before them, which SDF takes apart."""
+@pytest.mark.parametrize("held", [True, False])
+def test_names_of_several_sdf_models_are_written_so_that_they_can_be_read(
+    held: bool, tmp_path: Path
+) -> None:
+    """What stands is one robot, whose names have their model's before them, which SDF takes apart.
+
+    Robots that float have the name of their model, and keep it.
+    """
     link = (
         '<link name="a"><inertial><mass>1</mass></inertial></link>'
         '<link name="b"><pose>1 0 0 0 0 0</pose><inertial><mass>2</mass></inertial></link>'
         '<joint name="j" type="revolute"><parent>a</parent><child>b</child>'
         "<axis><xyz>0 1 0</xyz></axis></joint>"
     )
+    fixed = '<joint name="w" type="fixed"><parent>world</parent><child>a</child></joint>'
+    link += fixed if held else ""
     models = "".join(f'<model name="{name}">{link}</model>' for name in ("left", "right"))
+    if not held:
+        models += f'<model name="floor"><static>true</static>{FLOOR}</model>'
+        models = models.replace("</axis>", f"</axis>{ROTOR}")
     path = tmp_path / "two.sdf"
-    path.write_text(f'<sdf version="1.9"><world name="w">{models}</world></sdf>')
+    path.write_text(f'<sdf version="1.9" xmlns:drake="d"><world name="w">{models}</world></sdf>')
     before = unassembled(read_model(path))
     done = convert(path, tmp_path / "again", "sdf")
-    assert any("'::' in names is '_'" in note for note in done.notes)
-    after = unassembled(read_model(done.files[0]))
+    assert any("'::' in names is '_'" in note for note in done.notes) == held
+    again = read_model(done.files[0])
+    assert [each.name for each in again.scenery] == ["floor"] * (not held)
+    after = unassembled(again)
+    if not held:
+        names = ["left/base", "left/j", "right/base", "right/j"]
+        assert sorted(after.mechanism.joints) == sorted(before.mechanism.joints) == names
     np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)
 
 

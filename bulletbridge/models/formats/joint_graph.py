@@ -1,6 +1,7 @@
 """Links joined anyhow, as SDF has them: a spanning tree of their joints, and loops of the rest."""
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -25,6 +26,7 @@ from bulletbridge.models.formats.robot import (
     listed,
     pose_of,
 )
+from bulletbridge.models.formats.sdf_frames import SCOPE
 from bulletbridge.models.model_spec import EARTH, FileConstraint
 from bulletbridge.numerics.records import Array
 
@@ -198,6 +200,7 @@ def scene_of(graph: JointGraph) -> Scene:
         if standing and len(robot.links) == 1:
             continue
         scene.robots.append(robot)
+    joints = _call_by_models(scene, where)
     loops = [edge for edge in graph.connections if edge.name not in used]
     for edge in loops:
         scene.loops.append(_loop(scene, graph, where, edge))
@@ -215,10 +218,10 @@ def scene_of(graph: JointGraph) -> Scene:
     for screw in screws:
         scene.notes.append(f"screw '{screw.name}' is a turn, a way and a coupling of both")
     for gear in (*graph.gears, *map(_thread, screws)):
-        factors = _of_tree(scene, gear.name, gear.factors)
+        factors = _of_tree(joints, gear.name, gear.factors)
         scene.loops.append(Coupling(gear.name, factors, gear.offset))
-    scene.loops += [_settled(scene, where, each) for each in graph.loops]
-    scene.elements += [_settled(scene, where, each) for each in graph.elements]
+    scene.loops += [_settled(scene, where, joints, each) for each in graph.loops]
+    scene.elements += [_settled(scene, where, joints, each) for each in graph.elements]
     lifted = [name for name in graph.weightless if _lift(scene, where, name)]
     if lifted:
         scene.notes.append(
@@ -234,6 +237,46 @@ def scene_of(graph: JointGraph) -> Scene:
             f"link frames are at the joints, not where the file has them: {listed(moved)}"
         )
     return scene
+
+
+def _call_by_models(scene: Scene, where: dict[str, tuple[Robot, str, Pose]]) -> dict[str, str]:
+    """Let each of several robots that is all of a model have its name, and its parts their own.
+
+    Returns:
+        Full names of joints, by the graph's.
+    """
+    scopes = {id(robot): _scopes(robot) for robot in scene.robots}
+    shared = Counter(scope for each in scopes.values() for scope in each)
+    own = {
+        key: scope
+        for key, each in scopes.items()
+        for scope in each
+        if len(each) == 1 and shared[scope] == 1 and len(scene.robots) > 1
+    }
+    graphs: list[tuple[str, Robot, str]] = []
+    for robot in scene.robots:
+        scope = own.get(id(robot), "")
+        others = (other.name for other in scene.robots if other is not robot)
+        robot.name = free_name(scope.removesuffix(SCOPE) or robot.name, others)
+        robot.root = robot.root.removeprefix(scope)
+        graphs += [(name, robot, name.removeprefix(scope)) for name in robot.joints]
+        for link in robot.links.values():
+            link.name = link.name.removeprefix(scope)
+        for joint in robot.joints.values():
+            joint.name = joint.name.removeprefix(scope)
+            joint.parent = joint.parent.removeprefix(scope)
+            joint.child = joint.child.removeprefix(scope)
+        robot.links = {link.name: link for link in robot.links.values()}
+        robot.joints = {joint.name: joint for joint in robot.joints.values()}
+    for key, (robot, name, frame) in where.items():
+        where[key] = robot, name.removeprefix(own.get(id(robot), "")), frame
+    return {name: scene.prefix(robot) + called for name, robot, called in graphs}
+
+
+def _scopes(robot: Robot) -> set[str]:
+    """What names of a robot begin with: of each model in a world that it has parts of."""
+    parts = [name.partition(SCOPE) for name in (*robot.links, *robot.joints) if name != WORLD]
+    return {first + found if found else "" for first, found, _ in parts}
 
 
 def _lift(scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], name: str) -> bool:
@@ -467,14 +510,17 @@ def _full(scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], link: str)
 
 
 def _settled(
-    scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], joining: Joining
+    scene: Scene,
+    where: Mapping[str, tuple[Robot, str, Pose]],
+    joints: Mapping[str, str],
+    joining: Joining,
 ) -> Joining:
     """What joins frames of the graph's links, or its joints, on those of the scene."""
     if isinstance(joining, Coupling | Tendon):
-        factors = _of_tree(scene, joining.name, joining.coefficients)
+        factors = _of_tree(joints, joining.name, joining.coefficients)
         moved = replace(joining, coefficients=factors)
         if isinstance(moved, Coupling):
-            moved = replace(moved, higher=_of_tree(scene, joining.name, moved.higher))
+            moved = replace(moved, higher=_of_tree(joints, joining.name, moved.higher))
         return moved
 
     def settled(end: Frame) -> Frame:
@@ -488,17 +534,18 @@ def _settled(
     return joining
 
 
-def _of_tree(scene: Scene, name: str, factors: Mapping[str, Factor]) -> dict[str, Factor]:
+def _of_tree(
+    joints: Mapping[str, str], name: str, factors: Mapping[str, Factor]
+) -> dict[str, Factor]:
     """Factors of joints, or of their powers, by the joints' full names.
 
     Raises:
         ModelError: One of them is not in the tree.
     """
-    full = {joint.rpartition("/")[2]: joint for joint in scene.joints()}
-    lost = [joint for joint in factors if joint not in full]
+    lost = [joint for joint in factors if joint not in joints]
     if lost:
         raise ModelError(
             f"'{name}' couples joint '{lost[0]}', which closes a loop or has two axes; couple"
             " joints with one axis that can all be in one tree"
         )
-    return {full[joint]: factor for joint, factor in factors.items()}
+    return {joints[joint]: factor for joint, factor in factors.items()}

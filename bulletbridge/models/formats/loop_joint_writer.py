@@ -186,7 +186,7 @@ def _add_mimic(
     if not possible:
         notes.append(f"'{coupling.name}' is left out: it is no joint that mimics one other joint")
         return
-    _, driven, name, own, other, factor = min(possible, key=lambda each: each[:2])
+    _, driven, name, own, other, factor = min(possible, key=lambda x: (*x[:2], x[3] != 1.0))
     numbers = {"multiplier": repr(-factor / own), "offset": repr(coupling.offset / own)}
     Xml.SubElement(tree.joints[name], "mimic", {"joint": other} | numbers)
     if driven:

@@ -319,11 +319,16 @@ class _Writer:
             notes.append(f"loop '{name}' is LEFT OUT: MuJoCo has no {loop.model.value} constraint")
 
     def _coupling(self, coupling: Coupling) -> None:
-        """One or two joints by ``<joint>``, more by a tendon of constant length."""
+        """One or two joints by ``<joint>``, others by a tendon of constant length.
+
+        ``<joint>`` has the factor one for its first joint, so that other rows would be scaled.
+        """
         name, pairs = coupling.name, list(coupling.coefficients.items())
-        pairs.sort(key=lambda pair: bool(coupling.higher.get(pair[0])))  # the first is linear
+        # the first is linear
+        pairs.sort(key=lambda pair: (bool(coupling.higher.get(pair[0])), pair[1] != 1.0))
         (first, c), *others = pairs
-        if len(pairs) <= 2 and not coupling.higher.get(first):
+        whole = c == 1.0 or bool(coupling.higher)
+        if len(pairs) <= 2 and whole and not coupling.higher.get(first):
             factors = [-x / c for other, _ in others for x in coupling.polynomial(other)]
             said = {"name": name, "joint1": first}
             said |= {"joint2": others[0][0]} if others else {}

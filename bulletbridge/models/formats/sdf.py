@@ -10,7 +10,7 @@ import numpy as np
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.drake_elements import Source, drake_elements
+from bulletbridge.models.formats.drake_elements import READERS, Source, drake_elements
 from bulletbridge.models.formats.joint_graph import (
     Along,
     Connection,
@@ -215,7 +215,7 @@ def _scenery(scope: Scope) -> set[int]:
     links = [[each.prefix + n for n, p in each.parts.items() if p.tag == "link"] for each in scopes]
     if not any(own and not each.static for each, own in zip(scopes, links, strict=True)):
         return set()
-    if any(str(each.tag).startswith("drake:") for each in scope.element.iter()):
+    if any(each.tag in READERS for each in scope.element.iter()):
         return set()  # which joins links by other words
     joined = {
         each.link_of(each.joint_end(part, end))

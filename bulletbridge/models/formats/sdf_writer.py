@@ -459,7 +459,7 @@ def _mimic(
         coupling: What is to be said.
         notes: Get a note where it cannot be.
     """
-    pairs = list(coupling.coefficients.items())
+    pairs = sorted(coupling.coefficients.items(), key=lambda pair: pair[1] != 1.0)
     for (own, c), (leader, factor) in (
         (pairs, pairs[::-1]) if len(pairs) == 2 and not coupling.higher else ()
     ):
