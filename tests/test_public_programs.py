@@ -1,10 +1,15 @@
 """What programs that others have published do, beyond what a manual would think of."""
 
+import warnings
+
 import numpy as np
 import pybullet
 import pybullet_data
 import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
+
+from bulletbridge import attach
+from bulletbridge.errors import BulletBridgeWarning
 
 MODES = ("filter", "exact")
 DT, PARTS = 0.01, 4
@@ -192,10 +197,29 @@ def test_contact_with_cloth_leaves_constraints_closed(connect):
         useFaceContact=1,
     )
     held = client.createConstraint(ball, -1, -1, -1, pybullet.JOINT_FIXED, NOWHERE, NOWHERE, corner)
-    with pytest.warns(UserWarning, match="as in filter mode"):
+    with pytest.warns(BulletBridgeWarning, match="as in filter mode"):
         for step in range(1, 10):
             client.changeConstraint(held, [-0.5, -0.5, 1 + 0.002 * step])
             client.stepSimulation()
     assert client.getBridgeLoops()[held].exact
     place, _ = client.getBasePositionAndOrientation(ball)
     np.testing.assert_allclose(place, [-0.5, -0.5, 1.018], atol=1e-6)
+
+
+def test_two_systems_of_one_body_are_told_by_name(connect):
+    client = connect()
+    number = client._client
+    wheels, box = two_wheels(client), at_rest(client, [0, 5, 9])
+    first = attach({"wheels": wheels, "box": box}, client=number)
+    second = attach({"again": wheels}, client=number)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first.step()
+        second.step()  # still where the other has it: nothing has moved
+    second.tau[0] = 1.0
+    second.step()
+    said = "body 'wheels' is advanced by two systems, one of 'wheels', 'box' and one of 'again'"
+    with pytest.warns(BulletBridgeWarning, match=said):
+        first.step()
+    with pytest.warns(BulletBridgeWarning, match="one of 'again' and one of 'wheels', 'box'"):
+        second.step()

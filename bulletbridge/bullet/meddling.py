@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 import pybullet
@@ -59,10 +60,14 @@ class Meddling:
         self.quaternions = tuple(quaternions)
         self.shown: tuple[Floats, Floats] | None = None  # q and v in Bullet's coordinates
         self.told = False
+        WATCHING.add(self)
 
     def moved(self) -> Probe | None:
         """The body whose probe is not where it was shown to be; asks Bullet once for each body."""
-        if self.shown is None or self.told:
+        return None if self.told else self._astray()
+
+    def _astray(self) -> Probe | None:
+        if self.shown is None:
             return None
         (q, v), client = self.shown, self.client
         for probe in self.probes:
@@ -92,6 +97,14 @@ class Meddling:
         if np.allclose(now, shown, rtol=MOVED, atol=MOVED):
             return
         self.told = True
+        other = self._other()
+        if other is not None:
+            warn_user(
+                f"{bodies} is advanced by two systems, one of {self._names()} and one of"
+                f" {other._names()}, which show it in turn: attach it once, with all that closes"
+                " its loops"
+            )
+            return
         warn_user(
             f"{bodies} was moved in Bullet since it was shown there, which steps do not follow:"
             " step() takes the place of stepSimulation, motors are system.motors.set(...) in the"
@@ -99,6 +112,19 @@ class Meddling:
             " like have set is taken over by system.read(). Other bodies are best stepped in"
             " bulletbridge.BulletClient, which does all of it"
         )
+
+    def _other(self) -> "Meddling | None":
+        """Who else shows a body of these, and has shown it last."""
+        bodies = {probe.body for probe in self.probes}
+        for other in [*WATCHING]:
+            shared = bodies.intersection(probe.body for probe in other.probes)
+            same_world = other is not self and other.client == self.client
+            if shared and same_world and other.shown is not None and other._astray() is None:
+                return other
+        return None
+
+    def _names(self) -> str:
+        return ", ".join(f"'{probe.name}'" for probe in self.probes)
 
     def tell_gravity(self, acting: Callable[[], Array]) -> None:
         """Warn if ``setGravity`` was called, unless the system has been told the same.
@@ -116,3 +142,7 @@ class Meddling:
                 f"gravity of client {self.client} was set to ({listed}) m/s² after the system was"
                 f" made, which has its own: set system.gravity = ({listed})"
             )
+
+
+WATCHING: WeakSet[Meddling] = WeakSet()
+"""All of this process, to find who else shows a body."""
