@@ -5,6 +5,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 from support.beam_trees import DENSITY, LONG, SHORT, STIFFNESS, PlanarLink, planar_arm
 from support.small_trees import GRAVITY, free_body, slider
@@ -231,3 +232,44 @@ def test_what_inputs_do_not_reach_is_said(connect):
             bb.lqr(system, Q, R, inputs=["x"])
     with pytest.raises(ModelError, match="does not rest"):
         bb.lqr(parallelogram(connect, 0.5), np.ones(2), [1.0], inputs=["crank"])
+
+
+RODS = tuple(
+    bb.Distance(
+        f"rod{k}",
+        bb.Frame("body", (0.1 * np.cos(a), 0.1 * np.sin(a), 0.0)),
+        bb.Frame("world", (0.1 * np.cos(a), 0.1 * np.sin(a), 1.0)),
+        length=1.0,
+    )
+    for k, a in enumerate((0.0, 2.1, 4.2))
+)
+
+
+@pytest.mark.parametrize("hung", ["ball", "rod", "rods"])
+def test_a_lamp_rests_straight_below_and_swings_as_a_pendulum(hung):
+    """Levers vanish where it rests, and nothing holds its turn: no term there cancels another.
+
+    Frequencies are of closed forms, which linearised accelerations have to 1e-7.
+    """
+    ball = bb.LoopJoint(
+        "ball", bb.JointModel.BALL, bb.Frame("body", (0, 0, 1.0)), bb.Frame("world", (0, 0, 1.0))
+    )
+    rod = bb.Distance("rod", bb.Frame("body", (0, 0, 0.1)), bb.Frame("world", (0, 0, 1.0)), 0.9)
+    system = bb.System(free_body(), {"ball": [ball], "rod": [rod], "rods": RODS}[hung])
+    M = system.terms().M
+    mass, moment, about = M[5, 5], M[0, 0], M[2, 2]
+    system.assemble(guess={"base": [0.02, 0.01, 0.0, 0.0, 0.0, 0.05, 1.0]})
+    found = bb.equilibrium(system)
+    system.set_state(found.q, np.zeros(6))
+    assert_allclose(found.q[:2], 0.0, atol=1e-9)
+    swings = bb.modes(system).frequencies * 2.0 * np.pi
+    swings = np.sort(swings[swings > 1e-3])
+    if hung == "ball":
+        expected = [np.sqrt(mass * GRAVITY / (moment + mass))] * 2
+    elif hung == "rods":
+        expected = [np.sqrt(mass * GRAVITY * 0.1**2 / about), *[np.sqrt(GRAVITY)] * 2]
+    else:  # two pendulums in a row, of a rod and the body
+        inertia = np.array([[mass * 0.9**2, mass * 0.09], [mass * 0.09, moment + mass * 0.1**2]])
+        stiffness = mass * GRAVITY * np.diag([0.9, 0.1])
+        expected = np.repeat(np.sqrt(np.linalg.eigvals(np.linalg.solve(inertia, stiffness))), 2)
+    assert_allclose(swings, np.sort(expected), rtol=1e-7)

@@ -200,3 +200,53 @@ def test_tasks_that_cannot_be_meant_are_refused():
     seen = {"crank": lambda view: view.position("crank")}
     with pytest.raises(ModelError, match=r"give Observation\(function, low, high\)"):
         LoopEnv(Task("four_bar", observations=seen))  # type: ignore[arg-type]
+
+
+FOUR_BAR = {"crank": "0 1 0", "coupler": "0 1 0", "rocker": "0 1 0"}
+
+
+def written_four_bar(folder: Path, axes: dict[str, str], end: float = 0.5) -> Path:
+    """A square of four bars of 0.5 m, closed at the start, by a ball at the end of the rocker."""
+    rod = inertial(1.0, (0.001, 0.02, 0.02), (0.25, 0, 0))
+    turned = {"crank": (0.0, -np.pi / 2, 0.0)}
+    parts, parent = [link("ground", inertial(1.0, (0.1, 0.1, 0.1)))], "ground"
+    for name, axis in axes.items():
+        place, rpy = (0.0 if parent == "ground" else 0.5, 0, 0), turned.get(name, (0, np.pi / 2, 0))
+        parts.append(link(name, rod))
+        parts.append(joint(f"{name}_pin", "continuous", parent, name, place, rpy, axis=axis))
+        parent = name
+    (folder / "bars.urdf").write_text(robot(*parts))
+    path = folder / "bars.loops.yaml"
+    path.write_text(
+        "bulletbridge: 1\nurdf: bars.urdf\nfixed_base: true\nloops:\n"
+        f"  - {{name: pin, type: ball, a: {{link: rocker, xyz: [{end}, 0, 0]}},"
+        " b: {link: ground, xyz: [0.5, 0, 0]}}\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize("odd", ["coupler", "rocker"])
+def test_a_joint_that_leaves_the_plane_of_its_loop_is_named(tmp_path, odd):
+    """Its axis is wrong: what moves in a plane is a structure then."""
+    good = written_four_bar(tmp_path, FOUR_BAR)
+    bb.load(good, "new").close()
+    with pytest.raises(bb.errors.OverconstrainedError, match=f"<axis> .* of '{odd}_pin'"):
+        bb.load(written_four_bar(tmp_path, FOUR_BAR | {odd: "1 0 0"}), "new")
+
+
+def test_a_frame_far_off_its_link_is_named_where_a_loop_does_not_close(tmp_path):
+    with pytest.raises(AssemblyError, match=r"frame a of 'pin' is 3 m from .* of 'rocker'"):
+        bb.load(written_four_bar(tmp_path, FOUR_BAR, end=3.0), "new")
+
+
+def test_assembly_asks_whether_degrees_are_meant(tmp_path):
+    """Not of joints that are turned as far already, nor of angles within a turn."""
+    model = bb.load(written_four_bar(tmp_path, FOUR_BAR), "new")
+    system = model.system
+    with pytest.warns(BulletBridgeWarning, match="if degrees are meant, write 1.0472"):
+        system.assemble({"crank_pin": 60.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        system.assemble({"crank_pin": 62.0})
+        system.assemble({"crank_pin": 61.0})
+    model.close()

@@ -9,6 +9,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.constraints.joints import Coupling
+from bulletbridge.engine.likely_mistakes import far_frames, odd_joints
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import BodySpec
@@ -40,6 +41,7 @@ def traps(loaded: LoadedModel) -> tuple[str, ...]:
     if not mechanism.axes["limited"].any():  # else they were told by load
         found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
     found += immobile(loaded.system)
+    found += misplaced(loaded.system)
     return (*found, *other_units(loaded.system))
 
 
@@ -51,6 +53,21 @@ def immobile(system: System) -> list[str]:
         for name, joint in system.mechanism.joints.items()
         if joint.is_single and joint.lower == joint.upper
     ]
+
+
+def misplaced(system: System) -> list[str]:
+    """Frames far off their links, and joints that alone leave the plane of a loop."""
+    solver, found = system.dynamics.solver, list[str]()
+    for said in far_frames(solver):
+        found.append(f"{said}: check its 'xyz'")
+    for name in solver.encoded.rows:
+        odd = odd_joints(solver, name)
+        if len(odd) == 1:
+            found.append(
+                f"joint '{odd[0]}' turns or slides out of the plane in which all other joints of"
+                f" '{name}' move: check its <axis>"
+            )
+    return found
 
 
 def extent(system: System) -> float:

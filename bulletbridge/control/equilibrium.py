@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.control.closed_kinematics import nearest_closed
+from bulletbridge.engine.records import ONE_OVER_UNITS
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, InfeasibleError, ModelError
+from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
@@ -16,6 +18,8 @@ from bulletbridge.system.tangents import Freedoms, freedoms_of
 
 AT_REST = 1e-10
 """Force along the freedoms, relative to the terms that cancel there, that counts as none."""
+BESIDE = 1e-4
+"""Part of the largest term, of lengths of the mechanism, that counts for one on every rate."""
 TIGHT = 1e-15
 """What round-off leaves to say when to stop."""
 FARTHEST = 3.0
@@ -77,7 +81,17 @@ class Balance:
         """Forces (f,) along the freedoms of a pose, and the sizes (f,) of what adds up to them."""
         e = self.tree.equations(q, self.still, self.t)
         ways = freedoms_of(self.solver, q, self.t, self.here.rates).directions
-        return ways.T @ e.f, np.abs(ways.T) @ e.sizes
+        return ways.T @ e.f, np.abs(ways.T) @ sizes_of(self.solver, e)
+
+
+def sizes_of(solver: Solver, e: Equations) -> Array:
+    """Sizes (nv,) of the terms that are in balance on the rates, ``e.sizes`` and a part of all.
+
+    What hangs straight from a pin rests since levers vanish, and nothing turns it about its line:
+    there is no term there beside which what is left is small.
+    """
+    over_units = solver.vectors[ONE_OVER_UNITS, : len(e.sizes)]
+    return np.maximum(e.sizes, BESIDE * over_units * np.max(e.sizes / over_units, initial=0.0))
 
 
 def equilibrium(system: System) -> Equilibrium:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.control.equilibrium import sizes_of
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -87,7 +88,7 @@ def require_rest(system: System) -> None:
     e = system.dynamics.equations(q, still, t)
     split = e.split()
     pushed = split.unwhiten(split.free(split.whiten_force(e.f)))
-    alone = np.abs(np.linalg.inv(e.M)) @ e.sizes
+    alone = np.abs(np.linalg.inv(e.M)) @ sizes_of(system.dynamics.solver, e)
     speed = float(np.abs(system.v).max(initial=0.0))
     if np.any(np.abs(pushed) > RESTS * np.maximum(alone, 1e-300)) or speed > RESTS:
         motors = "; motors are no part of this" if system.motors.any_on else ""

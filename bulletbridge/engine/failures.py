@@ -5,6 +5,7 @@ from typing import NoReturn
 import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.engine.likely_mistakes import likely_mistakes
 from bulletbridge.engine.records import (
     AT_LIMIT,
     CONTRADICTED,
@@ -27,7 +28,6 @@ from bulletbridge.errors import (
     OverconstrainedError,
     StepError,
 )
-from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
 NEAR_SINGULAR = 1e-3
@@ -111,19 +111,26 @@ def _parts(encoded: Encoded) -> list[slice]:
     return [part for part in encoded.rows.values() if part.stop > part.start]
 
 
-def require_freedom(mechanism: Mechanism, decision: Decision) -> None:
+FEWER_ROWS = "use joint models with fewer rows, for example ball instead of weld"
+
+
+def require_freedom(solver: Solver, decision: Decision) -> None:
     """Refuse a structure, unless it is driven.
+
+    Args:
+        solver: Of the rows as written.
+        decision: About them.
 
     Raises:
         OverconstrainedError: It counts the rows of every constraint.
     """
-    if decision.cap < mechanism.nv or decision.encoded.motions or not decision.encoded.nc:
+    nv = solver.mechanism.nv
+    if decision.cap < nv or decision.encoded.motions or not decision.encoded.nc:
         return
     counts = ", ".join(f"'{n}' {r.rows} rows" for n, r in decision.by_name.items())
     raise OverconstrainedError(
         f"the constraints leave no freedom: {decision.cap} independent rows on "
-        f"{mechanism.nv} rates ({counts}); use joint models with fewer rows, "
-        f"for example ball instead of weld"
+        f"{nv} rates ({counts}); " + (likely_mistakes(solver, decision.by_name) or FEWER_ROWS)
     )
 
 

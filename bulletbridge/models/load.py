@@ -34,6 +34,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies, load_scenery
 from bulletbridge.models.folding import with_folded_names
 from bulletbridge.models.formats.recognise import Reading, read_model
+from bulletbridge.models.loops_file import OF_START
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.urdf_names import BASE
@@ -159,8 +160,9 @@ def load(
             fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside, servos=servos
         )
         spec = read_model(model, **how)
-        if spec.notes:
-            warn_user(f"{spec.path}: {'; '.join(spec.notes)}")
+        notes = [note for note in spec.notes if not note.startswith(OF_START)]  # assembly warns
+        if notes:
+            warn_user(f"{spec.path}: {'; '.join(notes)}")
     if client is None:
         client = only_client()
         if client is None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from bulletbridge.console import write_text
 from bulletbridge.constraints.joints import Frame, LoopJoint
 from bulletbridge.errors import LoopFileError
+from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
-from bulletbridge.models.angles import OF_LIMITS, degrees_notes
 from bulletbridge.models.force_entries import is_element, read_element
 from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
@@ -148,11 +148,15 @@ def _floats_unsaid(spec: ModelSpec, keys: Keys) -> bool:
     return not any(name.split("/")[-1] == BASE for name in started)
 
 
+OF_START = "start of joint"
+"""What notes on angles of a start begin with."""
+
+
 def _degrees(spec: ModelSpec, kinds: Mapping[str, str]) -> tuple[str, ...]:
     """What is to be said of angles that look like degrees."""
     turning = {name for name, kind in kinds.items() if kind in TURNING}
     angles: dict[str, Sequence[float]] = {
-        f"start of joint '{name}'": (value,)
+        f"{OF_START} '{name}'": (value,)
         for name, value in (spec.start_guess | spec.start_q).items()
         if not isinstance(value, list) and name in turning
     }

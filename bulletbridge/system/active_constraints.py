@@ -11,6 +11,7 @@ from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.correction import PROMISED
 from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
+from bulletbridge.engine.likely_mistakes import likely_mistakes
 from bulletbridge.engine.records import LEFT_OPEN, ONE_OVER_UNITS
 from bulletbridge.engine.redundancy import (
     SPREAD,
@@ -46,6 +47,7 @@ from bulletbridge.system.assembly import (
     project_by_links,
     round_off,
     why_open,
+    widest_of,
 )
 from bulletbridge.system.carrying import carry_over, require_near, same
 from bulletbridge.system.evaluation import require_lengths
@@ -217,8 +219,10 @@ class ActiveConstraints:
         """Refuse a configuration (nq,) that is open, with what keeps it so."""
         is_open = open_by(solver, found, self.t) > enough
         why = why_open(solver, found, self.t, held) if is_open else ""
-        if is_open and held.any():
-            why = self._why_held(solver, found, held) or why
+        if is_open:
+            why = (self._why_held(solver, found, held) if held.any() else "") or why
+            odd = likely_mistakes(solver, [widest_of(solver, found, self.t)])
+            why = f"{odd}{f'; otherwise {why}' if why else ''}" if odd else why
         require_closed(solver, found, self.t, enough, tried, why)
 
     def _why_held(self, solver: Solver, found: Array, held: Mask) -> str:
@@ -360,7 +364,7 @@ class ActiveConstraints:
             frozenset() if self.decision is None else self.decision.whole,
         )
         if not self.allow_structure:
-            require_freedom(self.mechanism, decision)
+            require_freedom(self.full, decision)
         return copy_of(full, decision), decision, closed, iterations
 
     def _find_regular(
@@ -385,7 +389,7 @@ class ActiveConstraints:
         if found is None or c["filter_rank"] < full.encoded.nc or c["margin"] < REGULAR:
             return None
         if not self.allow_structure:
-            require_freedom(self.mechanism, decision)
+            require_freedom(self.full, decision)
         loops = decision.encoded.loops
         loops["allowed"] = loops["allowed_rate"] = np.inf  # nothing is left out of them
         return solver, decision, *found

@@ -262,6 +262,12 @@ def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
     return ""
 
 
+def widest_of(solver: Solver, q: Array, t: float) -> str:
+    """Name of the constraint that is open the widest."""
+    gap = np.abs(solver.encoded.scale * solver.gaps_at(q, t))
+    return owner(solver.encoded, int(np.argmax(gap)))
+
+
 def _is_out_of_reach(solver: Solver, q: Array, t: float, held: Mask, gap: Array) -> bool:
     """Whether no joint moves rows along a gap (nc,), at q or at poses around it."""
     rng, zero = np.random.default_rng(0), np.zeros(solver.mechanism.nv)

@@ -22,13 +22,21 @@ from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
-from bulletbridge.errors import AssemblyError, ByName, ModelError, UnsupportedError, require_kind
+from bulletbridge.errors import (
+    AssemblyError,
+    ByName,
+    ModelError,
+    UnsupportedError,
+    require_kind,
+    warn_user,
+)
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.inequalities.constraints import Complementarity, with_watched_limits
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.stepper import NO_CONTACTS
+from bulletbridge.mechanism.angles import degrees_notes
 from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, forces_of, put_values
 from bulletbridge.mechanism.contact_detection import find_contacts
 from bulletbridge.mechanism.dynamics import bias
@@ -419,14 +427,26 @@ class System:
             OverconstrainedError: Nothing could move any more.
 
         Warns:
-            BulletBridgeWarning: The integrator that was given cannot follow a damper.
+            BulletBridgeWarning: The integrator that was given cannot follow a damper, or angles
+                look like degrees.
         """
         start, speed = self._active.q, np.zeros(self.mechanism.nv)
         check_finite(start)
+        self._ask_for_radians({**(guess or {}), **(q or {})}, start)
         put_values(self.mechanism, guess or {}, start, "q")
         held = put_values(self.mechanism, q or {}, start, "q")
         held_v = put_values(self.mechanism, v or {}, speed, "v")
         return self._assemble(start, held, speed, held_v)
+
+    def _ask_for_radians(self, given: Values, now: Array) -> None:
+        """Warn of angles that look like degrees, unless joints are turned as far already."""
+        for name, value in given.items():
+            joint = self.mechanism.joints.get(name)
+            if joint is None or joint.kind != "revolute" or not are_numbers(value):
+                continue
+            if abs(float(value) - now[joint.q.start]) > math.tau:
+                for note in degrees_notes({f"joint '{name}'": [float(value)]}):
+                    warn_user(note)
 
     def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed, show it, and take dampers as there."""

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.constraints.joints import Triple
+from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
-from bulletbridge.models.angles import OF_LIMITS, degrees_notes
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end

@@ -1,0 +1,86 @@
+"""What looks like a mistake in a robot whose loops do not close, or do not move."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.mechanism.model import Mechanism
+
+FAR = 2.0
+"""Reaches of a link from its origin at which a frame on it looks misplaced."""
+PARALLEL = 1e-6
+"""Sine of the angle between axes that are parallel."""
+
+
+def reach_of(mechanism: Mechanism, body: int) -> float:
+    """How far a body reaches from its origin, as its mass and the joints on it tell [m].
+
+    A rod's end is 1.7 radii of gyration from its centre.
+    """
+    record, bodies = mechanism.bodies[body], mechanism.bodies
+    if not record["mass"] > 0.0:
+        return np.inf
+    gyration = np.sqrt(np.linalg.eigvalsh(record["J"])[-1] / record["mass"])
+    joints = np.linalg.norm(bodies["p"][1:][bodies["parent"][1:] == body], axis=1)
+    return float(max(np.linalg.norm(record["com"]) + 2.0 * gyration, joints.max(initial=0.0)))
+
+
+def far_frames(solver: Solver) -> list[str]:
+    """Frames of loops that are far off the links which they are on."""
+    found, mechanism = list[str](), solver.mechanism
+    links = {link.body: link.name for link in reversed(mechanism.links.values())}
+    for loop, name in zip(solver.encoded.loops, solver.encoded.rows, strict=False):
+        for end in "ab":
+            body, away = int(loop[f"body_{end}"]), float(np.linalg.norm(loop[f"p_{end}"]))
+            if body > 0 and away > FAR * (reach := reach_of(mechanism, body)):
+                found.append(
+                    f"frame {end} of '{name}' is {away:.3g} m from the origin of '{links[body]}',"
+                    f" which reaches {reach:.2g} m by its inertia and joints"
+                )
+    return found
+
+
+def odd_joints(solver: Solver, name: str) -> list[str]:
+    """Joints of a loop that leave the plane in which all others of it move, at most a third.
+
+    Axes are looked at where all joints are at zero: what turns out of the plane takes others along.
+    """
+    index = list(solver.encoded.rows).index(name)
+    if index >= len(solver.encoded.loops):
+        return []
+    single = {j.v.start: j.name for j in solver.mechanism.joints.values() if j.is_single}
+    q = solver.q.copy()
+    for joint in single.values():
+        q[solver.mechanism.joints[joint].q] = 0.0
+    loop, (_, axes) = solver.encoded.loops[index], solver.places_at(q)
+    chain = list[int]()
+    for last in (int(loop["axis_a"]), int(loop["axis_b"])):
+        while last != loop["common_axis"]:
+            chain.append(last)
+            last = int(axes["below"][last])
+    turns, slides = axes["w"][chain], axes["v"][chain]
+    turning = np.linalg.norm(turns, axis=1) > 0.5
+    best: list[int] = []
+    for normal in turns[turning]:
+        across = np.linalg.norm(np.cross(turns, normal), axis=1)
+        off = np.where(turning, across, np.abs(slides @ normal)) > PARALLEL
+        odd = [k for k, is_odd in zip(chain, off, strict=True) if is_odd]
+        best = odd if not best or len(odd) < len(best) else best
+    if not 0 < 3 * len(best) <= len(chain) or not all(k in single for k in best):
+        return []
+    return [single[k] for k in best]
+
+
+def likely_mistakes(solver: Solver, names: Iterable[str]) -> str:
+    """What to check of loops that do not close or do not move; empty where nothing looks odd."""
+    said = [f"check 'xyz': {each}" for each in far_frames(solver)[:1]]
+    for name in names:
+        odd = odd_joints(solver, name)
+        if odd:
+            said.append(
+                f"check <axis> and <origin rpy> of {', '.join(map(repr, odd))}: all other joints of"
+                f" '{name}' move in one plane"
+            )
+            break
+    return ", and ".join(said)
