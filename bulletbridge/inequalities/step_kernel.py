@@ -43,6 +43,7 @@ from bulletbridge.engine.step_end import ending
 from bulletbridge.inequalities.arrays import (
     ALONE,
     APART,
+    BUDGET,
     BY_LINKS,
     KEPT,
     MOVED,
@@ -229,8 +230,9 @@ def run_inequalities(
         report[TAKEN] = 0.0
         if accounted:
             kinetic = kinetic_energy_of_masses(a, f, v)
+            known = not math.isnan(report[BUDGET])
             keep_account(a, kinetic, before, v, gained, report)
-            c.biased = int(report[TAKEN] == 0.0)
+            c.biased = int(known and report[TAKEN] == 0.0)
         report[BY_LINKS] = report[ALONE] = 0.0
         state[nq + nv] = end.t
         c.done = n + 1

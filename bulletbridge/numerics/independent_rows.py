@@ -46,23 +46,22 @@ def solve_independent(p: ComplementarityProblem, n: int, motors: int, tolerance:
     count, outcome = 0, math.inf
     while count < ATTEMPTS and outcome == math.inf:
         count += 1
-        m, moved, same = 0, False, True
+        m, same = 0, True
         for i in range(n):
-            d, x = p.D[i, i], p.x[i]
-            wanted = x - p.w[i] / d if d > 0.0 else x
-            within = p.bounds[i].lower <= wanted <= p.bounds[i].upper
+            d = p.D[i, i]
+            p.line[i] = p.x[i] - p.w[i] / d if d > 0.0 else p.x[i]  # what would stop it
+            within = p.bounds[i].lower <= p.line[i] <= p.bounds[i].upper
             kind = 1.0 if d > 0.0 and within else 0.0
             same = same and kind == p.kinds[i]
             p.kinds[i] = kind
             if kind > 0.0:
                 p.free[m] = i
                 m += 1
-            elif d > 0.0:
-                p.x[i] = clip(p.bounds[i], wanted)
-                moved = moved or p.x[i] != x
-        if moved:
+        if not same:  # from there, so that no rounding of x remains
+            for i in range(n):
+                if p.D[i, i] > 0.0:
+                    p.x[i] = 0.0 if p.kinds[i] > 0.0 else clip(p.bounds[i], p.line[i])
             dense_velocities(p, p.x, p.w, n)
-        if not same:
             if motors_to_tell_apart(p, motors) > 1 and not factorise_independent(p, motors, False):
                 break
             if not factorise_independent(p, m, True):
