@@ -14,12 +14,13 @@ K by their work along the mean of the velocities at both ends of the step.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.dense import put_bias
 from bulletbridge.engine.plausible import power_of_weights
 from bulletbridge.engine.records import BIAS, Arrays
+from bulletbridge.inequalities.arrays import BUDGET, LARGEST, TAKEN
 from bulletbridge.mechanism.kinematics import world_position
 from bulletbridge.mechanism.records import DRAG
 from bulletbridge.numerics.records import Array
@@ -70,25 +71,10 @@ def work_of_dampers(a: Arrays, before: Array, after: Array) -> float:
     return min(a.control.dt * total, 0.0)
 
 
-class Budget(NamedTuple):
-    """The account with factors of one kind.
+def budgeting(kinetic_energy: Callable[..., float]) -> Callable[..., float]:
+    """Kinetic energy of masses with factors of one kind, whose energy in their metric is given.
 
-    Attributes:
-        kinetic_energy_of_masses: (a, f, v) [J].
-        kept_energy: (a, f, v) K [J].
-        keep_budget: (a, f, v, budget, largest) takes from v what K exceeds the budget by; the
-            energy [J] that was taken.
-    """
-
-    kinetic_energy_of_masses: Callable[..., float]
-    kept_energy: Callable[..., float]
-    keep_budget: Callable[..., float]
-
-
-def budgeting(kinetic_energy: Callable[..., float]) -> Budget:
-    """The account with factors of one kind, whose kinetic energy in their metric is given.
-
-    numba resolves the functions that it closes over when it compiles them.
+    numba resolves the function that it closes over when it compiles it.
     """
 
     @outlined
@@ -99,33 +85,52 @@ def budgeting(kinetic_energy: Callable[..., float]) -> Budget:
             total -= 0.5 * a.control.damper_dt * a.axes[k].damping * v[k] * v[k]
         return max(total, 0.0)
 
-    @outlined
-    def kept_energy(a: Arrays, f: Any, v: Array) -> float:
-        """K [J] at the rates v, at the poses and factors of this configuration."""
-        c, h = a.control, a.vectors[BIAS]
-        g = vec(c.gravity)
-        put_bias(a, v)
-        potential = inertial = 0.0
-        for i in range(1, len(a.bodies)):
-            body, pose = a.bodies[i], a.poses[i]
-            centre = add(world_position(pose), apply(mat(pose.R), vec(body.com)))
-            potential -= body.mass * dot(g, centre)
-        for k in range(len(v)):
-            inertial += v[k] * h[k]
-        gravity = power_of_weights(a, v)
-        inertial += gravity
-        return kinetic_energy_of_masses(a, f, v) + potential + c.dt * (0.5 * gravity - inertial)
+    return kinetic_energy_of_masses
 
-    @outlined
-    def keep_budget(a: Arrays, f: Any, v: Array, budget: float, largest: float) -> float:
-        """Take from v what K exceeds the budget by; the energy [J] that was taken."""
-        excess = kept_energy(a, f, v) - budget
-        kinetic = kinetic_energy_of_masses(a, f, v)
-        if not excess > TOLERATED * largest or not kinetic > 0.0:
-            return 0.0
-        s = math.sqrt(max(1.0 - excess / kinetic, 0.0))
-        for k in range(len(v)):
-            v[k] *= s
-        return (1.0 - s * s) * kinetic
 
-    return Budget(kinetic_energy_of_masses, kept_energy, keep_budget)
+@outlined
+def kept_energy(a: Arrays, v: Array, kinetic: float) -> float:
+    """K [J] at the rates v and their kinetic energy, at the poses and inertias at hand."""
+    c, h = a.control, a.vectors[BIAS]
+    g = vec(c.gravity)
+    put_bias(a, v)
+    potential = inertial = 0.0
+    for i in range(1, len(a.bodies)):
+        body, pose = a.bodies[i], a.poses[i]
+        centre = add(world_position(pose), apply(mat(pose.R), vec(body.com)))
+        potential -= body.mass * dot(g, centre)
+    for k in range(len(v)):
+        inertial += v[k] * h[k]
+    gravity = power_of_weights(a, v)
+    inertial += gravity
+    return kinetic + potential + c.dt * (0.5 * gravity - inertial)
+
+
+@outlined
+def keep_account(
+    a: Arrays, kinetic: float, before: Array, v: Array, given: float, report: Array
+) -> None:
+    """Go on with the energy budget, and keep it: take from v what K exceeds it by.
+
+    Args:
+        a: The system at the end of a step.
+        kinetic: Kinetic energy [J] there, of masses alone.
+        before: (nv,) rates at its start,
+        v: (nv,) and at its end.
+        given: Work [J] of forces and impulses in it.
+        report: Of ``InequalityArrays``.
+    """
+    report[TAKEN] = 0.0
+    kept = kept_energy(a, v, kinetic)
+    if math.isnan(report[BUDGET]):
+        report[BUDGET], report[LARGEST] = kept, kinetic
+        return
+    report[BUDGET] += given + work_of_dampers(a, before, v)
+    report[LARGEST] = max(report[LARGEST], kinetic)
+    excess = kept - report[BUDGET]
+    if not excess > TOLERATED * report[LARGEST] or not kinetic > 0.0:
+        return
+    s = math.sqrt(max(1.0 - excess / kinetic, 0.0))
+    for k in range(len(v)):
+        v[k] *= s
+    report[TAKEN] = (1.0 - s * s) * kinetic

@@ -28,15 +28,17 @@ STICKING = 0.999
 @outlined
 def impulsive_work(
     a: Arrays, f: Factors, h: InequalityProblem, first: int, last: int, before: Array, after: Array
-) -> float:
-    """Work [J] of inequality rows up to ``last``: impulses along the mean of both velocities."""
-    y, total = a.vectors[SOLUTION, : len(after)], 0.0
+) -> tuple[float, float]:
+    """Work [J] of rows up to ``first``, and from there: impulses along the mean of velocities."""
+    y, given, met = a.vectors[SOLUTION, : len(after)], 0.0, 0.0
     for k in range(len(after)):
         y[k] = 0.5 * (before[k] + after[k])
     whiten_velocity(f.L, y)
+    for i in range(first):
+        given += h.problem.x[i] * inner(h.C, i, y)
     for i in range(first, last):
-        total += h.problem.x[i] * inner(h.C, i, y)
-    return total
+        met += h.problem.x[i] * inner(h.C, i, y)
+    return given, met
 
 
 @outlined

@@ -17,12 +17,34 @@ from bulletbridge.engine.records import (
     Factors,
 )
 from bulletbridge.inequalities.arrays import (
+    ASKED,
+    BEGUN,
+    BOUNCE,
     COMPLIED,
     COMPLYING_AFTER,
     COMPLYING_IN,
+    DELTA_V,
+    FOUND,
+    GAVE,
+    HOLDS,
     LEFT,
+    LENGTHS,
+    MOVING,
     PARTING_AFTER,
     PARTING_IN,
+    PUSHED,
+    RECOVER,
+    RESTING,
+    RIGHT,
+    ROOM,
+    SCRATCH,
+    START,
+    STRENGTH,
+    WARM,
+    Given,
+    InequalityArrays,
+    W,
+    X,
 )
 from bulletbridge.inequalities.contact_rows import ContactRows, put_contact_rows
 from bulletbridge.inequalities.force_limited_rows import (
@@ -58,11 +80,15 @@ from bulletbridge.numerics.complementarity import (
 )
 from bulletbridge.numerics.complementarity_rows import (
     ComplementarityProblem,
+    Room,
     begin_sweep,
+    complementarity_problem,
     put_within,
     velocities,
 )
-from bulletbridge.numerics.contact_islands import RESTING, solve_by_islands
+from bulletbridge.numerics.contact_islands import RESTING as WHILE_RESTING
+from bulletbridge.numerics.contact_islands import solve_by_islands
+from bulletbridge.numerics.independent_rows import solve_independent
 from bulletbridge.numerics.parts import plan_parts
 from bulletbridge.numerics.projection import (
     add_row,
@@ -134,6 +160,53 @@ class InequalityProblem(NamedTuple):
     report: Array  # of ``InequalityArrays``
 
 
+class Asked(NamedTuple):
+    """What an ``InequalityProblem`` is made of."""
+
+    own: InequalityArrays
+    given: Given
+    contact_points: Records[ContactPoint]
+
+
+@bundling
+def problem_of(asked: Asked, nv: int) -> InequalityProblem:
+    """The mixed problem of a step, as helpers take it.
+
+    What steps without contacts hardly need is made of ``Asked`` where it is needed: to put hundreds
+    of words together, and to hand them on, takes as long as a small mechanism's equations.
+    """
+    own, given, contact_points = asked.own, asked.given, asked.contact_points
+    x, report = own.impulses, own.report
+    return InequalityProblem(
+        own.motor_rows,
+        own.joint_limits,
+        own.loop_axes,
+        given.axis_targets,
+        own.force_limited,
+        given.limited_targets,
+        contact_points,
+        own.contact_rows,
+        own.kept,
+        own.C[0],
+        own.C[1],
+        x[DELTA_V, :nv],
+        own.local,
+        x[MOVING, :nv],
+        x[PUSHED, :nv],
+        x[LENGTHS],
+        x[RESTING],
+        RowTargets(x[START], x[ROOM], x[BOUNCE], x[RECOVER]),
+        complementarity_problem(
+            own.D[0], x[RIGHT], own.bounds, x[X], x[W], Room(own.D[1], x[SCRATCH:], own.parts)
+        ),
+        Selection(x[START], x[WARM], x[FOUND]),
+        Sharing(x[ASKED], x[HOLDS], x[STRENGTH], x[BEGUN], x[GAVE]),
+        own.loose,
+        given.callback,
+        report,
+    )
+
+
 class RowCounts(NamedTuple):
     """How many inequality rows there are, in their order."""
 
@@ -162,16 +235,16 @@ def room_for_rows(h: InequalityProblem) -> RowRoom:
     return RowRoom(h.C, h.problem.b, h.problem.bounds, h.row_targets)
 
 
-@outlined
+@helper
 def build_rows(
-    a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Array, together: int
+    a: Arrays, h: InequalityProblem, asked: Asked, q: Array, v: Array, together: int
 ) -> RowCounts:
     """All inequality rows of this step; v are the velocities without them.
 
     ``together``: contacts before those of loose bodies. h.moving holds the velocities of the
     prediction at which contacts were found.
     """
-    room = room_for_rows(h)
+    room, before = room_for_rows(h), a.vectors[START_V, : len(v)]
     if len(h.axis_rows.rows) > 0:
         put_loop_axis_rows(h.axis_rows, h.axis_targets, a)
     motors, with_friction = put_motor_rows(
@@ -181,26 +254,38 @@ def build_rows(
     if len(h.force_limited.force_limits) > 0:
         n = put_force_limited_rows(h.force_limited, h.limited_targets, a, q, v, n, room)
     first_unilateral = n
-    n = put_limit_rows(h.joint_limits, h.axis_rows, a, q, v, before, n, room)
+    last = n = put_limit_rows(h.joint_limits, h.axis_rows, a, q, v, before, n, room)
     if len(h.contact_points) > 0:
-        predicted = a.vectors[PREDICTED_Q, : len(q)]
-        displace(a.bodies, q, h.moving, a.control.dt, predicted)
-        kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
-        points, found = h.contact_points[:together], h.contact_rows[:together]
-        n = put_contact_rows(points, a, v, h.moving, before, n, room, found)
-    last = n
+        last, n = build_contact_rows(a, asked, q, v, together, n)
+    return RowCounts(motors, with_friction, first_unilateral, last, n)
+
+
+@outlined
+def build_contact_rows(
+    a: Arrays, asked: Asked, q: Array, v: Array, together: int, n: int
+) -> tuple[int, int]:
+    """Rows of contacts, after n others; how many there are without loose bodies, and with them.
+
+    Arguments are those of ``build_rows``.
+    """
+    h, before = problem_of(asked, len(v)), a.vectors[START_V, : len(v)]
+    room, predicted = room_for_rows(h), a.vectors[PREDICTED_Q, : len(q)]
+    displace(a.bodies, q, h.moving, a.control.dt, predicted)
+    kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
+    points, found = h.contact_points[:together], h.contact_rows[:together]
+    last = n = put_contact_rows(points, a, v, h.moving, before, n, room, found)
     if together < len(h.contact_points):
         points, found = h.contact_points[together:], h.contact_rows[together:]
         own = RowRoom(h.loose, room.b, room.bounds, room.targets)
         n = put_loose_rows(points, a, v, h.moving, before, n, own, found)
-    return RowCounts(motors, with_friction, first_unilateral, last, n)
+    return last, n
 
 
 @outlined
 def solve_all(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
     """``solve``, and islands of loose bodies by themselves."""
     first = solve(h, rows, tolerance, True)
-    return both(first, solve_loose(h, rows, tolerance, RESTING))
+    return both(first, solve_loose(h, rows, tolerance, WHILE_RESTING))
 
 
 @helper
@@ -545,11 +630,12 @@ def carry(a: Arrays, contact: ContactPoint, to: ContactPoint, into_world: bool) 
     put(to.direction, apply(R, vec(contact.direction)))
 
 
-@outlined
+@helper
 def solve_inequalities(
     a: Arrays,
     f: Factors,
     h: InequalityProblem,
+    asked: Asked,
     q: Array,
     rows: RowCounts,
     tolerance: float,
@@ -562,20 +648,63 @@ def solve_inequalities(
         f: factors at the start of the step, whose leading ``filter_rank`` rows are forbidden.
         h: Rows as ``build_rows`` has left them; ``moving`` is what moves bodies out of each other,
             and is not part of their velocity.
+        asked: What it is made of.
         q: (nq,) at the start.
         rows: Numbers of rows.
         tolerance: Residual [m/s or rad/s].
         v: (nv,)
     """
     n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
+    p, together = h.problem, rows.together
+    restrict(f, h, rank, 0, together)
+    found = UNTRIED
+    if len(h.contact_points) == 0:
+        put_products(h.C[:together], together, p)
+        add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
+        weigh(p, 0, first_unilateral, n)
+        if may_be_independent(h, rows):
+            found = solve_independent(p, n, rows.motors, tolerance)
+        if found.residual <= tolerance and not moves_apart(h, rows):
+            work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
+            put_velocity_of_impulses(f, h, rows, p.x, math.inf, h.delta_v)
+            for k in range(len(v)):
+                v[k] += h.delta_v[k]
+            return Solved(found.residual, 0, found.newton, work, 0)
+    else:
+        put_compliances_of_contacts(a, f, asked, q, rows, v)
+    return solve_dependent(a, f, asked, rows, tolerance, v, found)
+
+
+@helper
+def may_be_independent(h: InequalityProblem, rows: RowCounts) -> bool:
+    """Whether motors have not given way lately to what contradicts them; there is no contact."""
+    if rows.motors == 0 or rows.motors == rows.all:
+        h.report[COMPLIED] = 0.0
+    return h.callback == 0 and h.report[COMPLIED] == 0.0 and h.report[COMPLYING_IN] == 0.0
+
+
+@helper
+def moves_apart(h: InequalityProblem, rows: RowCounts) -> bool:
+    """Whether any joint is beyond its limit, and is to be taken back."""
+    for i in range(rows.first_unilateral, rows.all):
+        if h.row_targets.stabilisation[i] != 0.0:
+            return True
+    return False
+
+
+@outlined
+def put_compliances_of_contacts(
+    a: Arrays, f: Factors, asked: Asked, q: Array, rows: RowCounts, v: Array
+) -> None:
+    """D of rows that are whitened, contacts among them, and their weights."""
+    h = problem_of(asked, len(v))
+    n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
     p, together, others = h.problem, rows.together, len(h.contact_points)
-    C = h.C[:together]
     while others > 0 and h.contact_rows[others - 1].normal >= together:
         others -= 1
-    restrict(f, h, rank, 0, together)
     if others > 0:
         recall_contacts(a, f, h, rank, q, v, others)
-    put_products(C, together, p)
+    put_products(h.C[:together], together, p)
     put_loose_blocks(h.loose, f.L, h.contact_rows[others : len(h.contact_points)], p.D)
     for i in range(together, n):
         h.lengths[i] = p.D[i, i]
@@ -588,8 +717,27 @@ def solve_inequalities(
             p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
     weigh(p, 0, first_unilateral, together)
     weigh(p, together, together, n)
+
+
+@outlined
+def solve_dependent(
+    a: Arrays,
+    f: Factors,
+    asked: Asked,
+    rows: RowCounts,
+    tolerance: float,
+    v: Array,
+    found: Outcome,
+) -> Solved:
+    """``solve_inequalities`` where rows depend on others, bounce or move bodies apart; D is known.
+
+    ``found``: how x was found if rows are independent.
+    """
+    h = problem_of(asked, len(v))
+    n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
+    p, together = h.problem, rows.together
     plan_parts(p, together)
-    if rank > 0 and rows.motors > 1:
+    if rank > 0 and rows.motors > 1 and not found.residual <= tolerance:
         for i in range(rows.motors):
             h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
         agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
@@ -601,7 +749,7 @@ def solve_inequalities(
         if h.row_targets.stabilisation[i] != 0.0:
             apart += 1
             gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
-    outcome = solve_all(h, rows, tolerance)
+    outcome = found if found.residual <= tolerance else solve_all(h, rows, tolerance)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
     share = 0.0
     if bounces > 0:
@@ -638,8 +786,12 @@ def solve_inequalities(
             p.b[i] += outermost(
                 share * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
             )
-        outcome = push_apart(h, rows, tolerance)
-        outcome = both(outcome, push_loose_apart(h, rows, tolerance))
+        outcome = UNTRIED
+        if found.residual <= tolerance:
+            outcome = solve_independent(p, n, rows.motors, tolerance)
+        if not outcome.residual <= tolerance:
+            outcome = push_apart(h, rows, tolerance)
+            outcome = both(outcome, push_loose_apart(h, rows, tolerance))
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         wanted = h.row_targets.stabilisation
         there_is_one = is_usable(outcome.residual, tolerance, wanted, first_unilateral, n)

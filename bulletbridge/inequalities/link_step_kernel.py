@@ -40,13 +40,11 @@ from bulletbridge.engine.sparse_kernel import SparseArrays, factors_of
 from bulletbridge.inequalities.arrays import (
     APART,
     BOUNCE,
-    BUDGET,
     BY_LINKS,
     DELTA_V,
     FOUND,
     GAVE,
     KEPT,
-    LARGEST,
     MOVED,
     MOVING,
     NEWTONS,
@@ -63,7 +61,6 @@ from bulletbridge.inequalities.arrays import (
     START,
     STRENGTH,
     SWEEPS,
-    TAKEN,
     WARM,
     WITH_FRICTION,
     WITH_MOTORS,
@@ -77,8 +74,8 @@ from bulletbridge.inequalities.arrays import (
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     budgeting,
+    keep_account,
     work,
-    work_of_dampers,
 )
 from bulletbridge.inequalities.impulse_step import lead_by_motors, list_sticking
 from bulletbridge.inequalities.link_impulses import (
@@ -110,7 +107,7 @@ from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
 
 finish_after = SPARSE_END.finish_after
-kinetic_energy_of_masses, kept_energy, keep_budget = budgeting(energy_of)
+kinetic_energy_of_masses = budgeting(energy_of)
 filter_state = filtering(SPARSE, LINK_POINTS)
 
 
@@ -236,7 +233,7 @@ def take_step(
         composite_inertias(a.bodies, a.beams, a.stations, a.poses)
     judge_with_contacts(a, start, end, q, v, impulses, tau, report)
     if c.failure == DONE and accounted:
-        keep_account(a, f, before, v, gained, report)
+        keep_account(a, kinetic_energy_of_masses(a, f, v), before, v, gained, report)
 
 
 @outlined
@@ -265,21 +262,6 @@ def judge_with_contacts(
     judge_leap(a, start, end, q, pushed, lines, given, EXCESS_WITH_INEQUALITIES)
     if a.control.failure == DONE:
         judge_leap(a, start, end, q, v, lines, given, EXCESS_WITH_INEQUALITIES)
-
-
-@outlined
-def keep_account(
-    a: Arrays, f: SparseFactors, before: Array, v: Array, given: float, report: Array
-) -> None:
-    """Go on with the energy budget, and keep it."""
-    report[TAKEN] = 0.0
-    if math.isnan(report[BUDGET]):
-        report[BUDGET] = kept_energy(a, f, v)
-        report[LARGEST] = kinetic_energy_of_masses(a, f, v)
-        return
-    report[BUDGET] += given + work_of_dampers(a, before, v)
-    report[LARGEST] = max(report[LARGEST], kinetic_energy_of_masses(a, f, v))
-    report[TAKEN] = keep_budget(a, f, v, report[BUDGET], report[LARGEST])
 
 
 @outlined

@@ -7,7 +7,7 @@ stick hold.
 
 import math
 
-from bulletbridge.compilation.jit import bundling, kernel, outlined
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.constraints.prescribed import prescribed_rates
 from bulletbridge.engine.dense import (
     factor_at,
@@ -43,52 +43,32 @@ from bulletbridge.engine.step_end import ending
 from bulletbridge.inequalities.arrays import (
     ALONE,
     APART,
-    ASKED,
-    BEGUN,
-    BOUNCE,
     BUDGET,
     BY_LINKS,
-    DELTA_V,
-    FOUND,
-    GAVE,
-    HOLDS,
     KEPT,
-    LARGEST,
-    LENGTHS,
     MOVED,
-    MOVING,
     NEWTONS,
     PREDICT,
     PUSHED,
     RATES,
-    RECOVER,
     RESIDUAL,
-    RESTING,
-    RIGHT,
-    ROOM,
     ROWS,
-    SCRATCH,
-    START,
-    STRENGTH,
     SUPPLIED,
     SWEEPS,
     TAKEN,
     TOGETHER,
-    WARM,
     WITH_FRICTION,
     WITH_MOTORS,
     WITHOUT_MOTORS,
     WORK,
     Given,
     InequalityArrays,
-    W,
-    X,
 )
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     budgeting,
+    keep_account,
     work,
-    work_of_dampers,
 )
 from bulletbridge.inequalities.impulse_step import (
     impulsive_work,
@@ -98,8 +78,10 @@ from bulletbridge.inequalities.impulse_step import (
     predict_velocity,
 )
 from bulletbridge.inequalities.impulses import (
+    Asked,
     InequalityProblem,
     build_rows,
+    problem_of,
     solve_inequalities,
 )
 from bulletbridge.inequalities.loose_bodies import (
@@ -108,7 +90,6 @@ from bulletbridge.inequalities.loose_bodies import (
     put_loose_last,
     work_on_loose,
 )
-from bulletbridge.inequalities.motor_limit_rows import RowTargets
 from bulletbridge.inequalities.row_impulses import (
     any_holds,
     supply_against_forces,
@@ -124,52 +105,12 @@ from bulletbridge.inequalities.warm_start import (
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import (
     ContactPoint,
-    StickingPoint,
 )
-from bulletbridge.numerics.complementarity_rows import Room, complementarity_problem
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.sharing import Sharing
-from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
 
 finish_after = ending(DENSE_APART).finish_after
-kinetic_energy_of_masses, kept_energy, keep_budget = budgeting(kinetic_energy)
-
-
-@bundling
-def problem_of(
-    own: InequalityArrays, given: Given, contact_points: Records[ContactPoint], nv: int
-) -> InequalityProblem:
-    """The mixed problem of a step, as helpers take it."""
-    x, report = own.impulses, own.report
-    return InequalityProblem(
-        own.motor_rows,
-        own.joint_limits,
-        own.loop_axes,
-        given.axis_targets,
-        own.force_limited,
-        given.limited_targets,
-        contact_points,
-        own.contact_rows,
-        own.kept,
-        own.C[0],
-        own.C[1],
-        x[DELTA_V, :nv],
-        own.local,
-        x[MOVING, :nv],
-        x[PUSHED, :nv],
-        x[LENGTHS],
-        x[RESTING],
-        RowTargets(x[START], x[ROOM], x[BOUNCE], x[RECOVER]),
-        complementarity_problem(
-            own.D[0], x[RIGHT], own.bounds, x[X], x[W], Room(own.D[1], x[SCRATCH:], own.parts)
-        ),
-        Selection(x[START], x[WARM], x[FOUND]),
-        Sharing(x[ASKED], x[HOLDS], x[STRENGTH], x[BEGUN], x[GAVE]),
-        own.loose,
-        given.callback,
-        report,
-    )
+kinetic_energy_of_masses = budgeting(kinetic_energy)
 
 
 @kernel
@@ -191,7 +132,8 @@ def run_inequalities(
     a, f = arrays_of(arrays), dense_factors(arrays, 0)
     c, impulses, report, limited = a.control, own.impulses, own.report, own.force_limited
     supplied = own.holding.loop_impulses[SUPPLIED]
-    h = problem_of(own, given, contact_points, nv)
+    asked = Asked(own, given, contact_points)
+    h = problem_of(asked, nv)
     moving, moved = h.moving, impulses[MOVED, :nv]
     q, v, holding = state[:nq], state[nq : nq + nv], any_holds(limited.force_limits)
     c.failure, c.done = DONE, 0
@@ -210,7 +152,9 @@ def run_inequalities(
             lead_by_motors(a, with_motors, moving)
         displace(a.bodies, q, moving, c.dt, vectors[PREDICTED_Q])
         return c.failure
-    together = put_loose_last(h.loose.islands, contact_points, h.local)
+    together = 0
+    if len(contact_points) > 0:
+        together = put_loose_last(h.loose.islands, contact_points, h.local)
     for n in range(steps):
         c.t = t = state[nq + nv]
         start = Instant(t, targets[min(n, len(targets) - 1)])
@@ -232,17 +176,16 @@ def run_inequalities(
             filter_velocity(a, f, v)
             if holding:
                 supply_change(a, f, before, v, supplied)
-        stuck, gained = inequality_impulses(a, f, h, q, v, own.holding.points, together), 0.0
+        stuck, gained = inequality_impulses(a, f, h, asked, q, v, together), 0.0
         if accounted:  # limits and contacts give nothing, whatever their rows do within a step
             pressing, found = (
                 int(report[WITH_FRICTION]) + len(limited.rows),
                 int(report[TOGETHER]),
             )
-            met = impulsive_work(a, f, h, pressing, found, before, v)
-            met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
-            met = max(report[WORK], met)
-            gained = work(a, before, v, force) + min(met, 0.0)
-            gained += impulsive_work(a, f, h, 0, pressing, before, v)
+            given, met = impulsive_work(a, f, h, pressing, found, before, v)
+            if found < int(report[ROWS]):
+                met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
+            gained = work(a, before, v, force) + min(max(report[WORK], met), 0.0) + given
         copy_into(impulses[PUSHED], v)
         if holding:
             found = int(report[TOGETHER])
@@ -285,14 +228,11 @@ def run_inequalities(
         if holding:
             supply_change(a, f, pushed, v, supplied)
         report[TAKEN] = 0.0
-        if accounted and math.isnan(report[BUDGET]):
-            report[BUDGET] = kept_energy(a, f, v)
-            report[LARGEST] = kinetic_energy_of_masses(a, f, v)
-        elif accounted:
-            report[BUDGET] += gained + work_of_dampers(a, before, v)
-            report[LARGEST] = max(report[LARGEST], kinetic_energy_of_masses(a, f, v))
-            report[TAKEN] = keep_budget(a, f, v, report[BUDGET], report[LARGEST])
-            c.biased = int(report[TAKEN] == 0.0)
+        if accounted:
+            kinetic = kinetic_energy_of_masses(a, f, v)
+            known = not math.isnan(report[BUDGET])
+            keep_account(a, kinetic, before, v, gained, report)
+            c.biased = int(known and report[TAKEN] == 0.0)
         report[BY_LINKS] = report[ALONE] = 0.0
         state[nq + nv] = end.t
         c.done = n + 1
@@ -323,14 +263,14 @@ def judge_with_inequalities(
         judge_leap(a, start, end, q, v, lines, given, EXCESS_WITH_INEQUALITIES)
 
 
-@outlined
+@helper
 def inequality_impulses(
     a: Arrays,
     f: Factors,
     h: InequalityProblem,
+    asked: Asked,
     q: Array,
     v: Array,
-    sticking_points: Records[StickingPoint],
     together: int,
 ) -> int:
     """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count.
@@ -338,7 +278,7 @@ def inequality_impulses(
     ``together``: contacts that are solved for together, before those of loose bodies, which nothing
     moves while loops are closed. Without loops those of a robot alone are listed.
     """
-    rows = build_rows(a, h, q, v, a.vectors[START_V, : len(v)], together)
+    rows = build_rows(a, h, asked, q, v, together)
     n, report = rows.all, h.report
     report[TOGETHER] = rows.together
     report[ROWS], report[WITH_FRICTION] = n, rows.with_friction
@@ -355,10 +295,13 @@ def inequality_impulses(
             total += math.fabs(h.C[i, k] * v[k])
         scale = max(scale, math.fabs(h.problem.b[i]), total)
     enough = 1e-12 * scale + 1e-14
-    outcome = solve_inequalities(a, f, h, q, rows, enough, v)
+    outcome = solve_inequalities(a, f, h, asked, q, rows, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
     report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
+    if len(h.contact_points) == 0:
+        return 0
+    sticking_points = asked.own.holding.points
     count = list_sticking(x, h.contact_points[:together], h.contact_rows, sticking_points)
     if a.control.filter_rank > 0:
         return count

@@ -227,7 +227,8 @@ class Holding:
         self._holding = holding
         if len(holding) == len(limits):
             return
-        known = () if self.rigid is None else self.rigid.names
+        rigid = self.rigid  # which a saved state has if it is of now
+        known = rigid.names if rigid is not None and self.is_by(rigid) else ()
         first = int(step.report[WITH_FRICTION])
         exerted = np.abs(step.impulses[X, first : first + limited.nc]) / step.dt
         most = np.maximum.reduceat(exerted, limits["row"])
