@@ -4,6 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from _campaign_cases import Closer
+from _campaign_conserved import Conserved
+from _campaign_judge import Judge
+from _mechanisms import random_mechanism, random_state
 from support.planar import parallelogram
 
 import bulletbridge as bb
@@ -11,6 +15,7 @@ from bulletbridge.comparison.bullet_warnings import traps
 from bulletbridge.errors import BulletBridgeWarning
 from bulletbridge.inequalities.impulses import FASTEST_FOLLOWING
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
+from bulletbridge.mechanism.records import FREE, REVOLUTE
 
 
 def limited(model: str, joint: str, beyond: float, **options):
@@ -116,3 +121,72 @@ def test_steps_in_which_limits_may_act_pass_where_free_ones_do(dt):
         if above != (np.sin(system.q[0]) < 0):
             above, flat = not above, flat + 1
     assert flat >= 2
+
+
+@pytest.mark.parametrize("limits", [True, "always"])
+@pytest.mark.parametrize("model", ["four_bar", "delta"])
+def test_no_motor_drives_a_joint_past_its_limit_within_a_step(model, limits):
+    """Where forces alone would leave a joint alone, its motor would take it far beyond."""
+    dt, joint = 1 / 240, {"four_bar": "crank", "delta": "motor_1"}[model]
+    with bb.load(model, dt=dt, limits=limits) as loaded:
+        start = float(loaded.system.q[loaded.system.mechanism.joint(joint).q.start])
+
+    def adjust(mechanism):
+        joints = dict(mechanism.joints)
+        joints[joint] = replace(joints[joint], lower=start - 0.02, upper=start + 0.03)
+        return replace(mechanism, joints=joints)
+
+    with bb.load(model, adjust=adjust, dt=dt, limits=limits) as loaded:
+        system = loaded.system
+        system.set_state(v=np.zeros(system.mechanism.nv))
+        own = system.mechanism.joint(joint)
+        for rate in (50.0, -50.0):  # some 0.2 rad a step
+            system.motors.set(joint, force=1e5, velocity=rate)
+            beyond = 0.0
+            for n in range(4):
+                before = system.v.copy()
+                system.step()
+                # what loops take back of a step that they bend, of the second order in it
+                bent = (dt * max(np.abs(before).max(), np.abs(system.v).max())) ** 2
+                x = system.q[own.q.start]
+                last, beyond = beyond, max(own.lower - x, x - own.upper)
+                assert beyond <= max(last, bent) + SHALLOW, (rate, n)
+            assert x == pytest.approx(own.upper if rate > 0 else own.lower, abs=1e-3)
+            load = system.joint_loads[joint]
+            assert load.limit * rate < 0.0
+            assert abs(load.limit) > 0.5 * abs(load.motor)
+            assert system.evaluate().largest("kept_metres") < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_flies_keeps_its_momentum_while_joints_are_taken_back_to_their_limits(seed):
+    """Two robots that a ball joins tumble; joints of both start far beyond their limits.
+
+    Links that are moved and keep their rates would change it by some tenth, whatever the step;
+    what is left goes with the step, as semi-implicit Euler's errors do.
+    """
+    rng = np.random.default_rng(seed)
+    kinds = FREE, REVOLUTE, REVOLUTE, FREE, REVOLUTE
+    mechanism = random_mechanism(rng, kinds, 0.0, gravity=False)
+    q, v = random_state(rng, mechanism)
+    joints = dict(mechanism.joints)
+    for name in ("joint2", "joint5"):
+        joints[name] = replace(joints[name], upper=float(q[joints[name].q.start]) - 0.3)
+    mechanism = replace(mechanism, joints=joints)
+    hold = bb.LoopJoint("hold", bb.JointModel.BALL, bb.Frame("link3"), bb.Frame("link5"))
+    hold = Closer(mechanism, q).joint(rng, hold)
+    judge = Judge(mechanism, [hold])
+    drifts = []
+    for dt in (1e-3, 2.5e-4):
+        system = bb.System(mechanism, [hold], dt=dt, limits="always")
+        system.set_state(q, v)
+        conserved, t = Conserved(judge, False, 0 * v), np.zeros(1)
+        before, sizes, _ = conserved.measure(system.q.copy()[None], system.v.copy()[None], t)
+        while system.t < 0.4:  # they are taken back at one radian per second
+            system.step()
+        after, _, _ = conserved.measure(system.q.copy()[None], system.v.copy()[None], t)
+        drifts.append(np.linalg.norm(after - before, axis=2)[0] / sizes[0])
+        for name in ("joint2", "joint5"):
+            assert system.q[joints[name].q.start] < joints[name].upper + 1e-2
+    assert (drifts[0] < 5e-3).all()
+    assert (drifts[1] < 0.3 * drifts[0]).all()

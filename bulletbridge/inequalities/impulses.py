@@ -771,6 +771,8 @@ def solve_dependent(
             p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
     if residual > tolerance:
         hold(p, rows.with_friction, first_unilateral, together, tolerance)
+    for i in range(rows.with_friction):  # what hardly moves anything may be a little out of bounds
+        p.x[i] = min(max(p.x[i], p.bounds[i].lower), p.bounds[i].upper)
     put_velocities(h, rows, p.x, p.w)
     work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
     put_velocity_of_impulses(f, h, rows, p.x, math.inf, h.delta_v)

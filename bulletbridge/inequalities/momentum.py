@@ -1,11 +1,14 @@
 """Momentum of a group of bodies that nothing outside holds, and keeping it."""
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.records import Arrays
+from bulletbridge.constraints.records import Loop
+from bulletbridge.engine.plausible import kinetic_energy_of_bodies
+from bulletbridge.engine.records import MEAN, Arrays
+from bulletbridge.mechanism.dynamics import composite_inertias
 from bulletbridge.mechanism.inertias import carried_inertia
-from bulletbridge.mechanism.kinematics import axis_twist, world_position
+from bulletbridge.mechanism.kinematics import axis_twist, displace, kinematics, world_position
 from bulletbridge.mechanism.records import FREE
-from bulletbridge.numerics.records import Array, Matrix, Vector
+from bulletbridge.numerics.records import Array, Matrix, Records, Vector
 from bulletbridge.numerics.spatial import (
     ZERO,
     Pair,
@@ -37,6 +40,74 @@ def total_momentum(a: Arrays, v: Array) -> Pair:
         unit = momentum(carried_inertia(pose), axis_twist(a.axes[k]))
         total = add_pair(total, scale_pair(v[k], wrench_from(vec(pose.origin), unit)))
     return total
+
+
+@outlined
+def momentum_at(a: Arrays, q: Array, v: Array) -> Pair:
+    """``total_momentum`` at a configuration q, where poses are left."""
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+    return total_momentum(a, v)
+
+
+@outlined
+def keep_momentum(a: Arrays, q: Array, v: Array, moving: Array, there: Array) -> float:
+    """Have bodies that nothing holds keep their momentum where they are displaced; energy gained.
+
+    Args:
+        a: Arrays; poses are lost.
+        q: (nq,) from here
+        v: (nv,) rates, which change as those of the whole as one body.
+        moving: (nv,) by this in a step.
+        there: (nq,) scratch.
+
+    Returns:
+        What that adds to the kinetic energy [J], as of a skater who draws in the arms.
+    """
+    before = momentum_at(a, q, v)
+    energy = kinetic_energy_of_bodies(a, v)
+    displace(a.bodies, q, moving, a.control.dt, there)
+    momentum_at(a, there, v)
+    give_back(a, before, v)
+    return kinetic_energy_of_bodies(a, v) - energy
+
+
+@outlined
+def is_unheld(a: Arrays, others: Records[Loop]) -> bool:
+    """Whether all bodies hang together by loops, those of a and others, and from nothing else."""
+    label, trees = a.vectors[MEAN], 0  # of each tree, zero of the first and what hangs together
+    for i in range(1, len(a.bodies)):
+        body = a.bodies[i]
+        if body.parent == 0:
+            if body.joint != FREE:
+                return False
+            label[body.v] = min(trees, 1)
+            trees += 1
+    if a.control.user_rows > 0 or len(a.beams) > 0:
+        return False
+    for _ in range(trees):
+        if not (join(a, a.loops, label) and join(a, others, label)):
+            return False
+    for i in range(1, len(a.bodies)):
+        if a.bodies[i].parent == 0 and label[a.bodies[i].v] > 0.0:
+            return False
+    return True
+
+
+@outlined
+def join(a: Arrays, loops: Records[Loop], label: Array) -> bool:
+    """Give trees that loops join the lower label of the two; whether none joins the world."""
+    for n in range(len(loops)):
+        one, other = loops[n].body_a, loops[n].body_b
+        if one == 0 or other == 0:
+            return False
+        while a.bodies[one].parent > 0:
+            one = a.bodies[one].parent
+        while a.bodies[other].parent > 0:
+            other = a.bodies[other].parent
+        first, second = a.bodies[one].v, a.bodies[other].v
+        label[first] = label[second] = min(label[first], label[second])
+    return True
 
 
 @outlined

@@ -27,6 +27,8 @@ FASTEST_RECOVERY = 1.0
 of the mechanism per second]: loops follow in small steps from far beyond, and nothing is thrown."""
 SHALLOW = 1e-7
 """Penetration [m] or crossing [rad] that is let be: rounding and the curvature of what rolls."""
+AT_LOWER, AT_UPPER = -2, -3
+"""In the place of a limit's row: it is to have one whatever forces alone would do."""
 SLOWEST_BOUNCE = 0.02
 """Approach [m/s] below which contacts do not bounce: less than gravity gives within a few steps."""
 
@@ -197,18 +199,20 @@ def put_limit_rows(
 ) -> int:
     """One row for every joint that would be beyond a limit at the end of the step; rows so far.
 
-    Arguments are those of ``put_motor_rows`` and ``put_contact_rows``.
+    So have those that ``list_passed`` has listed. Arguments are those of ``put_motor_rows`` and
+    ``put_contact_rows``.
     """
     dt, asked = a.control.dt, room.targets
     for i in range(len(joint_limits)):
         limit = joint_limits[i]
+        listed = limit.row
         limit.row = -1
         motion_row(room.C, n, limit.axis, own.G)
         position, rate = motion_state(limit.axis, room.C, n, a.axes, own, q, v)
         end = position + dt * rate
-        if limit.lower < end < limit.upper:
+        if limit.lower < end < limit.upper and listed > AT_LOWER:
             continue
-        below = end <= limit.lower
+        below = listed == AT_LOWER or (listed > AT_LOWER and end <= limit.lower)
         away = position - limit.lower if below else position - limit.upper
         inside = away >= 0.0 if below else away <= 0.0
         _, asked.initial[n] = motion_state(limit.axis, room.C, n, a.axes, own, q, before)
@@ -224,3 +228,63 @@ def put_limit_rows(
         limit.row = n
         n += 1
     return n
+
+
+@outlined
+def list_passed(
+    joint_limits: Records[JointLimit],
+    own: LoopAxisRows,
+    a: Arrays,
+    q: Array,
+    v: Array,
+    bounds: Records[RowBounds],
+) -> bool:
+    """Whether a step leads beyond limits that have no row; these then have one, as the others.
+
+    Rows are of limits that forces alone would lead beyond. Motors and impacts may lead there too.
+
+    Args:
+        joint_limits: As ``put_limit_rows`` left them,
+        own: likewise.
+        a: Arrays.
+        q: (nq,) at the start of the step.
+        v: (nv,) with the impulses of all rows.
+        bounds: Of these.
+    """
+    found = False
+    for i in range(len(joint_limits)):
+        found |= passes(joint_limits[i], own, a, q, v, bounds) != 0
+    if not found:
+        return False
+    for i in range(len(joint_limits)):
+        limit = joint_limits[i]
+        side = passes(limit, own, a, q, v, bounds)
+        if side == 0 and limit.row >= 0:
+            side = AT_LOWER if bounds[limit.row].upper > 0.0 else AT_UPPER
+        limit.row = side if side != 0 else -1
+    return True
+
+
+@outlined
+def passes(
+    limit: JointLimit,
+    own: LoopAxisRows,
+    a: Arrays,
+    q: Array,
+    v: Array,
+    bounds: Records[RowBounds],
+) -> int:
+    """Which limit v leads beyond, though no row holds there: AT_LOWER, AT_UPPER or 0."""
+    if limit.axis < 0:
+        place = own.rows[-1 - limit.axis]
+        position, rate = place.g, place.g_t + rate_along(own.G, -1 - limit.axis, v)
+    else:
+        position, rate = q[a.axes[limit.axis].q], v[limit.axis]
+    end = position + a.control.dt * rate
+    holds_up = limit.row >= 0 and bounds[limit.row].upper > 0.0
+    if end < min(limit.lower, position) - SHALLOW and not holds_up:
+        return AT_LOWER
+    holds_down = limit.row >= 0 and bounds[limit.row].lower < 0.0
+    if end > max(limit.upper, position) + SHALLOW and not holds_down:
+        return AT_UPPER
+    return 0

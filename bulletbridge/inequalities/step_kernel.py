@@ -90,6 +90,8 @@ from bulletbridge.inequalities.loose_bodies import (
     put_loose_last,
     work_on_loose,
 )
+from bulletbridge.inequalities.momentum import is_unheld, keep_momentum
+from bulletbridge.inequalities.motor_limit_rows import list_passed
 from bulletbridge.inequalities.row_impulses import (
     any_holds,
     supply_against_forces,
@@ -186,6 +188,8 @@ def run_inequalities(
             if found < int(report[ROWS]):
                 met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
             gained = work(a, before, v, force) + min(max(report[WORK], met), 0.0) + given
+        if report[APART] > 0.0 and is_unheld(a, limited.loops) and not any_presses(h):
+            gained += keep_momentum(a, q, v, moving, vectors[PREDICTED_Q, :nq])
         copy_into(impulses[PUSHED], v)
         if holding:
             found = int(report[TOGETHER])
@@ -278,15 +282,59 @@ def inequality_impulses(
     ``together``: contacts that are solved for together, before those of loose bodies, which nothing
     moves while loops are closed. Without loops those of a robot alone are listed.
     """
+    report, x = h.report, h.problem.x
+    predicted = asked.own.impulses[MOVED, : len(v)]
+    copy_into(h.pushed, v)
+    copy_into(predicted, h.moving)
+    solve_rows(a, f, h, asked, q, v, together)
+    for _ in range(len(h.joint_limits)):
+        p = h.problem
+        if report[ROWS] == 0.0:
+            break
+        for k in range(len(v)):
+            h.delta_v[k] = v[k] + (h.moving[k] if report[APART] > 0.0 else 0.0)
+        if not list_passed(h.joint_limits, h.axis_rows, a, q, h.delta_v, p.bounds):
+            break
+        copy_into(v, h.pushed)
+        copy_into(h.moving, predicted)
+        solve_rows(a, f, h, asked, q, v, together)
+    report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
+    if len(h.contact_points) == 0 or report[ROWS] == 0.0:
+        return 0
+    sticking_points = asked.own.holding.points
+    count = list_sticking(x, h.contact_points[:together], h.contact_rows, sticking_points)
+    if a.control.filter_rank > 0:
+        return count
+    return leave_to_robots(h.loose.islands, sticking_points, count)
+
+
+@helper
+def any_presses(h: InequalityProblem) -> bool:
+    """Whether any contact carries load."""
+    for i in range(len(h.contact_points)):
+        if h.problem.x[h.contact_rows[i].normal] > 0.0:
+            return True
+    return False
+
+
+@outlined
+def solve_rows(
+    a: Arrays,
+    f: Factors,
+    h: InequalityProblem,
+    asked: Asked,
+    q: Array,
+    v: Array,
+    together: int,
+) -> None:
+    """Add the impulses of the rows that this step has to v; arguments as above."""
     rows = build_rows(a, h, asked, q, v, together)
-    n, report = rows.all, h.report
+    n, report, x = rows.all, h.report, h.problem.x
     report[TOGETHER] = rows.together
     report[ROWS], report[WITH_FRICTION] = n, rows.with_friction
     report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
-    x = h.problem.x
     if n == 0:
-        report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
-        return 0
+        return
     recall_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept, int(report[KEPT]))
     scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
     for i in range(n):
@@ -298,11 +346,3 @@ def inequality_impulses(
     outcome = solve_inequalities(a, f, h, asked, q, rows, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
-    report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
-    if len(h.contact_points) == 0:
-        return 0
-    sticking_points = asked.own.holding.points
-    count = list_sticking(x, h.contact_points[:together], h.contact_rows, sticking_points)
-    if a.control.filter_rank > 0:
-        return count
-    return leave_to_robots(h.loose.islands, sticking_points, count)
