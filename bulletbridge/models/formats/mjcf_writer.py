@@ -429,7 +429,10 @@ class _Writer:
         force = np.array(wrench.force, float)
         armature = -float(force @ gravity / (gravity @ gravity))
         rest = given.mass - armature
-        if not 0.0 < armature < given.mass or np.abs(force + armature * gravity).max() > 1e-12:
+        if (
+            not 0.0 < armature < given.mass
+            or np.abs(force + armature * gravity).max() > 1e-12 * armature
+        ):
             return False
         com = given.mass / rest * given.com
         J = given.J - armature * np.eye(3)
