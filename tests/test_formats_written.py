@@ -131,6 +131,28 @@ def row_order(mine: tuple, others: tuple, ours: bb.System, theirs: bb.System) ->
     return [k for c in mine for k in range(*places[names[c.name]].indices(10**6))]
 
 
+def test_armature_of_a_free_joint_is_written_back(tmp_path: Path) -> None:
+    """What is mass, inertia and a lifting force here has MuJoCo's M and bias forces again."""
+    given = """<mujoco><worldbody><body name="box" pos="0 0 1"><joint type="free" armature="0.4"
+damping="0.2"/><geom type="box" size="0.1 0.2 0.3" pos="0.1 0 0.05" mass="2"/></body></worldbody>
+</mujoco>"""
+    (tmp_path / "box.xml").write_text(given)
+    done = convert(tmp_path / "box.xml", tmp_path / "again", "mjcf")
+    assert not any("wrench" in note and "left out" in note for note in done.notes)
+    mujoco: Any = import_module("mujoco")
+    found: list[Array] = []
+    for file in (tmp_path / "box.xml", done.files[0]):
+        model = mujoco.MjModel.from_xml_path(str(file))
+        data = mujoco.MjData(model)
+        data.qpos[:] = (0.1, 0.2, 0.3, 0.5, 0.5, -0.5, 0.5)
+        data.qvel[:] = (1.0, -2.0, 0.5, 0.3, 2.0, -1.0)
+        mujoco.mj_forward(model, data)
+        M = np.zeros((6, 6))
+        mujoco.mj_fullM(model, data, M)
+        found.append(np.vstack([M, data.qfrc_bias, data.qfrc_passive]))
+    np.testing.assert_allclose(found[1], found[0], rtol=0.0, atol=1e-12)
+
+
 @pytest.mark.parametrize("factors", [(1.0, -2.0), (-0.5, 0.5), (3.0,), (-2.0, 1.0)])
 def test_a_coupling_keeps_its_row_in_mjcf(factors: tuple[float, ...], tmp_path: Path) -> None:
     """MuJoCo's equality of joints has the factor one for one of them, that of tendons any."""

@@ -209,17 +209,22 @@ class _Writer:
             self.feathers.append(link.name)
             own = inertial or Inertial(0.0, np.zeros(3), np.zeros((3, 3)))
             inertial = Inertial(own.mass or FEATHER, own.com, own.J + FEATHER * np.eye(3))
-        if inertial is not None:
-            axes, moments = principal(inertial.J)
-            if min(moments.min(), moments.sum() - 2.0 * moments.max()) < 0.0:
-                self.zeroed.append(link.name)
-                moments = np.zeros(3)
-            order = np.argsort(moments)[::-1]  # as MuJoCo has it, so that it changes nothing
-            axes = axes[:, order] * np.array([1.0, 1.0, np.linalg.det(axes[:, order])])
-            place = _where(Pose(axes, inertial.com))
-            numbers = {"mass": exact((inertial.mass,)), "diaginertia": exact(moments[order])}
-            Xml.SubElement(body, "inertial", {"pos": "0 0 0"} | place | numbers)
+        if inertial is not None and not self._weigh(body, inertial):
+            self.zeroed.append(link.name)
         self._shapes(body, link)
+
+    def _weigh(self, body: Xml.Element, inertial: Inertial) -> bool:
+        """Give a body its mass and inertia; whether any body can have it, else it is zero."""
+        axes, moments = principal(inertial.J)
+        possible = min(moments.min(), moments.sum() - 2.0 * moments.max()) >= 0.0
+        if not possible:
+            moments = np.zeros(3)
+        order = np.argsort(moments)[::-1]  # as MuJoCo has it, so that it changes nothing
+        axes = axes[:, order] * np.array([1.0, 1.0, np.linalg.det(axes[:, order])])
+        place = _where(Pose(axes, inertial.com))
+        numbers = {"mass": exact((inertial.mass,)), "diaginertia": exact(moments[order])}
+        Xml.SubElement(body, "inertial", {"pos": "0 0 0"} | place | numbers)
+        return possible
 
     def _shapes(self, body: Xml.Element, link: Link) -> None:
         for kind, shapes in ((SEEN, link.visuals), (TOUCHED, link.collisions)):
@@ -406,8 +411,39 @@ class _Writer:
         com = np.array(inertial.get("pos", "0 0 0").split(), float)
         share = share_of_weight(wrench, mass, com, self.scene.gravity)
         if share is None:
-            return False
+            return self._on_rotor(body, inertial, wrench)
         body.set("gravcomp", exact((share + float(body.get("gravcomp", "0")),)))
+        return True
+
+    def _on_rotor(self, body: Xml.Element, written: Xml.Element, wrench: Wrench) -> bool:
+        """Write it as armature of a free joint: mass and inertia at the body without weight."""
+        joint = body.find("freejoint")
+        joint = body.find("joint[@type='free']") if joint is None else joint
+        robot = next(
+            x for x in self.scene.robots if wrench.frame.link.startswith(self.scene.prefix(x))
+        )
+        given, gravity = robot.links[robot.root].inertial, np.array(self.scene.gravity)
+        placed = any(wrench.frame.xyz) or not gravity.any()
+        if joint is None or given is None or placed or not wrench.is_dead_load:
+            return False
+        force = np.array(wrench.force, float)
+        armature = -float(force @ gravity / (gravity @ gravity))
+        rest = given.mass - armature
+        if (
+            not 0.0 < armature < given.mass
+            or np.abs(force + armature * gravity).max() > 1e-12 * armature
+        ):
+            return False
+        com = given.mass / rest * given.com
+        J = given.J - armature * np.eye(3)
+        for mass, way in ((given.mass, given.com), (-rest, com)):
+            J = J + mass * (way @ way * np.eye(3) - np.outer(way, way))
+        if not self._weigh(body, Inertial(rest, com, J)):
+            body.remove(body.findall("inertial")[-1])
+            return False
+        body.remove(written)
+        joint.tag = "joint"
+        joint.attrib.update(type="free", armature=exact((armature,)))
         return True
 
     def _tendon(self, tendon: Tendon) -> None:
