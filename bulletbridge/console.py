@@ -2,8 +2,10 @@
 
 import errno
 import json
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +16,22 @@ from bulletbridge.errors import ModelError
 
 WIDTH = 300
 """Characters of a dict that is not opened."""
+
+
+@contextmanager
+def leaving_interrupts() -> Generator[None]:
+    """Context in which processes are started that leave Ctrl-C to whoever starts them.
+
+    It goes to all of them, and those that are still importing would answer with a traceback each.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children have it too
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def progress_bars() -> Progress:

@@ -14,7 +14,7 @@ from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
 from bulletbridge.comparison.pictures import find_camera, link_centres
 from bulletbridge.comparison.window.overlay import Overlay, marks_of, weight_of
-from bulletbridge.comparison.window.playback import look
+from bulletbridge.comparison.window.playback import go_along, look
 from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
 from bulletbridge.errors import WorldError
 from bulletbridge.models.formats.recognise import read_model
@@ -62,18 +62,10 @@ class Watch:
     def follow(self, system: bb.System) -> None:
         """Move the window's camera along with a mechanism that goes away, as it is turned now."""
         assert isinstance(system.world, BulletBodies)
-        client = system.world.client
         centre = link_centres(system.world).mean(axis=0)
         if float(np.linalg.norm(centre - self.centre)) < NEAR * system.encoded.length:
             return
-        *_, yaw, pitch, distance, target = pybullet.getDebugVisualizerCamera(client)
-        pybullet.resetDebugVisualizerCamera(
-            distance,
-            yaw,
-            pitch,
-            np.add(target, centre - self.centre).tolist(),
-            physicsClientId=client,
-        )
+        go_along(system.world.client, centre - self.centre)
         self.centre = centre
 
 

@@ -11,7 +11,7 @@ from support.small_models import four_bar
 import bulletbridge as bb
 from bulletbridge.cli import run
 from bulletbridge.comparison import film as films
-from bulletbridge.comparison.film import GAP_COLOUR, Side, film
+from bulletbridge.comparison.film import BAND, GAP_COLOUR, Side, film
 from bulletbridge.comparison.pictures import SIZE, Camera
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.models.loops_file import read_loops
@@ -37,7 +37,7 @@ def test_a_film_of_a_comparison_shows_both_for_the_whole_run(tmp_path, capsys):
     assert f"video: {path}" in capsys.readouterr().out
     shown = list(frames(path))
     assert len(shown) == 6  # 0.2 s at 25 a second, both ends
-    assert {picture.shape for picture in shown} == {(SIZE[1], 2 * SIZE[0], 3)}
+    assert {picture.shape for picture in shown} == {(SIZE[1] + 2 * BAND, 2 * SIZE[0], 3)}
     assert np.abs(shown[-1].astype(int) - shown[0]).max() > 50  # it moves
 
 

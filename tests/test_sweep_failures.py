@@ -1,12 +1,16 @@
 """Studies whose runs, journals, disks or clusters fail: told in one sentence, nothing lost."""
 
+import multiprocessing
+import signal
 import sqlite3
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
 from support import failing_functions as functions
 
 import bulletbridge as bb
+from bulletbridge.console import leaving_interrupts
 from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.studies import journal, workers
 from bulletbridge.studies.run import study_of
@@ -136,3 +140,16 @@ def test_a_lost_cluster_is_said_and_what_was_done_is_kept(tmp_path):
     kept = journal.Journal(file, study_of(functions.give_up, [{"x": x} for x in values["x"]]), True)
     assert len(kept.done) == seen[-1] >= 3
     kept.close()
+
+
+def is_deaf() -> bool:
+    """Whether this process does not hear Ctrl-C."""
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_workers_leave_interrupts_to_whoever_starts_them():
+    """From their first instant on: while they import, each would answer with a traceback."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        with leaving_interrupts():
+            deaf = pool.submit(is_deaf)
+        assert deaf.result() and not is_deaf()

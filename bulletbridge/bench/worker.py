@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from time import perf_counter, process_time
 from typing import Any
 
+from bulletbridge.console import leaving_interrupts
 from bulletbridge.errors import BulletBridgeError
 
 ONE_THREAD: dict[str, str] = dict.fromkeys(
@@ -92,7 +93,8 @@ class Worker:
         os.environ.update(ONE_THREAD)
         try:
             self.process = context.Process(target=_serve, args=(other,), daemon=True)
-            self.process.start()
+            with leaving_interrupts():
+                self.process.start()
         finally:
             for key, value in kept.items():
                 if value is None:

@@ -37,6 +37,8 @@ MAGNIFIED, MOST_MAGNIFIED = 0.2, 1e6
 """Length of the largest gap in a film, in heights of the picture, and by how much it is drawn
 longer at most, so that round-off stays invisible."""
 GAP_COLOUR, PIN_COLOUR, INK = (210, 25, 50), (255, 255, 255), (30, 30, 30)
+PAPER, BAND = (255, 255, 255), 32
+"""Behind words, and how high it is above and below a picture [pixels]: they lie over no robot."""
 COLOURS = 128
 """Of a gif."""
 
@@ -204,7 +206,7 @@ def _magnification(gaps: Sequence[Sequence[Gaps]], camera: Camera) -> float:
 def _annotate(
     pixels: np.ndarray, camera: Camera, title: str, t: float, gaps: Gaps, scale: float
 ) -> np.ndarray:
-    """One side of one frame (height, width, 3), with gaps and words."""
+    """One side of one frame (height, width, 3), with gaps, and words above and below it."""
     from PIL import Image, ImageDraw, ImageFont
 
     picture = Image.fromarray(np.ascontiguousarray(pixels))
@@ -215,10 +217,13 @@ def _annotate(
     said = f"gap {_length(max(sizes))}" if sizes else ""
     if sizes and scale > 1.0:
         said += f" (drawn {scale:g} times longer)"
-    large, small = ImageFont.load_default(20), ImageFont.load_default(15)
-    draw.text((12, 8), title, INK, large)
-    draw.text((12, SIZE[1] - 26), f"{t:.2f} s   {said}", INK, small)
-    return np.asarray(picture)
+    width, height = picture.size
+    page = Image.new("RGB", (width, height + 2 * BAND), PAPER)
+    page.paste(picture, (0, BAND))
+    words = ImageDraw.Draw(page)
+    words.text((12, 4), title, INK, ImageFont.load_default(20))
+    words.text((12, BAND + height + 6), f"{t:.2f} s   {said}", INK, ImageFont.load_default(15))
+    return np.asarray(page)
 
 
 def _draw_gap(draw: "ImageDraw", camera: Camera, point: Array, gap: Array, scale: float) -> None:

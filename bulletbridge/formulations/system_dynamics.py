@@ -159,8 +159,9 @@ def shared_multipliers(
         asked: (nv,) what they supply, whitened.
         strong: How many of them are independent.
     """
-    unit, (nc, nv) = solver.encoded.scale, J.shape
+    (nc, nv), there = J.shape, solver.rows[0]["scale"] > 0.0  # what has given way vanishes
+    unit = solver.encoded.scale * there
     C = np.ascontiguousarray(solve_triangle(L, (unit[:, None] * J).T, transposed=True))
     R, rows, found = np.zeros((nv, nv)), np.zeros(nv, ROW), np.zeros((3, nc))
     share_out(C, R, rows, asked, strong, float(solver.control[0]["filter_rtol"]), found)
-    return unit * found[0], found[1] > SHARED
+    return unit * found[0], (found[1] > SHARED) & there

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.console import leaving_interrupts
 from bulletbridge.errors import BulletBridgeError, ModelError, naming_the_extra
 from bulletbridge.studies.journal import COLUMNS, Outcome
 from bulletbridge.studies.study import Parameters
@@ -156,7 +157,8 @@ def _submit(
 ) -> Future[Outcome]:
     """A run on its way; a pool that is broken already answers as one that breaks later."""
     try:
-        return pool.submit(perform, function, parameters)
+        with leaving_interrupts():
+            return pool.submit(perform, function, parameters)
     except BrokenProcessPool as error:
         future: Future[Outcome] = Future()
         future.set_exception(error)

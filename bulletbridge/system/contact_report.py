@@ -203,10 +203,11 @@ def loaded_reactions(
     """Reactions of all constraints with the forces within bounds of the last step, at its start."""
     (_, _, t), terms, vdot, tau, split = loaded_motion(step)
     found = reactions(step.solver, redundancy, terms, t, vdot, tau, split)
-    for name, more in bounded_reactions(step, terms.poses, t).items():
+    found |= _force_limit_reactions(step, terms.poses, t)
+    for name, more in _of_loop_axes(step, terms.poses, t).items():
         loop = name if name in found else name.rpartition("/")[0]
         old = found.get(loop)
-        if old is None:  # of a spring, between whose frames nothing is closed, or of a limit alone
+        if old is None:  # a spring's, between whose frames nothing else is closed
             found[name] = more
         else:
             force, torque = old.force + more.force, old.torque + more.torque

@@ -14,7 +14,14 @@ from bulletbridge.bullet.worlds import connect_window, disconnect, require_displ
 from bulletbridge.comparison.native import DEFAULT, NativeWorld
 from bulletbridge.comparison.native_twins import NoNativeTwinError
 from bulletbridge.comparison.palette import colour_bare
-from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, find_camera
+from bulletbridge.comparison.pictures import (
+    ASPECT,
+    HALF,
+    Camera,
+    Framing,
+    framing_of,
+    link_centres,
+)
 from bulletbridge.comparison.plan import Plan, options
 from bulletbridge.comparison.window.overlay import (
     Mark,
@@ -39,6 +46,7 @@ PREVIEW = 4.0
 WINDOW_HALF = 1.0
 """Tangent of half the field of view of Bullet's window, vertical."""
 ASKED = "--gui", "run it on a desktop, under xvfb-run, or use --report for pictures"
+PRESS = "press g for sliders and reactions"
 OURS, THEIRS, HINT = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36), (0.3, 0.3, 0.3)
 
 
@@ -104,7 +112,8 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
     with load(model, "new", **options(plan, "projector")) as loaded:
         system, spec = loaded.system, loaded.spec
         start = system.q, system.v
-        camera = find_camera(loaded.bodies, preview(system, plan))
+        framing = framing_of(loaded.bodies, preview(system, plan))
+        camera = framing.camera
         native: NativeWorld | None = None
         with contextlib.suppress(NoNativeTwinError):
             settings = replace(DEFAULT, limits=plan.limits)
@@ -116,7 +125,7 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
             closing.callback(disconnect, window)
             stages = _build(system, spec, window, camera, native is not None)
             try:
-                _play(system, native, stages, camera, plan, spec.actuated)
+                _play(system, native, stages, framing, plan, spec.actuated)
             except (pybullet.error, WorldError):
                 if pybullet.isConnected(window):
                     raise  # otherwise the window was closed, which ends the show
@@ -176,6 +185,13 @@ def look(window: int, camera: Camera, widths: float) -> None:
     )
 
 
+def go_along(window: int, way: Array) -> None:
+    """Move the camera of a window by a way (3,) [m], turned and as near as it is now."""
+    *_, yaw, pitch, distance, target = pybullet.getDebugVisualizerCamera(window)
+    place = np.add(target, way).tolist()
+    pybullet.resetDebugVisualizerCamera(distance, yaw, pitch, place, physicsClientId=window)
+
+
 def _moved(body: BodySpec, offset: Array) -> BodySpec:
     x, y, z = (a + float(b) for a, b in zip(body.xyz, offset, strict=True))
     return replace(body, xyz=(x, y, z))
@@ -185,17 +201,17 @@ def _play(
     system: System,
     native: NativeWorld | None,
     stages: Sequence[Stage],
-    camera: Camera,
+    framing: Framing,
     plan: Plan,
     actuated: Sequence[str],
 ) -> None:
     """Advance both worlds with the clock; a slow machine slows time instead of skipping steps."""
-    window = stages[0].bodies.client
+    window, camera, way = stages[0].bodies.client, framing.camera, np.zeros(3)
     at = camera.target + 0.8 * HALF * camera.distance * camera.up
     at = at - 0.4 * camera.width * camera.right
     per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
     below = at - 1.6 * HALF * camera.distance * camera.up
-    put_text(window, "press g for sliders and reactions", below, HINT, 1.1)
+    hint = put_text(window, PRESS, below, HINT, 1.1)
     sliders, reactions = Sliders(window, system, actuated), Switch(window, "reactions")
     done, due = 0, perf_counter()
     while done < plan.steps and pybullet.isConnected(window):
@@ -211,7 +227,13 @@ def _play(
         done += steps
         for stage, state in zip(stages, states, strict=True):
             stage.show(state[0])
+        if framing.centre is not None:
+            middle = link_centres(stages[0].bodies).mean(axis=0) - stages[0].offset
+            go_along(window, middle - framing.centre - way)
+            way = middle - framing.centre
+            if stages[0].overlay.due:
+                hint = put_text(window, PRESS, below + way, HINT, 1.1, hint)
         for stage, state in zip(stages, states, strict=True):
-            stage.annotate(system, state, at, reactions.on and stage is stages[0])
+            stage.annotate(system, state, at + way, reactions.on and stage is stages[0])
         due = max(due + steps * plan.dt, perf_counter())
         sleep(max(0.0, due - perf_counter()))
