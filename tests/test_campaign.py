@@ -10,6 +10,7 @@ from _campaign_judge import ROLLING, Judge
 from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
 from _processes import read, run_all
+from bounded_campaign import BoundedRun, bounded_case
 from numpy.testing import assert_allclose
 from support import campaign_jobs
 from support.planar import planar_chain
@@ -308,3 +309,14 @@ def test_rest_without_forces_is_in_balance_whatever_round_off_makes_of_it():
     assert judge.unbalanced(q, v, 0.0, forces)[0] < 1e-20
     pushed = np.array([0.1]), np.zeros(1), np.zeros(1)
     assert judge.unbalanced(q, v, 0.0, pushed)[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", ["closed", "rolling", "doubled", "planar", "wheel", "flat"])
+def test_motors_friction_and_limits_keep_loops_closed_and_within_their_bounds(kind):
+    """Three mechanisms of a kind, judged after every step."""
+    faults = {}
+    for number in range(3):
+        record = BoundedRun(bounded_case(number, kind), 40).record()
+        if record["faults"] or record["end"] == "refused":
+            faults[number] = record
+    assert not faults

@@ -1,0 +1,219 @@
+"""Mechanisms of the campaign with motors, joint friction, limits and force limits, judged.
+
+What motors and friction exert is what the system tells; that it is within bounds, pushes the right
+way, that joints stay within limits and loops closed, is judged by the judge's kinematics.
+
+    python benchmarks/bounded_campaign.py --first 0 --mechanisms 100 --steps 100
+"""
+
+import argparse
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from _campaign_cases import Case, make_case
+from _campaign_conserved import Conserved
+from _campaign_judge import ROLLING, Judge
+from _campaign_run import OPEN, SLIPS
+
+import bulletbridge as bb
+from bulletbridge.errors import BulletBridgeError
+from bulletbridge.numerics.records import Array
+
+BEYOND = 1e-6
+"""Crossing of a limit that is let be [rad or m]; what a step bends by is allowed besides."""
+UNSOLVED = 1e-6
+"""Residual of the inequality rows, relative to the fastest rate above one."""
+ROUNDED = 1e-8
+"""Share of a bound."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A case, and what acts in its joints.
+
+    Attributes:
+        case: With limits of joints and force limits of some constraints.
+        motors: Arguments of ``Motors.set`` or, with a stiffness, ``Motors.servo`` by joint.
+        frictions: Largest Coulomb friction by joint [N or N m].
+    """
+
+    case: Case
+    motors: dict[str, dict[str, float]]
+    frictions: dict[str, float]
+
+    def system(self) -> bb.System:
+        """The system at its start, with everything switched on."""
+        p = self.case.parts
+        made = bb.System(p.mechanism, p.constraints, dt=p.dt, limits="always")
+        made.set_state(p.q, p.v)
+        made.tau[:] = p.tau
+        for name, given in self.motors.items():
+            (made.motors.servo if "stiffness" in given else made.motors.set)(name, **given)
+        for name, force in self.frictions.items():
+            made.motors.set_friction(name, force)
+        return made
+
+
+def bounded_case(number: int, kind: str | None = None) -> Bounded:
+    """The case of a number, of a kind of its own unless one is asked for, with what acts in it."""
+    case, rng = make_case(number, kind), np.random.default_rng([number, 7])
+    parts, joints = case.parts, dict(case.parts.mechanism.joints)
+    weight = 5.0 * float(parts.mechanism.bodies["mass"].sum())
+    motors, frictions = dict[str, dict[str, float]](), dict[str, float]()
+    for name, joint in joints.items():
+        if not joint.is_single:
+            continue
+        x, force = float(parts.q[joint.q.start]), weight * 10 ** rng.uniform(-3, 1.5)
+        if rng.random() < 0.35:
+            lower, upper = x - 10 ** rng.uniform(-4, 0.3), x + 10 ** rng.uniform(-4, 0.3)
+            joints[name] = replace(joint, lower=lower, upper=upper)
+        way = rng.random()
+        if way < 0.25:
+            motors[name] = {"force": force, "velocity": float(rng.normal(0, 2))}
+        elif way < 0.4:
+            motors[name] = {"force": force, "position": x + float(rng.normal(0, 0.5))}
+        elif way < 0.5:
+            stiffness, damping = (force * 10 ** rng.uniform(-1, 3) for _ in range(2))
+            motors[name] = {"force": force, "stiffness": stiffness, "damping": damping}
+        if rng.random() < 0.3:
+            frictions[name] = weight * 10 ** rng.uniform(-4, 0)
+    constraints = tuple(
+        replace(c, max_force=weight * 10 ** rng.uniform(-2, 1.5)) if rng.random() < 0.12 else c
+        for c in parts.constraints
+    )
+    mechanism = replace(parts.mechanism, joints=joints)
+    bounded = replace(parts, mechanism=mechanism, constraints=constraints)
+    return Bounded(Case(number, case.kind, bounded), motors, frictions)
+
+
+@dataclass
+class BoundedRun:
+    """A run of such a case, judged after every step.
+
+    Attributes:
+        bounded: What runs.
+        steps: How long.
+        faults: What was found, with the step and how much it is.
+        momentum: Largest drift of momenta of what hangs from nothing, of their terms.
+    """
+
+    bounded: Bounded
+    steps: int
+    faults: dict[str, tuple[int, float]] = field(default_factory=lambda: {})
+    momentum: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """What the run shows, as a line of a journal."""
+        case, done, message = self.bounded.case, 0, ""
+        judge = Judge(case.parts.mechanism, case.parts.constraints)
+        try:
+            system = self.bounded.system()
+            conserved = Conserved(judge, False, case.parts.tau)
+            start, sizes, _ = conserved.measure(*state_of(system))
+            allowed = [float(np.abs(g).max()) for g in judge.gaps(*state_of(system))]
+            while done < self.steps:
+                q, v = system.q.copy(), system.v.copy()
+                system.step()
+                self._look(judge, system, allowed, done)
+                self._look_at_joints(system, q, v, done)
+                now, terms, floors = conserved.measure(*state_of(system))
+                sizes = np.maximum(sizes, terms)
+                if conserved.groups:
+                    off = np.linalg.norm(now - start, axis=2) - floors
+                    share = off / np.maximum(sizes, 1e-300)
+                    self.momentum = max(self.momentum, float(share.max()))
+                done += 1
+        except BulletBridgeError as error:
+            message = f"{type(error).__name__}: {error}"
+        end = "held" if not message else "told" if done else "refused"
+        return {
+            "number": case.number,
+            "kind": case.kind,
+            "end": end,
+            "done": done,
+            "message": message,
+            "momentum": self.momentum,
+            "faults": self.faults,
+        }
+
+    def _blame(self, name: str, step: int, size: float) -> None:
+        self.faults.setdefault(name, (step, float(size)))
+
+    def _look(self, judge: Judge, system: bb.System, allowed: list[float], step: int) -> None:
+        """Judge gaps and rates of what holds without a force limit, and the problem's residual."""
+        state = state_of(system)
+        if not all(np.isfinite(part).all() for part in state):
+            self._blame("not finite", step, np.inf)
+            return
+        fastest = max(1.0, float(np.abs(system.v).max()))
+        for c, was, g, rate in zip(judge.constraints, allowed, *judge.look(*state), strict=True):
+            if c.max_force is not None:
+                continue
+            if (gap := float(np.abs(g).max()) - was) > OPEN:
+                self._blame("silent gap", step, gap)
+            rolls = isinstance(c, bb.LoopJoint) and c.model in ROLLING
+            if (size := float(np.abs(rate).max()) / fastest) > SLIPS:
+                self._blame("slip" if rolls else "silent rate", step, size)
+        solved = system.complementarity
+        if solved is not None and solved.residual > UNSOLVED * fastest:
+            self._blame("residual", step, solved.residual)
+
+    def _look_at_joints(self, system: bb.System, q: Array, v: Array, step: int) -> None:
+        """Judge what motors, friction and limits exerted, and how far joints are beyond limits."""
+        loads, mechanism = system.joint_loads, self.bounded.case.parts.mechanism
+        fastest = max(1.0, float(np.abs(system.v).max()), float(np.abs(v).max()))
+        bent = 3.0 * (system.dt * fastest) ** 2 + BEYOND  # by a step of order 1
+        driven = {
+            name
+            for c in self.bounded.case.parts.constraints
+            if isinstance(c, bb.Coupling) and c.motion is not None
+            for name in c.coefficients
+        }
+        for name, joint in mechanism.joints.items():
+            if not joint.is_single:
+                continue
+            load, rate = loads[name], float(system.v[joint.v.start])
+            most = self.bounded.motors.get(name, {}).get("force", 0.0)
+            if abs(load.motor) > most * (1.0 + ROUNDED):
+                self._blame("motor", step, abs(load.motor) - most)
+            most = self.bounded.frictions.get(name, 0.0)
+            if abs(load.friction) > most * (1.0 + ROUNDED):
+                self._blame("friction", step, abs(load.friction) - most)
+            if load.friction * rate > 0.0 and abs(rate) > 2.0 * bent / system.dt:
+                self._blame("friction pushes", step, rate)
+            before, x = float(q[joint.q.start]), float(system.q[joint.q.start])
+            was, beyond = (max(joint.lower - y, y - joint.upper, 0.0) for y in (before, x))
+            if name not in driven and beyond > was + bent:
+                self._blame("limit", step, beyond - was)
+            near = system.dt * (abs(rate) + abs(float(v[joint.v.start]))) + bent
+            above, below = min(before, x) - joint.lower, joint.upper - max(before, x)
+            away = above if load.limit > 0.0 else below
+            if load.limit and away > near:
+                self._blame("limit pulls", step, away)
+
+
+def state_of(system: bb.System) -> tuple[Array, Array, Array]:
+    """Q (1, nq), v (1, nv) and t (1,) as the judge takes them."""
+    return np.array(system.q)[None], np.array(system.v)[None], np.array([system.t])
+
+
+def main() -> None:
+    """Run mechanisms of some numbers, and print those in which something was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--first", type=int, default=0, help="number of the first mechanism")
+    parser.add_argument("--mechanisms", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=100)
+    given, found = parser.parse_args(), 0
+    for number in range(given.first, given.first + given.mechanisms):
+        bounded = bounded_case(number)
+        if not bounded.case.parts.assembled:
+            record = BoundedRun(bounded, given.steps).record()
+            found += bool(record["faults"])
+            if record["faults"] or record["end"] != "held":
+                print(record)
+    print(f"{found} mechanisms with faults")
+
+
+if __name__ == "__main__":
+    main()
