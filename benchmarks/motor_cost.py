@@ -127,7 +127,8 @@ def theirs(made: Problem, names: list[str], limits: bool, mujoco: Any) -> tuple[
     if limits:
         next(root.iter("flag")).attrib.pop("limit")
     actuators = Xml.SubElement(root, "actuator")
-    for name, joint in zip(made.mechanism.joints, root.iter("joint"), strict=True):
+    found = [each for each in root.iter() if each.tag in ("joint", "freejoint")]
+    for name, joint in zip(made.mechanism.joints, found, strict=True):
         joint.set("name", name)
         if name in names:
             bounds = {"forcelimited": "true", "forcerange": f"{-FORCE} {FORCE}"}
