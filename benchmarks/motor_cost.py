@@ -36,14 +36,26 @@ DRIVEN = {
     "hand": ("spread", "low", "yaw", "pitch", "palm"),
     "platform": ("rod",),
     "legs": ("roll", "yaw", "thigh", "knee", "pitch", "foot"),
+    "two_arms": ("left_",),
+    "stewart": ("leg",),
+    "universal_delta": ("arm",),
+    "sprung_biped": ("roll", "yaw", "thigh", "knee", "foot"),
+    "minitaur": ("motor",),
+    "row10": ("rod0",),
+    "ladder6": ("left0",),
+    "walker1": ("crank",),
+    "walker3": ("crank",),
+    "walker7": ("crank",),
 }
 """What names of joints with motors begin with, or end with after the side of a leg."""
 
 
 CASES = (
     *((name, 1, False) for name in DRIVEN),
-    *(("four_bar", count, limits) for limits in (False, True) for count in (10, 50, 100)),
+    *(("four_bar", count, False) for count in (2, 5, 10, 20, 50, 100, 200)),
+    *(("four_bar", count, True) for count in (1, 10, 50, 100)),
     *(("legs", count, False) for count in (2, 6)),
+    *(("hand", count, False) for count in (2, 4)),
 )
 """Names of problems, how many of each, and whether with limits."""
 STOPPED_AT = 0.01
@@ -115,7 +127,8 @@ def theirs(made: Problem, names: list[str], limits: bool, mujoco: Any) -> tuple[
     if limits:
         next(root.iter("flag")).attrib.pop("limit")
     actuators = Xml.SubElement(root, "actuator")
-    for name, joint in zip(made.mechanism.joints, root.iter("joint"), strict=True):
+    found = [each for each in root.iter() if each.tag in ("joint", "freejoint")]
+    for name, joint in zip(made.mechanism.joints, found, strict=True):
         joint.set("name", name)
         if name in names:
             bounds = {"forcelimited": "true", "forcerange": f"{-FORCE} {FORCE}"}

@@ -13,7 +13,7 @@ from bulletbridge.engine.clusters_plan import (
 )
 from bulletbridge.engine.islands import Islands, IslandStepper, find_islands, work
 from bulletbridge.engine.modified import GIVEN_METRIC
-from bulletbridge.engine.records import CHARTS, CHARTS_TRAPEZOIDAL, DOP8, RADAU, RK4
+from bulletbridge.engine.records import CHARTS, CHARTS_TRAPEZOIDAL, DOP8, EULER, RADAU, RK4
 from bulletbridge.engine.redundancy import SPREAD, Decision
 from bulletbridge.engine.sparse_plan import (
     EliminationOrder,
@@ -25,29 +25,28 @@ from bulletbridge.engine.stepper import CompiledStepper, Solver
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.records import DRAG, WRENCH
 
-LEAST_GAIN = 1e4
-"""Operations that each island must save: what taking its slices costs."""
-SHORT_LINES, PER_CLUSTER, OF_CLUSTERS = 3.0, 2.4e3, 4.8e3
-"""What an operation of a cluster takes beside one of the whole, whose lines are longer; operations
-that a cluster costs beside them, and all: rates are handed back and forth. Fitted to nine robots
-and walkers, with an error of some six thousand operations."""
-PER_BODY, PER_OPERATION = 0.25, 1.25e-4
-"""Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``."""
-AT_ALL, PER_FRONT, PER_ENTRY, PER_PASSED = 0.7, 0.11, 2.8e-3, 0.33
-"""Cost of a step in link coordinates [µs], of a front, of one entry of its matrix, of a row that a
-front passes on. All six are of one fit to fourteen rows, ladders and walkers, so that what they are
-compared by, their ratios, are of one machine; what they say of link coordinates errs by some ten
-percent."""
-STAGED = 0.9
-"""Cost of steps with several stages as a share of that, measured by a step of the dense backend."""
+PER_BODY, PER_OPERATION, PER_ISLAND = 0.36, 8.5e-5, 0.72
+"""Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``, and
+of an island beside its own, whose slices are taken."""
+PER_CLUSTERED_OPERATION, PER_CLUSTERED_RATE = 1.2e-4, 0.12
+"""The same of clusters, whose lines are shorter, beside that of bodies: of one of their operations,
+and of a rate outside the trunk, which is handed back and forth."""
+AT_ALL, PER_FRONT, PER_ENTRY = 1.5, 0.75, 2.3e-3
+"""Cost of a step in link coordinates [µs], of a front, of one entry of its matrix. All are of one
+fit to four ways of 45 systems, of rows, ladders, walkers, robots, and several of them side by side,
+so that what they are compared by, their ratios, are of one machine. What is chosen by them took 1 %
+longer than the fastest way there, and at worst 14 %."""
+SHARES = {EULER: 0.68, RK4: 0.57, DOP8: 0.57}
+"""Cost of a step in link coordinates beside that in others, as a share of what it is with Verlet's
+method, for which all of these are: factors count for more there, and solutions for less."""
 
 
 def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     """The way to step a system that was asked for, else the cheapest; None: as one, dense.
 
-    Estimates of what each costs were measured on ladders of four-bars and on walkers: link
-    coordinates win from some fifteen loops on side by side, from eighteen that are stacked, and
-    from two dozen in legs of three; where an integrator has several stages, somewhat sooner.
+    Link coordinates win from some thirty loops on in a row, and from two dozen that are stacked;
+    where an integrator has several stages, somewhat sooner. Of many small mechanisms that nothing
+    joins each is a cluster, all in one call.
 
     Raises:
         ModelError: Sparse steps were asked for, and there is something that they do not know; or
@@ -82,25 +81,25 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
                 else "solver='clusters' finds no subtrees whose loops are their own, beside a trunk"
                 " of few joints; leave solver out"
             )
-        return ClusterStepper(whole, clusters)
+        return ClusterStepper(whole, clusters, islands)
     if whole.backend == "islands":
         return None if islands is None else IslandStepper(islands)
-    sizes = [(len(island.v), len(island.rows)) for island in members]
-    operations = work(whole.mechanism.nv, whole.encoded.nc)
-    one_by_one = sum(work(*size) for size in sizes)
+    nv, nc, of_bodies = whole.mechanism.nv, whole.encoded.nc, PER_BODY * len(whole.bodies)
+    cost = of_bodies + PER_OPERATION * work(nv, nc)
     make: Callable[[], CompiledStepper | None] = as_a_whole
-    if islands is not None and operations - one_by_one > LEAST_GAIN * len(members):
-        operations, make = one_by_one, partial(IslandStepper, islands)
+    if islands is not None:
+        each = [PER_OPERATION * work(len(one.v), len(one.rows)) + PER_ISLAND for one in members]
+        if of_bodies + sum(each) < cost:
+            cost, make = of_bodies + sum(each), partial(IslandStepper, islands)
     if integrator >= CHARTS:  # charts have full matrices, and so have other metrics
         return make()
     sampled = len(decision.jacobians) > 0 and integrator != RADAU
-    if clusters is not None and sampled and operations_of(clusters) < operations:
-        operations, make = operations_of(clusters), partial(ClusterStepper, whole, clusters)
+    if clusters is not None and sampled and of_bodies + cost_of(clusters) < cost:
+        cost = of_bodies + cost_of(clusters)
+        make = partial(ClusterStepper, whole, clusters, islands)
     if not obstacle:
         plan = minimum_degree_order(whole.mechanism, whole.encoded)
-        share = STAGED if integrator in (RK4, DOP8) else 1.0
-        others = PER_BODY * len(whole.bodies) + PER_OPERATION * operations
-        if share * cost_of_sparse(whole, plan) < others:
+        if SHARES.get(int(integrator), 1.0) * cost_of_sparse(whole, plan) < cost:
             return SparseStepper(whole, plan)
     return make()
 
@@ -109,9 +108,10 @@ def as_a_whole() -> None:
     """No stepper of its own: the dense kernel."""
 
 
-def operations_of(plan: ClusterPlan) -> float:
-    """Operations of the whole that a step by clusters takes as long as."""
-    return SHORT_LINES * plan.work() + PER_CLUSTER * len(plan.rates) + OF_CLUSTERS
+def cost_of(plan: ClusterPlan) -> float:
+    """Cost of a step by clusters beside that of bodies [µs]."""
+    rates = sum(map(len, plan.rates))
+    return PER_CLUSTERED_OPERATION * plan.work() + PER_CLUSTERED_RATE * rates
 
 
 def clusters_of(whole: Solver, decision: Decision) -> ClusterPlan | None:
@@ -184,5 +184,4 @@ def cost_of_sparse(whole: Solver, plan: EliminationOrder) -> float:
             child = int(fronts[child]["sibling"])
         passed[n] = min(max(rows - int(front["rates"]), 0), int(front["max_delayed"]))
         entries += float(front["rates"] + front["own_size"] + front["boundary_size"] + rows) ** 2
-    per_row = PER_PASSED * float(passed.sum())
-    return AT_ALL + PER_FRONT * len(fronts) + PER_ENTRY * entries + per_row
+    return AT_ALL + PER_FRONT * len(fronts) + PER_ENTRY * entries

@@ -7,7 +7,7 @@ import numpy as np
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.clusters_kernel import ClusterArrays, run_clusters
 from bulletbridge.engine.handing_over import HandingStepper
-from bulletbridge.engine.islands import rows_of, term_axes, work
+from bulletbridge.engine.islands import Islands, IslandStepper, rows_of, term_axes, work
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.mechanism.model import Mechanism
@@ -133,10 +133,21 @@ class ClusterStepper(HandingStepper):
         whole: The solver whose state it advances; it takes over where rows of a cluster are
             independent only with the rates of the trunk, and for implicit methods.
         plan: What the clusters are.
+        islands: What takes over instead of all at once, if there are several.
     """
 
-    def __init__(self, whole: Solver, plan: ClusterPlan) -> None:
+    def __init__(self, whole: Solver, plan: ClusterPlan, islands: Islands | None = None) -> None:
         super().__init__(whole, run_clusters, cluster_arrays(whole, plan))
+        self._one_by_one = None if islands is None else IslandStepper(islands)
+        if islands is not None:
+            self.arrays = (*self.arrays, *islands.arrays)
+
+    def take_over(self, targets: np.ndarray, tau: Array, record: Array) -> int:
+        """A step that the clusters have left, by islands or all at once; a failure, or DONE."""
+        if self._one_by_one is None:
+            return super().take_over(targets, tau, record)
+        self._whole.handed_over += 1
+        return self._one_by_one.run(targets, tau, record, 1)
 
 
 def cluster_arrays(whole: Solver, plan: ClusterPlan) -> ClusterArrays:

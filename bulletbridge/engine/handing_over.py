@@ -56,12 +56,16 @@ class HandingStepper:
                 due = len(record) > 0 and (first + 1) % every == 0
                 line = record[(first + 1) // every - 1 :][:1] if due else NO_RECORD
                 now = part(targets, each * first, each + 1), part(tau, lines * first, lines)
-                failure = self._whole.run_whole(*now, line, 1)
+                failure = self.take_over(*now, line)
                 first += int(c["done"])
                 count(c, taken)
             c["done"] = first
             if failure != DONE or first == steps:
                 return failure
+
+    def take_over(self, targets: np.ndarray, tau: Array, record: Array) -> int:
+        """A step that the kernel has left; the failure that stopped it, or DONE."""
+        return self._whole.run_whole(targets, tau, record, 1)
 
     def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
         """No task but steps."""
@@ -80,13 +84,13 @@ class HandingStepper:
 
     def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
         """Call that advances by one step with forces that stay."""
-        whole = self._whole
+        whole, take_over = self._whole, self.take_over
         step = self._bound.with_rest((whole.still, tau, NO_RECORD, *self._rest, 0, 1))
 
         def call(nothing: tuple[()]) -> int:
             failure = step(nothing)
             if failure == DENSE_REQUIRED:
-                failure = whole.run_whole(whole.still, tau, NO_RECORD, 1)
+                failure = take_over(whole.still, tau, NO_RECORD)
             return failure
 
         return call
