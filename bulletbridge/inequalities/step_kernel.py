@@ -28,6 +28,7 @@ from bulletbridge.engine.plausible import (
 from bulletbridge.engine.records import (
     BY_DENSE,
     DONE,
+    PREDICTED,
     PREDICTED_Q,
     RATE,
     START_Q,
@@ -146,7 +147,8 @@ def run_inequalities(
             factor_at(a, f, Instant(state[nq + nv], targets[0]), q, v)
         copy_into(moving, v)
         predict_velocity(a, f, q, moving, tau[WITHOUT_MOTORS])
-        c.factored, c.biased = BY_DENSE, int(accountable(a))
+        copy_into(h.pushed, moving)
+        c.factored, c.biased = BY_DENSE, PREDICTED if accountable(a) else 0
         if len(tau) > WITH_MOTORS:
             with_motors = vectors[START_V, :nv]
             copy_into(with_motors, v)
@@ -171,7 +173,10 @@ def run_inequalities(
         force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
         if holding:
             supply_against_forces(a, f, q, v, force, supplied)
-        predict_velocity(a, f, q, v, force)
+        if c.biased == PREDICTED:
+            copy_into(v, h.pushed)
+        else:
+            predict_velocity(a, f, q, v, force)
         c.biased = 0
         if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
             prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
@@ -184,10 +189,10 @@ def run_inequalities(
                 int(report[WITH_FRICTION]) + len(limited.rows),
                 int(report[TOGETHER]),
             )
-            given, met = impulsive_work(a, f, h, pressing, found, before, v)
+            driven, met = impulsive_work(a, f, h, pressing, found, before, v)
             if found < int(report[ROWS]):
                 met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
-            gained = work(a, before, v, force) + min(max(report[WORK], met), 0.0) + given
+            gained = work(a, before, v, force) + min(max(report[WORK], met), 0.0) + driven
         if report[APART] > 0.0 and is_unheld(a, limited.loops) and not any_presses(h):
             gained += keep_momentum(a, q, v, moving, vectors[PREDICTED_Q, :nq])
         copy_into(impulses[PUSHED], v)

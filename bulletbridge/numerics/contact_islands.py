@@ -2,7 +2,8 @@
 
 Rows couple only where they move the same body. What does not touch is solved for apart from
 others: its solution, and the way to it, do not depend on them. No matrix of all rows is formed: a
-small island has one of its own, a large one is solved by the bodies (``parts``).
+small island has one of its own, a large one is solved by the bodies (``parts``). What rests keeps
+its impulses as long as they solve its problem, and has none.
 """
 
 import math
@@ -23,15 +24,20 @@ from bulletbridge.numerics.complementarity_rows import (
     Room,
     RowBounds,
     complementarity_problem,
+    moved_by,
     parts_of,
+    put_pushed,
+    residual_at,
 )
 from bulletbridge.numerics.parts import end_of_unit, form_matrix, may_pay, order_parts
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.solution_selection import (
     LINES_OF_SELECTION,
+    STARTS,
     UNTRIED,
     Selection,
     select_solution,
+    slip_after_rest,
 )
 
 
@@ -54,6 +60,8 @@ class Islands(NamedTuple):
     parts: Parts
 
 
+KEPT = 0.03
+"""Residual, in tolerances, up to which the impulses of the last step stay what they are."""
 RESTING = 4
 """An effort besides those of ``complementarity``: by ``select_solution``."""
 B, X, W, VECTORS = range(4)
@@ -182,6 +190,19 @@ def gather_rows(p: Any, s: Islands, own: ComplementarityProblem, first: int, las
 
 
 @outlined
+def as_before(
+    own: ComplementarityProblem, rest: Selection, n: int, tolerance: float, effort: int
+) -> Outcome:
+    """How x solves the problem of an island as it stands; UNTRIED where that is not enough."""
+    put_pushed(own.parts, n, own.x)
+    for i in range(n):
+        own.w[i] = own.b[i] + moved_by(own.parts, i)
+    left = residual_at(own, own.x, own.w, n)
+    slips = effort == RESTING and slip_after_rest(own, rest, n) > max(STARTS, left)
+    return Outcome(left, 0, 0) if left <= KEPT * tolerance and not slips else UNTRIED
+
+
+@outlined
 def solve_island(
     p: Any, s: Islands, start: Array, first: int, last: int, tolerance: float, effort: int
 ) -> Outcome:
@@ -191,21 +212,23 @@ def solve_island(
     room = Room(s.A, vectors, parts_in(s.parts, count))
     own = complementarity_problem(s.D, s.lines[B], s.bounds, s.lines[X], s.lines[W], room)
     gather_rows(p, s, own, first, last)
-    state = own.parts.state
-    state[USED] = state[FACTORED] = state[FORMED] = 0
-    if may_pay(n):
-        order_parts(own, n)
-    state[NEAREST] = state[USED]
-    if state[USED] == 0:
-        form_matrix(own, n)
-    if effort == RESTING:
-        more = s.lines[LINES_OF_ISLAND - 3 :]
-        rest = Selection(more[0], more[1], more[2])
-        for at in range(n):
-            rest.start[at], rest.warm[at] = start[s.rows[first + at]], own.x[at]
-        outcome = select_solution(own, rest, n, tolerance, UNTRIED)
-    else:
-        outcome = solve_complementarity(own, n, tolerance, effort)
+    more = s.lines[LINES_OF_ISLAND - 3 :]
+    rest = Selection(more[0], more[1], more[2])
+    for at in range(n):
+        rest.start[at], rest.warm[at] = start[s.rows[first + at]], own.x[at]
+    outcome = as_before(own, rest, n, tolerance, effort)
+    if outcome.residual == math.inf:
+        state = own.parts.state
+        state[USED] = state[FACTORED] = state[FORMED] = 0
+        if may_pay(n):
+            order_parts(own, n)
+        state[NEAREST] = state[USED]
+        if state[USED] == 0:
+            form_matrix(own, n)
+        if effort == RESTING:
+            outcome = select_solution(own, rest, n, tolerance, UNTRIED)
+        else:
+            outcome = solve_complementarity(own, n, tolerance, effort)
     for at in range(n):
         i = s.rows[first + at]
         p.x[i], p.w[i] = own.x[at], own.w[at]
