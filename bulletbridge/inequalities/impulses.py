@@ -665,6 +665,7 @@ def solve_inequalities(
         if may_be_independent(h, rows):
             found = solve_independent(p, n, rows.motors, tolerance)
         if found.residual <= tolerance and not moves_apart(h, rows):
+            cut_off(p, rows.with_friction)
             work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
             put_velocity_of_impulses(a, f, h, rows, p.x, math.inf, h.delta_v)
             for k in range(len(v)):
@@ -673,6 +674,13 @@ def solve_inequalities(
     else:
         put_compliances_of_contacts(a, f, asked, q, rows, v)
     return solve_dependent(a, f, asked, rows, tolerance, v, found)
+
+
+@helper
+def cut_off(p: ComplementarityProblem, n: int) -> None:
+    """Leave the first n impulses no further than their bounds: what hardly moves a row may be."""
+    for i in range(n):
+        p.x[i] = min(max(p.x[i], p.bounds[i].lower), p.bounds[i].upper)
 
 
 @helper
@@ -771,8 +779,7 @@ def solve_dependent(
             p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
     if residual > tolerance:
         hold(p, rows.with_friction, first_unilateral, together, tolerance)
-    for i in range(rows.with_friction):  # what hardly moves anything may be a little out of bounds
-        p.x[i] = min(max(p.x[i], p.bounds[i].lower), p.bounds[i].upper)
+    cut_off(p, rows.with_friction)
     put_velocities(h, rows, p.x, p.w)
     work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
     put_velocity_of_impulses(a, f, h, rows, p.x, math.inf, h.delta_v)
