@@ -19,7 +19,7 @@ from bulletbridge.formulations.moving import ByDifferences
 from bulletbridge.mechanism.dynamics import weights
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.projection import ROW, share_out
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.numerics.triangles import solve_triangle
 
 SHARED = 1e-9
@@ -149,7 +149,7 @@ def shortest_multipliers(
 
 def shared_multipliers(
     solver: Solver, L: Array, J: Array, asked: Array, strong: int
-) -> tuple[Array, Array]:
+) -> tuple[Array, Mask]:
     """``shortest_multipliers`` of rows that follow from one another.
 
     Args:
