@@ -114,12 +114,12 @@ def find_borne(
     if len(w.wrenches) > 0:
         element_wrenches(s.efforts, s.poses, w.wrenches)
     for i in range(len(w.damped)):
-        n = w.damped[i, 0]
+        n = int(w.damped[i, 0])
         point = vec(s.poses[s.efforts[n].body].origin)
         wrench = w.wrenches[n]
         act(found, w.damped[i, 1], point, (vec(wrench), vec(wrench[3:])))
     for i in range(len(w.elements)):
-        n = w.elements[i, 0]
+        n = int(w.elements[i, 0])
         point = vec(s.poses[s.efforts[n].body_b].origin)
         wrench = w.wrenches[n]
         load = vec(wrench), vec(wrench[3:])
