@@ -62,7 +62,8 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     positions.set_ylabel("position [rad or m]")
     rates.set_ylabel("rate [rad/s or m/s]")
     (loads or [rates])[-1].set_xlabel("time [s]")
-    show_as_written(positions.legend(loc="upper right"))
+    if positions.get_lines():  # fixed joints have loads alone
+        show_as_written(positions.legend(loc="upper right"))
     for axes in (positions, rates):
         axes.grid(alpha=0.3)
     return figure

@@ -64,8 +64,9 @@ def odd_joints(solver: Solver, name: str) -> list[str]:
     best: list[int] = []
     for normal in turns[turning]:
         across = np.linalg.norm(np.cross(turns, normal), axis=1)
-        off = np.where(turning, across, np.abs(slides @ normal)) > PARALLEL
-        odd = [k for k, is_odd in zip(chain, off, strict=True) if is_odd]
+        along = np.abs(slides @ normal)
+        out: list[float] = np.asarray(np.where(turning, across, along), np.float64).tolist()
+        odd = [k for k, far in zip(chain, out, strict=True) if far > PARALLEL]
         best = odd if not best or len(odd) < len(best) else best
     if not 0 < 3 * len(best) <= len(chain) or not all(k in single for k in best):
         return []

@@ -19,7 +19,7 @@ from bulletbridge.formulations.moving import ByDifferences
 from bulletbridge.mechanism.dynamics import weights
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.projection import ROW, share_out
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.numerics.triangles import solve_triangle
 
 SHARED = 1e-9
@@ -129,7 +129,7 @@ def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split
 
 def shortest_multipliers(
     solver: Solver, terms: Terms, needed: Array, split: Split | None = None
-) -> tuple[Array, Array]:
+) -> tuple[Array, Mask]:
     """Shortest multipliers (nc,) with J^T lam = ``needed`` (nv,), rows in one unit.
 
     Rows that all but follow from others share the load, and have to leave nothing of what they
@@ -139,7 +139,7 @@ def shortest_multipliers(
         lam, and (nc,) whether a row shares its load with others.
     """
     split = split or split_here(solver, terms)
-    nc, nv = terms.J.shape
+    nc = len(terms.J)
     mu = split.Q @ split.whiten_force(needed)
     asked, shared = split.Q.T @ mu, np.zeros(nc)
     if split.rank == nc:
@@ -149,7 +149,7 @@ def shortest_multipliers(
 
 def shared_multipliers(
     solver: Solver, L: Array, J: Array, asked: Array, strong: int
-) -> tuple[Array, Array]:
+) -> tuple[Array, Mask]:
     """``shortest_multipliers`` of rows that follow from one another.
 
     Args:

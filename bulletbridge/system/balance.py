@@ -157,7 +157,8 @@ class Balance:
         solver: Without constraints in Python.
 
     Attributes:
-        arrays: What is found, and
+        arrays: What is found, of which
+        efforts, poses, axes: are records, and
         multipliers: (nc,) of it, and whether these
         shared: (nc,) are those of rows that share a load; None where none do.
     """
@@ -165,15 +166,19 @@ class Balance:
     def __init__(self, solver: Solver) -> None:
         e, nc, nv, nq = solver.encoded, solver.encoded.nc, len(solver.v), len(solver.q)
         self.solver = solver
-        own = solver.beams, solver.stations, solver.efforts, solver.poses, solver.axes
-        beams, stations, efforts, poses, axes = map(copied, own)
-        self._rows, loops = solver.rows[0], copied(e.loops)
-        rows, targets = copied(self._rows), copied(solver.still[0])
-        pairs = zip(
-            (*own, self._rows, e.loops),
-            (beams, stations, efforts, poses, axes, rows, loops),
-            strict=True,
+        own: tuple[np.ndarray, ...] = (
+            solver.beams,
+            solver.stations,
+            solver.efforts,
+            solver.poses,
+            solver.axes,
+            solver.rows[0],
+            e.loops,
         )
+        copies: tuple[np.ndarray, ...] = tuple(copied(each) for each in own)
+        beams, stations, efforts, poses, axes, rows, loops = copies
+        self.efforts, self.poses, self.axes = efforts, poses, axes
+        targets, pairs = copied(solver.still[0]), zip(own, copies, strict=True)
         self._copies = [(as_bytes(x), as_bytes(y)) for x, y in pairs if len(x)]
         self.arrays = BalanceArrays(
             solver.bodies,
@@ -200,6 +205,7 @@ class Balance:
             np.zeros((nc, 6)),
             solver.control,
         )
+        self._targets = targets
         self._tau, self.vdot = self.arrays.vectors[TAU, :nv], self.arrays.vectors[VDOT, :nv]
         self.multipliers = self.arrays.vectors[MULTIPLIERS, :nc]
         self.shared: Mask | None = None
@@ -222,11 +228,11 @@ class Balance:
         s, solver, (q, v, t) = self.arrays, self.solver, state
         for here, there in self._copies:
             there[:] = here
-        if len(s.targets):
-            s.targets[:] = solver.targets_at(t)
+        if len(self._targets):
+            self._targets[:] = solver.targets_at(t)
         if solver.asked_forces:
-            kinematics(s.bodies, s.beams, s.stations, q, s.poses, s.axes)
-        solver.put_asked(s.efforts, s.targets, s.poses, s.axes, state)
+            kinematics(s.bodies, s.beams, s.stations, q, self.poses, self.axes)
+        solver.put_asked(self.efforts, self._targets, self.poses, self.axes, state)
         s.q[:], s.v[:], self._tau[:], self.shared = q, v, tau, None
         if solver.script.signals:
             self._tau += solver.scripted(t)

@@ -114,12 +114,14 @@ def find_borne(
     if len(w.wrenches) > 0:
         element_wrenches(s.efforts, s.poses, w.wrenches)
     for i in range(len(w.damped)):
-        n = w.damped[i, 0]
-        point, wrench = vec(s.poses[s.efforts[n].body].origin), w.wrenches[n]
+        n = int(w.damped[i, 0])
+        point = vec(s.poses[s.efforts[n].body].origin)
+        wrench = w.wrenches[n]
         act(found, w.damped[i, 1], point, (vec(wrench), vec(wrench[3:])))
     for i in range(len(w.elements)):
-        n = w.elements[i, 0]
-        point, wrench = vec(s.poses[s.efforts[n].body_b].origin), w.wrenches[n]
+        n = int(w.elements[i, 0])
+        point = vec(s.poses[s.efforts[n].body_b].origin)
+        wrench = w.wrenches[n]
         load = vec(wrench), vec(wrench[3:])
         act_between(found, w.elements[i, 1], w.elements[i, 2], point, load)
     if len(touching.links) > 0:
@@ -181,19 +183,20 @@ class Bearing:
         between += [(WORLD, each.frame.link) for each in constraints if isinstance(each, Wrench)]
         elements = [(first + k, number(a), number(b)) for k, (a, b) in enumerate(between)]
         damped = np.stack([tree.dampings, tree.damped], axis=1)
+        found = np.zeros(len(tree.links), BORNE)
+        self._table: Array = found.view(np.float64).reshape(len(found), -1)
         self._arrays = BorneArrays(
             tree.records,
-            np.zeros(len(tree.links), BORNE),
+            found,
             np.ascontiguousarray(damped, np.int64),
             np.array(elements, np.int64).reshape(-1, 3),
             self.ends,
             np.zeros((len(s.efforts), 6)),
             np.zeros((len(s.bodies), 6)),
             np.zeros(len(s.q)),
-            copied(s.poses),
-            copied(s.axes),
+            copied(balance.poses),
+            copied(balance.axes),
         )
-        self._table = self._arrays.found.view(np.float64).reshape(len(tree.links), -1)
         rest = UNTOUCHED, 1.0, NO_LOADS
         with announce_compilation(find_borne):
             self._find = StoredCall(find_borne, (s, self._arrays), rest).call

@@ -211,7 +211,7 @@ class JointLoads:
         Raises:
             UnsupportedError: A line through several points was at a limit, or had a motor.
         """
-        for name, reaction in bounded_reactions(step, self._balance.arrays.poses, t).items():
+        for name, reaction in bounded_reactions(step, self._balance.poses, t).items():
             each = self._constraints.get(name) or self._constraints[name.rpartition("/")[0]]
             if isinstance(each, Spring) and len(each.stretches) > 1:
                 raise UnsupportedError(
@@ -224,7 +224,7 @@ class JointLoads:
 
     def _add_pushes(self, loads: Loads, pushes: Iterable[Push]) -> None:
         """Add forces on links, in the balance that was found last."""
-        poses = self._balance.arrays.poses
+        poses = self._balance.poses
         for frame, force, torque in pushes:
             body, _, p = locate(self._tree.mechanism, frame.link, frame.xyz, frame.rpy)
             pose = poses[body]

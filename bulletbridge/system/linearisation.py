@@ -301,7 +301,7 @@ def known_of_joints(system: Linearisable, wanted: Collection[str]) -> dict[str, 
     """What joints bear, of those that are wanted and no constraint."""
     constraints = {one.name for one in system.constraints}
     joints = [name for name in wanted if name not in constraints]
-    found = system.joint_reactions() if joints else {}
+    found: Mapping[str, JointReaction] = system.joint_reactions() if joints else {}
     return {name: found[name] for name in joints if name in found}
 
 

@@ -59,7 +59,7 @@ class Recording:
             for name in parts[0].reactions
         }
         joined = (np.concatenate(c) for c in zip(*columns, strict=True))
-        return cls(parts[0].mechanism, *joined, reactions)
+        return cls(parts[0].mechanism, *joined, reactions=reactions)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One of the columns (n,) by name, as ``run["crank"]`` or ``run["crank.rate"]``.

@@ -442,10 +442,10 @@ class System:
         """Warn of angles that look like degrees, unless joints are turned as far already."""
         for name, value in given.items():
             joint = self.mechanism.joints.get(name)
-            if joint is None or joint.kind != "revolute" or not are_numbers(value):
+            if joint is None or joint.kind != "revolute" or not isinstance(value, int | float):
                 continue
-            if abs(float(value) - now[joint.q.start]) > math.tau:
-                for note in degrees_notes({f"joint '{name}'": [float(value)]}):
+            if abs(value - float(now[joint.q.start])) > math.tau:
+                for note in degrees_notes({f"joint '{name}'": [value]}):
                     warn_user(note)
 
     def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
