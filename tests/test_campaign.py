@@ -23,6 +23,7 @@ from bulletbridge.engine.plausible import LOST
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.engine.workspace import Tolerances
+from bulletbridge.errors import StepError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.system.options import COMPILED
@@ -320,3 +321,14 @@ def test_motors_friction_and_limits_keep_loops_closed_and_within_their_bounds(ki
         if record["faults"] or record["end"] == "refused":
             faults[number] = record
     assert not faults
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 8])
+def test_a_step_that_is_given_up_leaves_every_bit_of_the_state(number):
+    """Also where rows that had been left out were tried, with the loops closed by them too."""
+    system = make_case(number, "contradictory").system("semi_implicit_euler")
+    with pytest.raises(StepError):
+        for _ in range(200):
+            before = np.r_[system.q, system.v, system.t]
+            system.step()
+    assert np.array_equal(np.r_[system.q, system.v, system.t], before)

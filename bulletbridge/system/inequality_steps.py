@@ -264,9 +264,16 @@ class InequalitySteps:
         trace = Trace(table, every, 0)
         try:
             failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
-            while failure and self._active.reconsider(failure):  # and goes on from there
-                trace = trace._replace(before=done)
+            began: Array | None = None
+            while failure:
+                if began is None or done > trace.before:
+                    began = self._active.snapshot()
+                if not self._active.reconsider(failure):
+                    break
+                trace = trace._replace(before=done)  # and goes on from there
                 failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
+            if failure and began is not None:
+                self._active.take_back(began)
         except BaseException:
             self._shown.show(self._active.solver)
             raise

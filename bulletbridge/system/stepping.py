@@ -205,12 +205,20 @@ class Stepping:
             StepError: A step could not be finished; the state before it was restored.
             ModelError: Something acts that integrator or formulation do not have.
         """
-        stepper = self.stepper or self._chosen()
+        active, stepper = self._active, self.stepper or self._chosen()
+        start: Array | None = None
         failure = stepper.step()
-        while failure and self._active.reconsider(failure):
+        while failure:
+            start = active.snapshot() if start is None else start
+            if not active.reconsider(failure):
+                break
             failure = stepper.step()
         if failure:
-            raise_failure(self._active.solver, failure, stepper.tries_others)
+            try:
+                raise_failure(active.solver, failure, stepper.tries_others)
+            finally:  # other rows may have closed what was open there
+                if start is not None:
+                    active.take_back(start)
 
     def roll(self, steps: int, every: int, table: Array) -> None:
         """Advance by many steps; one state in ``every`` becomes a line of the table.
