@@ -1,11 +1,8 @@
 """Bodies beside a robot: what does not touch it has problems of its own, by closed forms."""
 
-from itertools import pairwise
-
 import numpy as np
 import pybullet
 import pytest
-from scipy.sparse.csgraph import connected_components
 from support.solid_worlds import FLAGS, G
 
 import bulletbridge as bb
@@ -112,61 +109,6 @@ def test_equal_steps_among_cubes_are_equal_to_the_bit(solids):
             system.step()
         ends.append(np.concatenate([system.q, system.v]))
     assert np.array_equal(*ends)
-
-
-def test_what_rests_keeps_its_impulses_until_it_is_pushed(solids):
-    """A stack bears its weight, mostly without a step of Newton's method, and slides if pushed.
-
-    Round-off of places may ask for new impulses now and then. One step is that of the robot, which
-    has no rows. Impulses are kept whose residual is 0.03 tolerances, far less than ROUND_OFF.
-    """
-    solids.ground(plane=True)
-    bodies = [pusher(solids, [0, 5, 1]), *(cube(solids, [0, 0, z]) for z in (0.1, 0.3))]
-    system = solids.system([*bodies, cube(solids, [1, 0, 0.1])])
-    system.step()
-    start, ends, steps, newtons = system.save(), [], 20, []
-    for _ in range(2):
-        system.restore(start)
-        before = system.q.copy()
-        for _ in range(steps):
-            system.step()
-            newtons.append(system.complementarity.newton)
-            assert system.complementarity.residual < ROUND_OFF
-        ends.append(np.concatenate([system.q, system.v]))
-        assert np.abs(system.q - before)[1:].max() < steps * system.dt * ROUND_OFF
-    assert np.array_equal(*ends)
-    assert np.median(newtons) <= 1
-    weights = sorted(force[2] for force in forces_from_the_ground(system).values())
-    assert weights == pytest.approx([MASS * G, 2 * MASS * G], rel=1e-9)
-    v, pushed = system.v.copy(), 1.5
-    v[-3] = pushed
-    system.set_state(v=v)
-    system.step()
-    assert system.complementarity.newton > 1
-    assert system.v[-3] == pytest.approx(pushed - MU * G * system.dt, abs=1e-9)
-    # the tolerance is a trillionth of the largest velocity, by what that is the sum of
-    assert np.abs(system.v[1:-6]).max() < 10 * ROUND_OFF
-
-
-@pytest.mark.parametrize("joined", [False, True])
-def test_the_mass_matrix_has_nothing_beside_its_blocks(solids, joined):
-    """Blocks are the bodies, or what a spring at the end of a step joins, as scipy finds them."""
-    bodies = {name: cube(solids, [0, 0, z]) for name, z in (("a", 1), ("b", 2), ("c", 3))}
-    bodies["robot"] = pusher(solids, [0, 5, 1])
-    ends = bb.Frame("a/b"), bb.Frame("c/b")
-    springs = [bb.Spring("spring", *ends, stiffness=1e4, length=1.0)] if joined else []
-    system = bb.attach(bodies, springs, solids.client, contacts=True, springs="implicit")
-    system.step()
-    arrays = system._active.solver.arrays
-    L = np.tril(arrays.L[0])
-    parts = connected_components(L, directed=False)[1]
-    first = {part: np.flatnonzero(parts == part).min() for part in parts}
-    last = {part: np.flatnonzero(parts == part).max() for part in parts}
-    for begin, end in pairwise(arrays.blocks.tolist()):
-        inside = set(parts[begin:end])
-        assert all(begin <= first[part] and last[part] < end for part in inside)
-    assert (arrays.blocks[0], arrays.blocks[-1]) == (0, len(L))
-    assert len(arrays.blocks) - 1 == (2 if joined else 4)
 
 
 @pytest.mark.parametrize("upside_down", [False, True])

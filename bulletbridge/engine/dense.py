@@ -45,17 +45,17 @@ from bulletbridge.numerics.projection import (
     Cuts,
     Row,
     add_row,
-    factor_block,
+    factor_mass,
     most_left,
     orthogonalise,
     project_out,
     row_space_solution,
     shortened,
-    unwhiten_all,
+    unwhiten,
     weakest,
-    whiten_forces,
+    whiten_force,
     whiten_rows,
-    whiten_velocities,
+    whiten_velocity,
 )
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
@@ -153,8 +153,7 @@ def put_matrices(a: Arrays, f: Factors, instant: Instant) -> None:
 def split(a: Arrays, f: Factors) -> None:
     """Split velocity space by the matrices that f holds, in place."""
     control = a.control
-    for b in range(len(a.blocks) - 1):
-        factor_block(f.L, a.blocks[b], a.blocks[b + 1])
+    factor_mass(f.L)
     whiten_rows(f.L, f.Y)
     control.rank, control.filter_rank = orthonormalise(a, f)
     control.margin = weakest(f.R, control.filter_rank)
@@ -220,7 +219,7 @@ def project_force(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: A
 @helper
 def admit_force(a: Arrays, f: Factors, force: Array) -> None:
     """Forces on the rates (nv,) into what they do to the admissible velocities, whitened."""
-    whiten_forces(f.L, a.blocks, force)
+    whiten_force(f.L, force)
     project_out(f.Y, a.control.rank, force)
 
 
@@ -244,7 +243,7 @@ def accelerate(
     row_space_solution(f.Y, f.R, control.rank, y, z)
     for k in range(len(vdot)):
         vdot[k] += z[k]
-    unwhiten_all(f.L, a.blocks, vdot)
+    unwhiten(f.L, vdot)
 
 
 @helper
@@ -259,7 +258,7 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 @helper
 def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
     """The nearest velocity in the metric of f that so many of its rows allow."""
-    whiten_velocities(f.L, a.blocks, v)
+    whiten_velocity(f.L, v)
     project_out(f.Y, rank, v)
     if a.control.driven:
         y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
@@ -269,7 +268,7 @@ def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
         row_space_solution(f.Y, f.R, rank, y, z)
         for k in range(len(v)):
             v[k] += z[k]
-    unwhiten_all(f.L, a.blocks, v)
+    unwhiten(f.L, v)
 
 
 @outlined
@@ -332,7 +331,7 @@ def add_row_multipliers(f: Factors, rank: int, sign: float, y: Array, sums: Arra
 @helper
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
-    unwhiten_all(f.L, a.blocks, a.vectors[SOLUTION, : f.Y.shape[1]])
+    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
     take_away(a, q)
 
 
@@ -349,7 +348,7 @@ def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
     """Kinetic energy of the rates v (nv,), with the factors of M."""
     y = a.vectors[SOLUTION, : len(v)]
     copy_into(y, v)
-    whiten_velocities(f.L, a.blocks, y)
+    whiten_velocity(f.L, y)
     total = 0.0
     for k in range(len(v)):
         total += y[k] * y[k]
@@ -392,7 +391,7 @@ def admissible_acceleration(
 ) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     project_force(a, f, q, v, tau, vdot)
-    unwhiten_all(f.L, a.blocks, vdot)
+    unwhiten(f.L, vdot)
 
 
 @outlined

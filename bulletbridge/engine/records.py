@@ -8,7 +8,7 @@ from bulletbridge.compilation.jit import bundling
 from bulletbridge.constraints.records import Coupling, Loop, Target, Term
 from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.projection import Row
-from bulletbridge.numerics.records import Array, Int, Ints, Real, Records, Vec3, dtype_of
+from bulletbridge.numerics.records import Array, Int, Real, Records, Vec3, dtype_of
 
 
 class Control:
@@ -48,7 +48,7 @@ class Control:
     damper_dt: Real  # [s] how far ahead the factors take dampers: the step, or 0
     spring_dt: Real  # [s] likewise springs
     factored: Int  # which factors belong to the present configuration
-    biased: Int  # whether vectors[BIAS] are the bias forces of the present state, or PREDICTED
+    biased: Int  # whether vectors[BIAS] are the bias forces of the present state
     rank: Int
     filter_rank: Int
     margin: Real  # weakest kept row over the strongest
@@ -108,8 +108,6 @@ Directions = Literal["start", "current"]
     LEFT_OPEN, LEAPT, AT_LIMIT, CREEPING, RATES_LOST,
 ) = range(12)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE = range(4)
-PREDICTED = 2
-"""For ``Control.biased``: they are, and what forces alone lead to from there is at hand too."""
 NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS, IN_TWO_METRICS = range(6)
 """Backends by which the present configuration is factored."""
 
@@ -145,7 +143,6 @@ class Arrays(NamedTuple):
     terms: Records[Term]
     user_jacobian: Array  # (user rows, nv)
     user_rows: Records[Row]
-    blocks: Ints
     vectors: Array
     control: Control
 
@@ -155,7 +152,6 @@ class SystemArrays(NamedTuple):
 
     Attributes:
         rows: (3, nc) two sets for the factors, one for the user's rows.
-        blocks: (n + 1,) rates at which the blocks of M begin and end: trees, and what springs join.
         L: (matrices, nv, nv): two sets of factors, contiguous, so that their loops vectorise; the
             others are those of an implicit method, and there for that alone.
         Y: (2, nc, nv) likewise.
@@ -176,7 +172,6 @@ class SystemArrays(NamedTuple):
     terms: Records[Term]
     user_jacobian: Array
     rows: np.ndarray
-    blocks: Ints
     L: Array
     Y: Array
     R: Array
@@ -199,7 +194,7 @@ def arrays_of(s: SystemArrays) -> Arrays:
     """A system as helpers take it."""
     return Arrays(
         s.bodies, s.beams, s.stations, s.efforts, s.poses, s.axes, s.loops, s.couplings, s.terms,
-        s.user_jacobian, s.rows[2], s.blocks, s.vectors, s.control[0],
+        s.user_jacobian, s.rows[2], s.vectors, s.control[0],
     )  # fmt: skip
 
 

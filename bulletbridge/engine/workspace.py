@@ -38,7 +38,7 @@ from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import DRAG, EFFORT, POSE
 from bulletbridge.numerics.projection import ROW, Caps
-from bulletbridge.numerics.records import Array, Ints, copied
+from bulletbridge.numerics.records import Array, copied
 
 
 @dataclass(frozen=True)
@@ -76,28 +76,6 @@ class Terms(NamedTuple):
     forces: Array  # (nv,) constant and scripted torques, springs, dampers of the joints
     stations: np.ndarray  # of the beams, with places and velocities by each mode
     beams: np.ndarray  # records with amplitudes and places of their roots
-
-
-def blocks_of(axes: np.ndarray, efforts: np.ndarray) -> Ints:
-    """Rates (n + 1,) at which the blocks of M begin and end; see ``SystemArrays``.
-
-    All that force elements hold, which may act at the end of a step, is taken as one.
-    """
-    last = np.arange(len(axes))
-    for k in range(len(axes) - 1, -1, -1):
-        if axes[k]["below"] >= 0:
-            last[axes[k]["below"]] = max(last[axes[k]["below"]], last[k])
-    root = np.arange(len(axes))
-    for k in np.flatnonzero(axes["below"] >= 0):
-        root[k] = root[axes[k]["below"]]
-    held = efforts[efforts["kind"] != DRAG]
-    ends = [held["axis_a"], held["axis_b"], held["term_axes"].ravel()]
-    used = np.unique(np.concatenate(ends))
-    used = root[used[used >= 0]]
-    if len(used):
-        last[used.min()] = last[used].max()
-    reached = np.maximum.accumulate(last)
-    return np.append(0, np.flatnonzero(reached == np.arange(len(axes))) + 1)
 
 
 class SolverArrays:
@@ -176,7 +154,6 @@ class SolverArrays:
             encoded.terms,
             self.user_jacobian,
             self.rows,
-            blocks_of(self.axes, self.efforts),
             *self.factors,
             self.vectors,
             self.state,

@@ -14,7 +14,7 @@ from bulletbridge.engine.records import (
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulses import InequalityProblem
 from bulletbridge.mechanism.records import ContactPoint, StickingPoint
-from bulletbridge.numerics.projection import inner, unwhiten_all, whiten_velocities
+from bulletbridge.numerics.projection import inner, unwhiten, whiten_velocity
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import put, vec
 
@@ -33,7 +33,7 @@ def impulsive_work(
     y, given, met = a.vectors[SOLUTION, : len(after)], 0.0, 0.0
     for k in range(len(after)):
         y[k] = 0.5 * (before[k] + after[k])
-    whiten_velocities(f.L, a.blocks, y)
+    whiten_velocity(f.L, y)
     for i in range(first):
         given += h.problem.x[i] * inner(h.C, i, y)
     for i in range(first, last):
@@ -68,7 +68,7 @@ def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> N
         put_bias(a, v)
     forces_less_bias(a, q, v, tau, vdot)
     admit_force(a, f, vdot)
-    unwhiten_all(f.L, a.blocks, vdot)
+    unwhiten(f.L, vdot)
     for k in range(len(v)):
         v[k] += a.control.dt * vdot[k]
 

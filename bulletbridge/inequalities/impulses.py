@@ -95,7 +95,7 @@ from bulletbridge.numerics.projection import (
     project_out,
     put_gram_matrix,
     square,
-    unwhiten_all,
+    unwhiten,
     whiten_rows,
 )
 from bulletbridge.numerics.records import Array, Records
@@ -148,7 +148,7 @@ class InequalityProblem(NamedTuple):
     delta_v: Array  # (nv,) velocity that the impulses gave
     local: Records[ContactPoint]  # those carried to the start of the step
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
-    pushed: Array  # (nv,) velocity that forces alone give; then that before the loops are closed
+    pushed: Array  # (nv,) velocity before the loops are closed
     lengths: Array  # (rows,) squared, before the constraints take their part away
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     row_targets: RowTargets
@@ -667,7 +667,7 @@ def solve_inequalities(
         if found.residual <= tolerance and not moves_apart(h, rows):
             cut_off(p, rows.with_friction)
             work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
-            put_velocity_of_impulses(a, f, h, rows, p.x, math.inf, h.delta_v)
+            put_velocity_of_impulses(f, h, rows, p.x, math.inf, h.delta_v)
             for k in range(len(v)):
                 v[k] += h.delta_v[k]
             return Solved(found.residual, 0, found.newton, work, 0)
@@ -782,7 +782,7 @@ def solve_dependent(
     cut_off(p, rows.with_friction)
     put_velocities(h, rows, p.x, p.w)
     work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
-    put_velocity_of_impulses(a, f, h, rows, p.x, math.inf, h.delta_v)
+    put_velocity_of_impulses(f, h, rows, p.x, math.inf, h.delta_v)
     for k in range(len(v)):
         v[k] += h.delta_v[k]
     if apart > 0 and h.report[PARTING_IN] > 0.0:
@@ -809,7 +809,7 @@ def solve_dependent(
             residual = max(residual, outcome.residual)
             for i in range(n):
                 p.x[i] -= h.resting[i]
-            put_velocity_of_impulses(a, f, h, rows, p.x, math.sqrt(gentle), h.moving)
+            put_velocity_of_impulses(f, h, rows, p.x, math.sqrt(gentle), h.moving)
             slow_down(a, h.moving)
         else:
             apart = 0
@@ -837,7 +837,7 @@ def follow_slowly(a: Arrays, f: Factors, h: InequalityProblem) -> None:
             continue
         for k in range(len(y)):
             y[k] = h.C[row, k]
-        unwhiten_all(f.L, a.blocks, y)
+        unwhiten(f.L, y)
         for k in range(len(y)):
             fastest = max(fastest, abs(a.vectors[ONE_OVER_UNITS, k] * y[k]))
         fastest *= abs(h.row_targets.stabilisation[row]) / size
@@ -867,13 +867,7 @@ def outermost(a: float, b: float) -> float:
 
 @helper
 def put_velocity_of_impulses(
-    a: Arrays,
-    f: Factors,
-    h: InequalityProblem,
-    rows: RowCounts,
-    x: Array,
-    most: float,
-    delta_v: Array,
+    f: Factors, h: InequalityProblem, rows: RowCounts, x: Array, most: float, delta_v: Array
 ) -> None:
     """Write into delta_v (nv,) what the impulses x of all rows, which are whitened, give.
 
@@ -891,4 +885,4 @@ def put_velocity_of_impulses(
     if total > most * most:
         for k in range(len(delta_v)):
             delta_v[k] *= most / math.sqrt(total)
-    unwhiten_all(f.L, a.blocks, delta_v)
+    unwhiten(f.L, delta_v)

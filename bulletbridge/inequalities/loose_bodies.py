@@ -17,7 +17,7 @@ from bulletbridge.inequalities.contact_rows import ContactRows, RowForm, contact
 from bulletbridge.inequalities.link_rows import relative_link_row
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.contact_islands import Islands, islands_of, root_of
-from bulletbridge.numerics.projection import whiten_rows
+from bulletbridge.numerics.projection import whiten_force
 from bulletbridge.numerics.records import Array, Ints, Records
 
 LOOSE, OF_ROBOTS = 0, 1
@@ -106,14 +106,6 @@ def put_loose_last(s: Islands, contacts: Any, room: Any) -> int:
     for body in range(1, len(s.root)):
         if s.widths[body] == 0:
             s.island[root_of(s, body)] = OF_ROBOTS
-    in_order = True
-    for i in range(n):
-        end = max(contacts[i].body_a, contacts[i].body_b)
-        if s.island[root_of(s, end)] != LOOSE:
-            in_order = in_order and others == i
-            others += 1
-    if in_order:
-        return others
     for group in range(2):
         others = place
         for i in range(n):
@@ -181,18 +173,14 @@ def put_loose_blocks(C: LooseBodies, L: Array, own: Records[ContactRows], D: Arr
     """
     s = C.islands
     for c in range(len(own)):
-        begin, last = own[c].normal, own[c].end
-        for end in range(2):
-            body = C.bodies[begin, end]
-            first, wide = C.first[body], s.widths[body]
-            for i in range(begin, last):
+        for i in range(own[c].normal, own[c].end):
+            for end in range(2):
+                body = C.bodies[i, end]
+                first, wide = C.first[body], s.widths[body]
                 for k in range(wide):
                     s.blocks[i, end, k] = C.on[i, end, k]
-            if wide > 0:
-                of_body = L[first : first + wide, first : first + wide]
-                whiten_rows(of_body, s.blocks[begin:last, end, :wide])
-        for i in range(begin, last):
-            for j in range(begin, i + 1):
+                whiten_force(L[first : first + wide, first : first + wide], s.blocks[i, end, :wide])
+            for j in range(own[c].normal, i + 1):
                 total = 0.0
                 for end in range(2):
                     for k in range(s.widths[C.bodies[i, end]]):

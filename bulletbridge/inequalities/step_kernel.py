@@ -28,7 +28,6 @@ from bulletbridge.engine.plausible import (
 from bulletbridge.engine.records import (
     BY_DENSE,
     DONE,
-    PREDICTED,
     PREDICTED_Q,
     RATE,
     START_Q,
@@ -147,8 +146,7 @@ def run_inequalities(
             factor_at(a, f, Instant(state[nq + nv], targets[0]), q, v)
         copy_into(moving, v)
         predict_velocity(a, f, q, moving, tau[WITHOUT_MOTORS])
-        copy_into(h.pushed, moving)
-        c.factored, c.biased = BY_DENSE, PREDICTED if accountable(a) else 0
+        c.factored, c.biased = BY_DENSE, int(accountable(a))
         if len(tau) > WITH_MOTORS:
             with_motors = vectors[START_V, :nv]
             copy_into(with_motors, v)
@@ -173,10 +171,7 @@ def run_inequalities(
         force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
         if holding:
             supply_against_forces(a, f, q, v, force, supplied)
-        if c.biased == PREDICTED:
-            copy_into(v, h.pushed)
-        else:
-            predict_velocity(a, f, q, v, force)
+        predict_velocity(a, f, q, v, force)
         c.biased = 0
         if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
             prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)

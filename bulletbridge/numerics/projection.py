@@ -15,7 +15,7 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
-from bulletbridge.numerics.records import Array, Int, Ints, Real, Records, dtype_of
+from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
 
 
 class Row:
@@ -48,21 +48,15 @@ def factor_mass(M: Array) -> None:
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, table 8.1.
     """
-    factor_block(M, 0, M.shape[0])
-
-
-@helper
-def factor_block(M: Array, first: int, end: int) -> None:
-    """``factor_mass`` of the rows and columns from ``first`` to before ``end``, a block of M."""
-    for k in range(end - 1, first - 1, -1):
+    for k in range(M.shape[0] - 1, -1, -1):
         root = math.sqrt(M[k, k])
         M[k, k] = root
-        for j in range(first, k):
+        for j in range(k):
             M[k, j] /= root
-        for i in range(first, k):
+        for i in range(k):
             x = M[k, i]
             if x != 0.0:
-                for j in range(first, i + 1):
+                for j in range(i + 1):
                     M[i, j] -= x * M[k, j]
 
 
@@ -89,72 +83,33 @@ def whiten_rows(L: Array, Y: Array) -> None:
 @helper
 def whiten_force(L: Array, f: Array) -> None:
     """Forces into whitened coordinates: f <- L⁻ᵀ f."""
-    whiten_force_of(L, 0, L.shape[0], f)
-
-
-@helper
-def whiten_force_of(L: Array, first: int, end: int, f: Array) -> None:
-    """The same of one of the blocks of L."""
-    for k in range(end - 1, first - 1, -1):
+    for k in range(L.shape[0] - 1, -1, -1):
         x = f[k]
         if x != 0.0:
             x /= L[k, k]
             f[k] = x
-            for j in range(first, k):
+            for j in range(k):
                 f[j] -= x * L[k, j]
-
-
-@helper
-def whiten_forces(L: Array, blocks: Ints, f: Array) -> None:
-    """The same of all blocks of L, which begin and end at ``blocks`` (n + 1,)."""
-    for b in range(len(blocks) - 1):
-        whiten_force_of(L, blocks[b], blocks[b + 1], f)
 
 
 @helper
 def whiten_velocity(L: Array, y: Array) -> None:
     """Velocities into whitened coordinates: y <- L y."""
-    whiten_velocity_of(L, 0, L.shape[0], y)
-
-
-@helper
-def whiten_velocity_of(L: Array, first: int, end: int, y: Array) -> None:
-    """The same of one of the blocks of L."""
-    for k in range(end - 1, first - 1, -1):
+    for k in range(L.shape[0] - 1, -1, -1):
         total = 0.0
-        for j in range(first, k + 1):
+        for j in range(k + 1):
             total += L[k, j] * y[j]
         y[k] = total
 
 
 @helper
-def whiten_velocities(L: Array, blocks: Ints, y: Array) -> None:
-    """The same of all blocks of L, as of ``whiten_forces``."""
-    for b in range(len(blocks) - 1):
-        whiten_velocity_of(L, blocks[b], blocks[b + 1], y)
-
-
-@helper
 def unwhiten(L: Array, y: Array) -> None:
     """Whitened velocities or accelerations back: y <- L⁻¹ y."""
-    unwhiten_of(L, 0, L.shape[0], y)
-
-
-@helper
-def unwhiten_of(L: Array, first: int, end: int, y: Array) -> None:
-    """The same of one of the blocks of L."""
-    for k in range(first, end):
+    for k in range(L.shape[0]):
         total = y[k]
-        for j in range(first, k):
+        for j in range(k):
             total -= L[k, j] * y[j]
         y[k] = total / L[k, k]
-
-
-@helper
-def unwhiten_all(L: Array, blocks: Ints, y: Array) -> None:
-    """The same of all blocks of L, as of ``whiten_forces``."""
-    for b in range(len(blocks) - 1):
-        unwhiten_of(L, blocks[b], blocks[b + 1], y)
 
 
 @helper
