@@ -416,10 +416,9 @@ class ContactFinder:
     def _place_bystanders(self) -> None:
         """Put shapes of bodies around where these are."""
         assert self._detector is not None
-        ways = self._detector.links["way"]
         for k, (body, first) in enumerate(self._bystanders):
             if self._places[k] != body.version:
-                self._places[k] = body.version
+                self._places[k], ways = body.version, self._detector.links["way"]
                 for n, (place, way) in enumerate(
                     zip(body.poses(), body.ways(), strict=True), first
                 ):

@@ -77,10 +77,6 @@ class ShapedBody:
         """Read a link's shapes again, of which Bullet's margin has changed."""
         self.shapes[self.links.index(link)] = self._read(link)
 
-    def is_there(self) -> bool:
-        """Whether it is the one that was read."""
-        return pybullet.getUserData(self.stamp_id, self._client) == self.stamp
-
     def look(self) -> bool:
         """See where it is; whether it was elsewhere."""
         places = self._places()
@@ -205,10 +201,14 @@ class ShapedBodies:
         return [one for number, one in self.bodies.items() if number in found]
 
     def _all_there(self) -> bool:
+        told, client = pybullet.getUserData, self._client  # asked in every step
         try:
-            return all(one.is_there() for one in self.bodies.values())
+            for one in self.bodies.values():
+                if told(one.stamp_id, client) != one.stamp:
+                    return False
         except pybullet.error:
             return False
+        return True
 
     def _gather(self, count: int) -> None:
         """Read those bodies that are new, and forget those that are gone."""
