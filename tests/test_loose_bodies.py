@@ -111,6 +111,40 @@ def test_equal_steps_among_cubes_are_equal_to_the_bit(solids):
     assert np.array_equal(*ends)
 
 
+def test_what_rests_keeps_its_impulses_until_it_is_pushed(solids):
+    """A stack bears its weight, mostly without a step of Newton's method, and slides if pushed.
+
+    Round-off of places may ask for new impulses now and then. One step is that of the robot, which
+    has no rows. Impulses are kept whose residual is 0.03 tolerances, far less than ROUND_OFF.
+    """
+    solids.ground(plane=True)
+    bodies = [pusher(solids, [0, 5, 1]), *(cube(solids, [0, 0, z]) for z in (0.1, 0.3))]
+    system = solids.system([*bodies, cube(solids, [1, 0, 0.1])])
+    system.step()
+    start, ends, steps, newtons = system.save(), [], 20, []
+    for _ in range(2):
+        system.restore(start)
+        before = system.q.copy()
+        for _ in range(steps):
+            system.step()
+            newtons.append(system.complementarity.newton)
+            assert system.complementarity.residual < ROUND_OFF
+        ends.append(np.concatenate([system.q, system.v]))
+        assert np.abs(system.q - before)[1:].max() < steps * system.dt * ROUND_OFF
+    assert np.array_equal(*ends)
+    assert np.median(newtons) <= 1
+    weights = sorted(force[2] for force in forces_from_the_ground(system).values())
+    assert weights == pytest.approx([MASS * G, 2 * MASS * G], rel=1e-9)
+    v, pushed = system.v.copy(), 1.5
+    v[-3] = pushed
+    system.set_state(v=v)
+    system.step()
+    assert system.complementarity.newton > 1
+    assert system.v[-3] == pytest.approx(pushed - MU * G * system.dt, abs=1e-9)
+    # the tolerance is a trillionth of the largest velocity, by what that is the sum of
+    assert np.abs(system.v[1:-6]).max() < 10 * ROUND_OFF
+
+
 @pytest.mark.parametrize("upside_down", [False, True])
 @pytest.mark.parametrize("beside", [False, True])
 def test_bodies_on_one_spring_at_the_end_of_a_step_are_not_loose(solids, upside_down, beside):
