@@ -130,12 +130,11 @@ def library_of(
     library.take_bitcode(bitcode, named, path)
     for folder, name in names:
         place = path.parent.parent / folder / name
-        found = KNOWN.get(place) or read(
-            place,
-            lambda described, _, *parts, place=place: library_of(
-                target_context, OutlinedCode, described, place, *parts
-            ),
-        )
+
+        def rebuild(described: Any, _: Any, *parts: Any, place: Any = place) -> Any:
+            return library_of(target_context, OutlinedCode, described, place, *parts)
+
+        found = KNOWN.get(place) or read(place, rebuild)
         if found is None:
             raise LookupError(name)
         library.apart[found] = None

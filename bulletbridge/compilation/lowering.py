@@ -6,7 +6,7 @@ own. Here what is assigned once is a value of LLVM, wherever it is used, and fun
 of line take the address of a tuple.
 """
 
-from typing import Any, cast
+from typing import Any
 
 from llvmlite import ir
 from numba.core import analysis, base, datamodel, lowering, types
@@ -14,6 +14,8 @@ from numba.core import analysis, base, datamodel, lowering, types
 known: Any = types
 analyses: Any = analysis
 context_of_numba: Any = base.BaseContext
+models_of_numba: Any = datamodel
+lowering_of_numba: Any = lowering
 FEW = 200
 """Words of a tuple up to which they are arguments: those of them that a function has no use for are
 left out, and steps without contacts would take a twentieth longer."""
@@ -61,22 +63,22 @@ def address_of(builder: Any, value: Any) -> Any:
     block, slot = getattr(value, "put_at", (None, None))
     if block is here:
         return slot
-    whole = getattr(cast(Any, getattr(value, "aggregate", None)), "lies_at", None)
+    whole = getattr(getattr(value, "aggregate", None), "lies_at", None)
     if whole is not None:
         builder.position_after(value)
-        indices = [ir.IntType(32)(k) for k in (0, *cast(Any, value).indices)]
+        indices = [ir.IntType(32)(k) for k in (0, *value.indices)]
         value.lies_at = builder.gep(whole, indices, inbounds=True)
         builder.position_at_end(here)
         return value.lies_at
     builder.position_at_start(builder.function.entry_basic_block)
-    slot = builder.alloca(cast(Any, value).type)
+    slot = builder.alloca(value.type)
     builder.position_at_end(here)
     builder.store(value, slot)
     value.put_at = here, slot
     return slot
 
 
-class Packer(cast(Any, datamodel.ArgPacker)):
+class Packer(models_of_numba.ArgPacker):
     """Hands arguments to a function that is out of line."""
 
     def __init__(self, models: Any, kinds: InMemory) -> None:
@@ -110,7 +112,7 @@ def packer_of(self: Any, kinds: Any) -> Any:
     return _given(self, kinds)
 
 
-class Lower(cast(Any, lowering.Lower)):
+class Lower(lowering_of_numba.Lower):
     """The same with variables in memory that are assigned more than once alone."""
 
     def _find_singly_assigned_variable(self) -> None:
@@ -121,7 +123,7 @@ class Lower(cast(Any, lowering.Lower)):
         above = analyses.compute_cfg_from_blocks(blocks).dominators()
         assigned: dict[str, list[int]] = {}
         for label, block in blocks.items():
-            for one in block.find_insts(lowering.ir.Assign):
+            for one in block.find_insts(lowering_of_numba.ir.Assign):
                 assigned.setdefault(one.target.name, []).append(label)
         used: dict[str, set[int]] = {}
         for label, names in found.usemap.items():

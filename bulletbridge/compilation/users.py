@@ -130,7 +130,7 @@ def _nothing(_pointers: Any) -> None:
 def _calling(given: UserFunction, place: int, nq: int, nv: int, rest: Any) -> Callable[[Any], None]:
     """Call of one function, then of the rest; NaN where it gives another number of numbers."""
     import numba
-    from numba import carray
+    from numba.np.numpy_support import carray
 
     function, count, apart, jit = given.function, given.size, given.apart, numba.njit
 

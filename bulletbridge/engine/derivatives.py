@@ -244,6 +244,7 @@ class Differentiator:
         self._solver = solver
         nv, nc = len(solver.v), solver.encoded.nc
         self._axes, self._efforts = solver.axes.copy(), solver.efforts.copy()
+        self._poses = solver.poses.copy()
         self.state, self.control = solver.state.copy(), solver.control.copy()
         self.rows, self.vectors = solver.rows.copy(), solver.vectors.copy()
         L, Y, R = (np.zeros_like(x[:2]) for x in solver.factors)
@@ -257,7 +258,7 @@ class Differentiator:
             )
         ]
         self.arrays = arrays = solver.arrays._replace(
-            poses=solver.poses.copy(),
+            poses=self._poses,
             axes=self._axes,
             efforts=self._efforts,
             rows=self.rows,
@@ -300,7 +301,7 @@ class Differentiator:
         if solver.encoded.motions:
             targets = solver.encoded.targets(np.array([t]))
         if solver.encoded.motions or solver.asked_forces:
-            self._efforts[:] = solver.efforts_at(targets[0], self.arrays.poses, self._axes, q, v, t)
+            self._efforts[:] = solver.efforts_at(targets[0], self._poses, self._axes, q, v, t)
         if solver.script.signals:
             forces += solver.scripted(t)
         self.call((targets, forces))

@@ -38,7 +38,7 @@ from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import DRAG, EFFORT, POSE
 from bulletbridge.numerics.projection import ROW, Caps
-from bulletbridge.numerics.records import Array, copied
+from bulletbridge.numerics.records import Array, Ints, copied
 
 
 @dataclass(frozen=True)
