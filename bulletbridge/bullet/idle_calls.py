@@ -20,13 +20,13 @@ class Idle(NamedTuple):
     """A function that does nothing to bodies that a system advances.
 
     Attributes:
-        count: How many arguments it takes before the client's number.
+        places: How many arguments it takes before the client's number.
         bodies: Places and names of those that are bodies; none where the first is a constraint.
         force: Place and name of what makes it do nothing anyway, where it is zero.
         instead: What takes its place.
     """
 
-    count: int
+    places: int
     bodies: tuple[tuple[int, str], ...]
     force: tuple[int, str]
     instead: str
@@ -79,7 +79,7 @@ class Watched:
         def given(place: int, name: str, default: object = None) -> Any:
             return args[place] if len(args) > place else kwargs.get(name, default)
 
-        client = given(self.idle.count, "physicsClientId", 0)
+        client = given(self.idle.places, "physicsClientId", 0)
         if not self.idle.bodies:
             number = given(*CONSTRAINT)
             if (client, number) in _taken:
