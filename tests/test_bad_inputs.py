@@ -95,7 +95,7 @@ def test_a_loop_that_cannot_close(robot, client):
     system = attach(robot, client, far)
     message = (
         r"loop 'pin' cannot close: gap 5.69 m .*, the least that was found downhill .* 18 others"
-        r".*check link lengths"
+        r".*check 'xyz': frame b of 'pin' is 9 m from the origin of 'rocker'"
     )
     attempt(AssemblyError, message, client, system.assemble)
     assert system.q[0] == 0.3

@@ -138,6 +138,7 @@ def test_a_loop_moves_as_its_system(connect, tmp_path):
     names = [twin.getJointInfo(other, link)[12].decode() for link in TIPS]
     ends = [Frame(n, (0, 0, -length)) for n, length in zip(names, TIPS.values(), strict=True)]
     assert info[4] == pybullet.JOINT_POINT2POINT
+    twin.removeConstraint(made)
     tip = LoopJoint("tip", JointModel.BALL, *ends)
     how = {"client": twin._client, "integrator": "semi_implicit_euler"}
     system = attach(other, [tip], **how)

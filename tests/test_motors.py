@@ -89,6 +89,11 @@ def test_a_spherical_joint_is_driven_about_the_axes_of_its_link(solids, tmp_path
         system.motors.set("hip", force=1.0)
 
 
+BESIDE_BULLET = pytest.mark.filterwarnings("ignore:setJointMotorControl2 does nothing")
+"""Bullet steps the same body, as the reference."""
+
+
+@BESIDE_BULLET
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("force", [500.0, 0.5])
 def test_motors_of_random_trees_are_bullets(solids, tmp_path, seed, force):
@@ -133,6 +138,7 @@ def test_motors_of_random_trees_are_bullets(solids, tmp_path, seed, force):
             assert (np.abs(ours) > 0.999 * force).any()
 
 
+@BESIDE_BULLET
 def test_a_motor_is_as_strong_as_pybullets_and_no_faster_than_told(solids, tmp_path):
     """Without a force given: PyBullet's, which its own motor exerts where it must."""
     from support.small_models import four_bar

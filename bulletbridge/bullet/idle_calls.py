@@ -132,8 +132,8 @@ def tell_of_idle_calls(bodies: BulletBodies, taken: Sequence[int] = ()) -> None:
             del _taken[key]
         if not _advanced:
             for name in IDLE:
-                watched: Any = getattr(pybullet, name)
-                setattr(pybullet, name, watched.native)
+                now = getattr(pybullet, name)
+                setattr(pybullet, name, getattr(now, "native", now))
 
     known = ref(bodies, forget)
     for key in keys:

@@ -46,14 +46,14 @@ def odd_joints(solver: Solver, name: str) -> list[str]:
 
     Axes are looked at where all joints are at zero: what turns out of the plane takes others along.
     """
-    index = list(solver.encoded.rows).index(name)
-    if index >= len(solver.encoded.loops):
+    loops = list(solver.encoded.rows)[: len(solver.encoded.loops)]
+    if name not in loops:
         return []
     single = {j.v.start: j.name for j in solver.mechanism.joints.values() if j.is_single}
     q = solver.q.copy()
     for joint in single.values():
         q[solver.mechanism.joints[joint].q] = 0.0
-    loop, (_, axes) = solver.encoded.loops[index], solver.places_at(q)
+    loop, (_, axes) = solver.encoded.loops[loops.index(name)], solver.places_at(q)
     chain = list[int]()
     for last in (int(loop["axis_a"]), int(loop["axis_b"])):
         while last != loop["common_axis"]:

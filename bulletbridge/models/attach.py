@@ -76,9 +76,9 @@ def attach(
     taken = {n: each for n, each in found.joining.items() if not _is_idle(each, mechanism)}
     if constraints is not None:
         taken = {}
-    joining = [*(constraints or ()), *taken.values()]
+    joining = list(taken.values()) if constraints is None else constraints
     if mimic:
-        joining += mimics_of_bodies(ids, client)
+        joining = (*joining, *mimics_of_bodies(ids, client))
     system = System(mechanism, joining, world=world, **options)
     if taken:  # Bullet leaves them open
         system.assemble()

@@ -272,7 +272,7 @@ class InequalitySteps:
                     break
                 trace = trace._replace(before=done)  # and goes on from there
                 failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
-            if failure and began is not None:
+            if began is not None and failure and not np.array_equal(began, self._active.snapshot()):
                 self._active.take_back(began)
         except BaseException:
             self._shown.show(self._active.solver)

@@ -5,6 +5,8 @@ Below it, the linear algebra of compiled steps is chosen when rows are decided: 
 
 from typing import Protocol
 
+import numpy as np
+
 from bulletbridge.engine.failures import raise_failure
 from bulletbridge.engine.records import AT_LIMIT
 from bulletbridge.errors import ModelError
@@ -206,18 +208,17 @@ class Stepping:
             ModelError: Something acts that integrator or formulation do not have.
         """
         active, stepper = self._active, self.stepper or self._chosen()
-        start: Array | None = None
         failure = stepper.step()
-        while failure:
-            start = active.snapshot() if start is None else start
-            if not active.reconsider(failure):
-                break
+        if not failure:
+            return
+        start = active.snapshot()
+        while failure and active.reconsider(failure):
             failure = stepper.step()
         if failure:
             try:
                 raise_failure(active.solver, failure, stepper.tries_others)
             finally:  # other rows may have closed what was open there
-                if start is not None:
+                if not np.array_equal(start, active.snapshot()):
                     active.take_back(start)
 
     def roll(self, steps: int, every: int, table: Array) -> None:

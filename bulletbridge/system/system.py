@@ -432,9 +432,10 @@ class System:
         """
         start, speed = self._active.q, np.zeros(self.mechanism.nv)
         check_finite(start)
-        self._ask_for_radians({**(guess or {}), **(q or {})}, start)
+        before = start.copy()
         put_values(self.mechanism, guess or {}, start, "q")
         held = put_values(self.mechanism, q or {}, start, "q")
+        self._ask_for_radians({**(guess or {}), **(q or {})}, before)
         held_v = put_values(self.mechanism, v or {}, speed, "v")
         return self._assemble(start, held, speed, held_v)
 
