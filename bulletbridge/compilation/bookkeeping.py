@@ -11,8 +11,6 @@ from typing import Any
 from numba.core import base, errors, ir
 from numba.core.typing import context
 
-from bulletbridge.compilation.lowering import packer_of
-
 nodes: Any = ir
 statements: Any = nodes.Inst
 contexts: tuple[Any, ...] = base.BaseContext, context.BaseContext
@@ -92,7 +90,6 @@ def _plainly(_self: Any, text: str, *_: Any, **__: Any) -> str:
 CHANGES: list[tuple[Any, str, Any]] = [
     (statements, "_rec_list_vars", variables_in),
     *((one, "refresh", refreshing(one.refresh)) for one in contexts),
-    (contexts[0], "get_arg_packer", packer_of),
 ]
 """What stands in place of what: owner, name, and the function."""
 if hasattr(colours, "_markup"):  # colorama is installed

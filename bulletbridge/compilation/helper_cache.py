@@ -7,28 +7,18 @@ kernel, or the same at the same time.
 
 import contextlib
 import copy
-from pathlib import Path
 from typing import Any, cast
 
 from numba.core import compiler, types, typing
 
 from bulletbridge.compilation.cache import or_not_kept, read, write
 from bulletbridge.compilation.claims import give_up
-from bulletbridge.compilation.keys import (
-    UNREADABLE,
-    NoKeyError,
-    is_there,
-    key_of,
-    place_of,
-    type_text,
-)
-from bulletbridge.compilation.linking import FoundError, LinkedCode, NotNative, OutlinedCode
+from bulletbridge.compilation.keys import UNREADABLE, NoKeyError, key_of, place_of, type_text
+from bulletbridge.compilation.linking import FoundError, LinkedCode, NotNative
 
 known: Any = types
 signature_of: Any = cast(Any, typing).signature
 made_of: Any = cast(Any, compiler).compile_result
-KNOWN: dict[Path, LinkedCode] = {}
-"""Code that this process has read or kept, by its file."""
 
 
 class HelperCache:
@@ -56,9 +46,10 @@ class HelperCache:
                 return None
             target_context.refresh()
 
-            def rebuild(described: Any, returned: Any, *code: Any) -> Any:
-                library = library_of(target_context, self._code, described, path, *code)
-                described.argtypes = self._code.arguments(arguments)
+            def rebuild(described: Any, returned: Any, bitcode: bytes, named: set[str]) -> Any:
+                library = self._code(target_context.codegen(), described.qualname)
+                library.take_bitcode(bitcode, cast(str, key), named)
+                described.argtypes = arguments
                 return made_of(
                     typing_context=target_context.typing_context,
                     target_context=target_context,
@@ -83,18 +74,13 @@ class HelperCache:
             if path is None:
                 return
             try:
-                library, returned = data.library, data.signature.return_type
-                bitcode, apart = library.to_bitcode(), [one.place for one in library.apart]
+                bitcode, returned = data.library.to_bitcode(), data.signature.return_type
                 if bitcode is None or not is_the_same_elsewhere(returned):
-                    return
-                if not all(map(is_there, apart)):
                     return
                 described = copy.copy(data.fndesc)
                 described.typemap = described.calltypes = described.global_dict = None
                 described.argtypes = ()
-                names = [(one.parent.name, one.name) for one in apart]
-                write(path, (described, returned, bitcode, library.named, names))
-                KNOWN.setdefault(path, library)
+                write(path, (described, returned, bitcode, data.library.named))
             finally:
                 give_up(path)
 
@@ -106,40 +92,6 @@ class HelperCache:
 
     def _key(self, arguments: tuple[Any, ...]) -> str | None:
         return key_of(self._function, self._code.__name__, arguments)
-
-
-def library_of(
-    target_context: Any, code: type[LinkedCode], described: Any, path: Path, *parts: Any
-) -> LinkedCode:
-    """What is kept in a file, with all that it calls out of line; of each one in a process.
-
-    Args:
-        target_context: numba's.
-        code: What it is compiled into.
-        described: The function, as numba describes it.
-        path: The file.
-        parts: The rest of its content.
-
-    Raises:
-        LookupError: Something that it calls cannot be read.
-    """
-    if path in KNOWN:
-        return KNOWN[path]
-    bitcode, named, names = parts
-    library = code(target_context.codegen(), described.qualname)
-    library.take_bitcode(bitcode, named, path)
-    for folder, name in names:
-        place = path.parent.parent / folder / name
-
-        def rebuild(described: Any, _: Any, *parts: Any, place: Any = place) -> Any:
-            return library_of(target_context, OutlinedCode, described, place, *parts)
-
-        found = KNOWN.get(place) or read(place, rebuild)
-        if found is None:
-            raise LookupError(name)
-        library.apart[found] = None
-    KNOWN[path] = library
-    return library
 
 
 def keep(dispatcher: Any, code: type[LinkedCode]) -> None:

@@ -7,7 +7,6 @@ that they are linked into is optimised as a whole.
 """
 
 import gc
-from pathlib import Path
 from typing import Any, cast
 
 from llvmlite import binding
@@ -19,7 +18,6 @@ from bulletbridge.compilation.bookkeeping import sparing
 from bulletbridge.compilation.claims import claim, give_up
 from bulletbridge.compilation.inference import in_turn, remembering
 from bulletbridge.compilation.keys import is_there, key_of, place_of
-from bulletbridge.compilation.lowering import InMemory, Lower, OutOfLineLower
 
 llvm: Any = binding  # no types, nor has numba any
 DYNAMIC = "numba.dynamic.globals"
@@ -98,12 +96,6 @@ class KernelCode(cast(Any, JITCodeLibrary)):
 
     own: list[str]
 
-    def add_linking_library(self, library: Any) -> None:
-        """Link what is called, and what that calls out of line."""
-        super().add_linking_library(library)
-        for one in getattr(library, "apart", ()):
-            super().add_linking_library(one)
-
     def add_ir_module(self, ir_module: Any) -> None:
         """Note which functions are its own, before others are linked to them."""
         super().add_ir_module(ir_module)
@@ -143,32 +135,10 @@ class LinkedCode(KernelCode):
     Attributes:
         named: Functions in it that have the same name in all processes, see ``keys``; None where
             one that others are to find has not.
-        key: By which it is kept.
-        place: Where it is kept, or None.
-        apart: Code that it calls out of line, and what that calls; kernels alone are linked with
-            it, once.
-        arguments: How it takes them.
     """
 
     named: set[str] | None = None
     key: str | None = None
-    place: Path | None = None
-    arguments: type[tuple[Any, ...]] = tuple
-    linkage = "linkonce_odr"
-
-    def __init__(self, codegen: Any, name: str) -> None:
-        super().__init__(codegen, name)
-        self.apart: dict[OutlinedCode, None] = {}
-
-    def add_linking_library(self, library: Any) -> None:
-        """Link what is inlined, and note the rest."""
-        if isinstance(library, LinkedCode):
-            self.apart.update(library.apart)
-        if isinstance(library, OutlinedCode):
-            library._ensure_finalized()
-            self.apart[library] = None
-        else:
-            cast(Any, JITCodeLibrary).add_linking_library(self, library)
 
     def _optimize_final_module(self) -> None:
         """Inline, and let others have it without a copy of their own to change."""
@@ -176,9 +146,9 @@ class LinkedCode(KernelCode):
         for name in self.own:
             function = self._final_module.get_function(name)
             if function.linkage.name == "external":
-                function.linkage = self.linkage
+                function.linkage = "linkonce_odr"
         linked = [x.named for x in self._linking_libraries if isinstance(x, LinkedCode)]
-        if self.key is None or None in (*linked, *(x.named for x in self.apart)):
+        if self.key is None or None in linked:
             return
         self.named = set(self.own).union(*(x for x in linked if x is not None))
         for function in self._final_module.functions:  # what is left of numba's own
@@ -208,10 +178,10 @@ class LinkedCode(KernelCode):
             found.get_function(function.name).linkage = linkage
         return found
 
-    def take_bitcode(self, bitcode: bytes, named: set[str], place: Path) -> None:
+    def take_bitcode(self, bitcode: bytes, key: str, named: set[str]) -> None:
         """Be what another process has made."""
         self._final_module = llvm.parse_bitcode(bitcode)
-        self.named, self.place, self._finalized = named, place, True
+        self.key, self.named, self._finalized = key, named, True
 
     def _get_module_for_linking(self) -> Any:
         """The module itself, which others are given copies of."""
@@ -224,9 +194,6 @@ class LinkedCode(KernelCode):
 
 class OutlinedCode(LinkedCode):
     """Linked code that is never inlined: what is rarely run, or called from many places."""
-
-    arguments = InMemory
-    linkage = "weak_odr"  # linked whether what calls it was before or will be
 
     def add_ir_module(self, ir_module: Any) -> None:
         """Mark its functions; llvmlite before 0.48 cannot once they are parsed."""
@@ -254,7 +221,6 @@ class KernelLowering(typed.NativeLowering):
 
     _name = "kernel_lowering"
     code: type[KernelCode] = KernelCode
-    lowering_class = Lower
 
     def run_pass(self, state: Any) -> bool:
         """Translate."""
@@ -295,7 +261,7 @@ class LinkedLowering(KernelLowering):
             state.func_id.unique_id = int(made, 16)
             state.func_id.unique_name = f"{state.func_id.func_qualname}${made}"
         super().run_pass(state)
-        state.library.key, state.library.place = made, place
+        state.library.key = made
         key, lowered = NotNative().__getitem__, state["cr"]
         state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
         state["cr"] = lowered._replace(cfunc=key)
@@ -308,7 +274,6 @@ class OutlinedLowering(LinkedLowering):
 
     _name = "outlined_lowering"
     code = OutlinedCode
-    lowering_class = OutOfLineLower
 
 
 class KernelCompiler(cast(Any, CompilerBase)):

@@ -6,7 +6,7 @@ It is run by a process of its own, see ``compilation.mode``: what is wrong here 
 import ctypes
 import re
 import sys
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -30,8 +30,6 @@ RECORD = np.dtype([("k", "i4"), ("p", "f8", (3,)), ("R", "f8", (2, 2))])
 LARGE = 2**62 + 3
 """An integer of which no word is empty, and which is no floating-point number."""
 SAID = "as it should"
-MANY = 30
-"""Matrices that are too many for arguments of their own."""
 MOST = 200
 """Characters of what is said."""
 
@@ -86,50 +84,6 @@ def far(x: float) -> float:
 def both(x: float) -> float:
     """What calls them."""
     return near(x) - far(x)
-
-
-class Tables(NamedTuple):
-    """More words than are arguments of their own, nine of them for each matrix."""
-
-    one: Any
-    other: Any
-    n: int
-    rest: Any
-
-
-class Deep(NamedTuple):
-    """A tuple with one in it."""
-
-    tables: Tables
-    scale: float
-
-
-@outlined
-def corner(tables: Tables) -> float:
-    """Something of both tables."""
-    return tables.one[1, tables.n] - tables.other[tables.n, 2]
-
-
-@outlined
-def corners(deep: Deep, times: int) -> float:
-    """The same with a tuple handed on whole, in part, and made anew in a loop."""
-    total = 0.0
-    for k in range(times):
-        tables = Tables(deep.tables.other, deep.tables.one, k, deep.tables.rest)
-        total += deep.scale * corner(tables) if k % 2 else corner(deep.tables)
-    return total + (corners_of(deep, times - 1) if times > 2 else 0.0)
-
-
-@outlined
-def corners_of(deep: Deep, n: int) -> float:
-    """Handed on once more."""
-    return n * corner(deep.tables)
-
-
-@kernel
-def of_tuples(one: Any, other: Any, rest: Any, times: int) -> float:
-    """What hands tuples to functions out of line."""
-    return corners(Deep(Tables(one, other, 1, rest), 0.5), times)
 
 
 @kernel
@@ -193,17 +147,6 @@ def try_linking() -> None:
         require("kernels only" in str(error), f"a call of a helper says {error}")
     else:
         require(False, "helpers have native code of their own")
-
-
-def try_tuples() -> None:
-    """Functions out of line find tuples where they lie."""
-    one, other = np.arange(12.0).reshape(3, 4), 0.25 * np.arange(12.0).reshape(4, 3) ** 2
-    here, turned = one[1, 1] - other[1, 2], other[1, 1] - one[1, 2]
-    for times, expected in ((1, here), (2, here + 0.5 * turned), (3, 4 * here + 0.5 * turned)):
-        require(
-            of_tuples(one, other, MANY * (one,), times) == expected,
-            "tuples are handed on otherwise",
-        )
 
 
 def try_calls() -> None:
@@ -272,7 +215,6 @@ def main() -> None:
         for one in (
             try_linking,
             try_words,
-            try_tuples,
             try_calls,
             try_callbacks,
             try_keeping,
