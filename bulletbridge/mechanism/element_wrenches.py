@@ -1,6 +1,6 @@
 """What each force element and each damping of a link does to the body that it acts on."""
 
-from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.jit import outlined
 from bulletbridge.mechanism.dynamics import add_drag
 from bulletbridge.mechanism.force_elements import (
     add_wrench,
@@ -23,7 +23,7 @@ from bulletbridge.numerics.spatial import (
 )
 
 
-@kernel
+@outlined
 def element_wrenches(efforts: Records[Effort], poses: Records[Pose], found: Array) -> None:
     """Moment and force of each effort on the body of its frame b, found (n, 6), world axes.
 
