@@ -206,16 +206,3 @@ def test_what_workers_make_on_the_way_goes_with_them(tmp_path):
     assert run.returncode == 0, run.stderr
     made = Path(run.stdout.strip())
     assert made.is_relative_to(tmp_path) and not made.parent.exists()
-
-
-def test_a_number_that_the_program_got_after_one_of_ours_is_the_programs(tmp_path):
-    alone = load(four_bar(tmp_path), "new")
-    number = alone.client
-    pybullet.disconnect(number)
-    mine = pybullet.connect(pybullet.DIRECT)
-    try:
-        assert mine == number  # PyBullet gives the lowest one that is free
-        with load(four_bar(tmp_path)) as loaded:
-            assert loaded.client == mine
-    finally:
-        pybullet.disconnect(mine)

@@ -119,9 +119,16 @@ class Meddling:
         for other in [*WATCHING]:
             shared = bodies.intersection(probe.body for probe in other.probes)
             same_world = other is not self and other.client == self.client
-            if shared and same_world and other.shown is not None and other._astray() is None:
+            if shared and same_world and other._is_shown():
                 return other
         return None
+
+    def _is_shown(self) -> bool:
+        """Whether its bodies are where they were shown, and are there at all."""
+        try:
+            return self.shown is not None and self._astray() is None
+        except pybullet.error:  # the number of their client, or of one of them, is another's by now
+            return False
 
     def _names(self) -> str:
         return ", ".join(f"'{probe.name}'" for probe in self.probes)

@@ -14,8 +14,7 @@ BASE = -1
 
 MOST_CLIENTS = 1024
 """Of one process, in PyBullet's source."""
-_ours: dict[int, tuple[int, bytes] | None] = {}
-"""Clients without a window that ``connect_direct`` has opened, with the mark of a body in each."""
+_ours: set[int] = set()  # clients without a window that connect_direct has opened
 
 
 def has_display() -> bool:
@@ -59,35 +58,13 @@ def connect_direct() -> int:
     client: int = pybullet.connect(pybullet.DIRECT)
     if client < 0:
         raise WorldError("Bullet refuses another DIRECT client; disconnect one that is not used")
-    _ours[client] = None
+    _ours.add(client)
     return client
-
-
-def mark_ours(client: int, mark: tuple[int, bytes]) -> None:
-    """Note the mark of a body that was loaded, by which a world of ours is known again.
-
-    Args:
-        client: Physics client, anybody's.
-        mark: As of ``stamps.stamp``.
-    """
-    if client in _ours:
-        _ours[client] = mark
-
-
-def is_ours(client: int) -> bool:
-    """Whether we opened a connected client, whose number the program may have got meanwhile."""
-    if client not in _ours:
-        return False
-    mark = _ours[client]
-    if mark is None or pybullet.getUserData(mark[0], client) == mark[1]:
-        return True
-    del _ours[client]
-    return False
 
 
 def clients_of_the_program() -> list[int]:
     """The clients that the program itself has connected."""
-    return [n for n in range(MOST_CLIENTS) if pybullet.isConnected(n) and not is_ours(n)]
+    return [n for n in range(MOST_CLIENTS) if pybullet.isConnected(n) and n not in _ours]
 
 
 def only_client() -> int | None:
@@ -113,7 +90,7 @@ def is_untouched(client: int) -> bool:
 
 def disconnect(client: int) -> None:
     """Close a client unless it is closed already."""
-    _ours.pop(client, None)
+    _ours.discard(client)
     if pybullet.isConnected(client):
         pybullet.disconnect(client)
 

@@ -6,14 +6,7 @@ from pathlib import Path
 import pybullet
 
 from bulletbridge.bullet.quiet import said_by_bullet
-from bulletbridge.bullet.stamps import stamp
-from bulletbridge.bullet.worlds import (
-    gravity,
-    make_passive,
-    mark_ours,
-    remove_bodies,
-    require_client,
-)
+from bulletbridge.bullet.worlds import gravity, make_passive, remove_bodies, require_client
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
@@ -66,7 +59,6 @@ def load_bodies(spec: ModelSpec, client: int, pull: Triple | None = None) -> dic
             except pybullet.error as error:
                 raise ModelError(_refusal(body, client, str(error))) from None
             make_passive(ids[body.name], client)
-            mark_ours(client, stamp(ids[body.name], client))
     except BaseException:
         remove_bodies(ids, client, before)
         raise
