@@ -11,10 +11,12 @@ from bulletbridge.compilation.jit import call_back, helper, outlined
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.engine.records import (
+    ACCELERATION,
     BIAS,
     CHART,
     CORRECTION,
     DRIFT_PHASE,
+    FORCE,
     POSITION_PHASE,
     RIGHT_SIDE,
     SEEN_Q,
@@ -46,6 +48,7 @@ from bulletbridge.numerics.projection import (
     Row,
     add_row,
     factor_mass,
+    inner,
     most_left,
     orthogonalise,
     project_out,
@@ -326,6 +329,45 @@ def add_row_multipliers(f: Factors, rank: int, sign: float, y: Array, sums: Arra
         y[i] /= f.R[i, i]
         n = f.rows[i].pivot
         sums[n] += sign * f.rows[n].scale * y[i]
+
+
+@helper
+def solution_multipliers(
+    a: Arrays, f: Factors, rank: int, needed: Array, vdot: Array, lam: Array
+) -> None:
+    """Multipliers lam (nc,) with M vdot - needed = Jᵀ lam; ``needed`` (nv,) is lost."""
+    whitened, y = a.vectors[ACCELERATION, : len(vdot)], a.vectors[RIGHT_SIDE]
+    copy_into(whitened, vdot)
+    whiten_velocity(f.L, whitened)
+    whiten_force(f.L, needed)
+    for k in range(len(vdot)):
+        whitened[k] -= needed[k]
+    for i in range(rank):
+        y[i] = inner(f.Y, i, whitened)
+    for i in range(len(lam)):
+        lam[i] = 0.0
+    add_row_multipliers(f, rank, 1.0, y, lam)
+
+
+@outlined
+def solve_motion(
+    a: Arrays,
+    f: Factors,
+    now: Instant,
+    q: Array,
+    v: Array,
+    tau: Array,
+    vdot: Array,
+    lam: Array,
+) -> None:
+    """Acceleration vdot (nv,) and multipliers lam (nc,) at a state, which is factored for it.
+
+    What the rows supply, whitened, is left in vectors[ACCELERATION].
+    """
+    accelerate_at(a, f, now, q, v, tau, vdot)
+    needed = a.vectors[FORCE, : len(v)]
+    forces_less_bias(a, q, v, tau, needed)
+    solution_multipliers(a, f, a.control.rank, needed, vdot, lam)
 
 
 @helper

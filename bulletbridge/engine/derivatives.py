@@ -20,19 +20,10 @@ from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.records import Target
 from bulletbridge.constraints.row_derivatives import RowDerivatives, differentiate_rows
 from bulletbridge.constraints.row_rates import RowRecords
-from bulletbridge.engine.dense import (
-    accelerate,
-    add_row_multipliers,
-    factor_at,
-    forces_less_bias,
-    set_implicit_horizon,
-)
+from bulletbridge.engine.dense import set_implicit_horizon, solve_motion
 from bulletbridge.engine.records import (
-    ACCELERATION,
     BIAS,
     DONE,
-    FORCE,
-    RIGHT_SIDE,
     Arrays,
     Factors,
     Instant,
@@ -40,6 +31,7 @@ from bulletbridge.engine.records import (
     arrays_of,
     dense_factors,
 )
+from bulletbridge.engine.solver_copy import SolverCopy
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import SolverArrays
 from bulletbridge.errors import UnsupportedError
@@ -59,9 +51,7 @@ from bulletbridge.mechanism.force_derivatives import (
     differentiate_efforts,
 )
 from bulletbridge.numerics.many_sides import SplitArrays, respond
-from bulletbridge.numerics.projection import inner, whiten_force, whiten_velocity
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.spatial import copy_into
 
 
 class DerivativeArrays(NamedTuple):
@@ -89,24 +79,6 @@ class DerivativeArrays(NamedTuple):
     multipliers: Array
     lam: Array
     vdot: Array
-
-
-@helper
-def solution_multipliers(
-    a: Arrays, f: Factors, rank: int, needed: Array, vdot: Array, lam: Array
-) -> None:
-    """Multipliers lam (nc,) with M vdot - needed = Jᵀ lam; ``needed`` (nv,) is lost."""
-    whitened, y = a.vectors[ACCELERATION, : len(vdot)], a.vectors[RIGHT_SIDE]
-    copy_into(whitened, vdot)
-    whiten_velocity(f.L, whitened)
-    whiten_force(f.L, needed)
-    for k in range(len(vdot)):
-        whitened[k] -= needed[k]
-    for i in range(rank):
-        y[i] = inner(f.Y, i, whitened)
-    for i in range(len(lam)):
-        lam[i] = 0.0
-    add_row_multipliers(f, rank, 1.0, y, lam)
 
 
 @outlined
@@ -169,11 +141,7 @@ def differentiate_solution(
     a: Arrays, f: Factors, d: DerivativeArrays, now: Instant, q: Array, v: Array, tau: Array
 ) -> None:
     """Acceleration and multipliers; of their equations derivatives by positions and rates."""
-    factor_at(a, f, now, q, v)
-    accelerate(a, f, now, q, v, tau, d.vdot)
-    needed = a.vectors[FORCE, : len(v)]
-    forces_less_bias(a, q, v, tau, needed)
-    solution_multipliers(a, f, a.control.rank, needed, d.vdot, d.lam)
+    solve_motion(a, f, now, q, v, tau, d.vdot, d.lam)
     differentiate_motion(a, d, now.targets, v, d.vdot)
 
 
@@ -220,18 +188,13 @@ def answer(arrays: SystemArrays, sides: Array, X: Array, parts: Array, multiplie
     return DONE
 
 
-class Differentiator:
+class Differentiator(SolverCopy):
     """Derivatives of one solver's equations, in arrays of their own.
 
     Args:
         solver: Whose; it is read alone.
 
     Attributes:
-        arrays: Of its own, as the kernels of the step take them; some of them:
-        state: (nq + nv + 1,) q, v, t.
-        control: (1,)
-        rows: (3, nc)
-        vectors: Scratch.
         found: What the last call has found.
         call: The kernel, which takes (targets, tau).
 
@@ -241,34 +204,8 @@ class Differentiator:
 
     def __init__(self, solver: Solver) -> None:
         require_derivatives(solver)
-        self._solver = solver
+        super().__init__(solver)
         nv, nc = len(solver.v), solver.encoded.nc
-        self._axes, self._efforts = solver.axes.copy(), solver.efforts.copy()
-        self._poses = solver.poses.copy()
-        self.state, self.control = solver.state.copy(), solver.control.copy()
-        self.rows, self.vectors = solver.rows.copy(), solver.vectors.copy()
-        L, Y, R = (np.zeros_like(x[:2]) for x in solver.factors)
-        self._taken = [
-            (mine.view(np.uint8), other.view(np.uint8))
-            for mine, other in (
-                (self._axes, solver.axes),
-                (self._efforts, solver.efforts),
-                (self.control, solver.control),
-                (self.rows, solver.rows),
-            )
-        ]
-        self.arrays = arrays = solver.arrays._replace(
-            poses=self._poses,
-            axes=self._axes,
-            efforts=self._efforts,
-            rows=self.rows,
-            L=L,
-            Y=Y,
-            R=R,
-            vectors=self.vectors,
-            state=self.state,
-            control=self.control,
-        )
         self.found = DerivativeArrays(
             np.zeros(len(solver.bodies), LOAD),
             np.zeros(nv, VARIATION),
@@ -281,7 +218,7 @@ class Differentiator:
             np.zeros(nc),
             np.zeros(nv),
         )
-        fixed, examples = (arrays, self.found), (solver.still, solver.tau)
+        fixed, examples = (self.arrays, self.found), (solver.still, solver.tau)
         with announce_compilation(differentiate):
             self.call = StoredCall(differentiate, fixed, examples).call
         self._answer: Callable[[Any], int] | None = None
@@ -296,12 +233,12 @@ class Differentiator:
             tau: (nv,) forces on the rates besides those that the solver knows [N m or N].
         """
         self.take(q, v, t)
-        solver = self._solver
+        solver = self.solver
         targets, forces = solver.still, np.array(tau, np.float64)[None]
         if solver.encoded.motions:
             targets = solver.encoded.targets(np.array([t]))
         if solver.encoded.motions or solver.asked_forces:
-            self._efforts[:] = solver.efforts_at(targets[0], self._poses, self._axes, q, v, t)
+            self.efforts[:] = solver.efforts_at(targets[0], self.poses, self.axes, q, v, t)
         if solver.script.signals:
             forces += solver.scripted(t)
         self.call((targets, forces))
@@ -321,16 +258,6 @@ class Differentiator:
                 self._answer = StoredCall(answer, (self.arrays,), examples).call
         self._answer((-sides, X, np.zeros_like(sides), multipliers))
         return X, multipliers
-
-    def take(self, q: Array, v: Array, t: float) -> None:
-        """Take over all numbers of the solver, and a state."""
-        state, nq = self.state, len(q)
-        state[:nq], state[nq:-1], state[-1] = q, v, t
-        for mine, other in self._taken:  # as bytes, which costs less than field by field
-            mine[...] = other
-        control = self.control[0]
-        control["asked"] = control["callback"] = control["scripted"] = 0
-        control["factored"] = control["biased"] = 0
 
 
 def require_derivatives(solver: SolverArrays) -> None:

@@ -28,9 +28,10 @@ from bulletbridge.engine.dense import (
     forces_less_bias,
     put_bias,
     set_implicit_horizon,
+    solution_multipliers,
     update_positions,
 )
-from bulletbridge.engine.derivatives import DerivativeArrays, solution_multipliers
+from bulletbridge.engine.derivatives import DerivativeArrays
 from bulletbridge.engine.records import (
     ACCELERATION,
     BIAS,

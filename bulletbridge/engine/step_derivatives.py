@@ -28,6 +28,7 @@ from bulletbridge.engine.dense import (
     filter_velocity,
     forces_less_bias,
     set_implicit_horizon,
+    solution_multipliers,
     update_positions,
 )
 from bulletbridge.engine.derivatives import (
@@ -39,7 +40,6 @@ from bulletbridge.engine.derivatives import (
     differentiate_motion,
     differentiate_solution,
     put_row_derivatives,
-    solution_multipliers,
 )
 from bulletbridge.engine.explicit import A4, C4, combine
 from bulletbridge.engine.records import (

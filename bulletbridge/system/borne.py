@@ -12,6 +12,7 @@ from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_element_records import elements_of
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Distance, LoopJoint
+from bulletbridge.engine.records import Arrays, SystemArrays, arrays_of
 from bulletbridge.inequalities.arrays import IMPULSES, MOVING, X
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS, ContactRows, contact_load
 from bulletbridge.mechanism.element_wrenches import element_wrenches
@@ -32,11 +33,11 @@ from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.records import CONTACT_POINT, Axis, ContactPoint, Pose
 from bulletbridge.numerics.records import Array, Ints, Records, Vector, copied
 from bulletbridge.numerics.spatial import ZERO, add, add_pair, scale, scale_pair, sub, vec
-from bulletbridge.system.balance import MULTIPLIERS, VDOT, Balance, BalanceArrays
+from bulletbridge.system.forward_dynamics import ForwardDynamics, SolvedState
 
 
 class BorneArrays(NamedTuple):
-    """What ``find_borne`` works on, besides what a balance has found.
+    """What ``find_borne`` works on, besides what forward dynamics have found.
 
     Attributes:
         links: The tree, and
@@ -89,12 +90,18 @@ UNTOUCHED = Touching(
 
 @kernel
 def find_borne(
-    s: BalanceArrays, w: BorneArrays, touching: Touching, dt: float, others: Records[Load]
+    arrays: SystemArrays,
+    solved: SolvedState,
+    w: BorneArrays,
+    touching: Touching,
+    dt: float,
+    others: Records[Load],
 ) -> int:
     """What joints of the tree bear, from the leaves; 0.
 
     Args:
-        s: As ``find_balance`` left it.
+        arrays: As ``forward_dynamics`` left them, and
+        solved: what it found.
         w: What is found.
         touching: Contacts of the step,
         dt: and its length [s].
@@ -102,15 +109,14 @@ def find_borne(
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5.3, in world axes, link by link.
     """
-    nv = len(s.axes)
-    vdot, found = s.vectors[VDOT, :nv], w.found
-    put_inertial(w.links, s.bodies, s.poses, s.axes, vdot, w.extra, found)
+    s, found = arrays_of(arrays), w.found
+    put_inertial(w.links, s.bodies, s.poses, s.axes, solved.vdot, w.extra, found)
     for i in range(len(w.ends)):
         loop, total = s.loops[i], (ZERO, ZERO)
         for k in range(loop.row, loop.row + loop.rows):
-            row = s.wrench_rows[k]
-            total = add_pair(total, scale_pair(s.vectors[MULTIPLIERS, k], (vec(row), vec(row[3:]))))
-        act_between(found, w.ends[i, 0], w.ends[i, 1], vec(s.points[i]), total)
+            row = solved.wrench_rows[k]
+            total = add_pair(total, scale_pair(solved.lam[k], (vec(row), vec(row[3:]))))
+        act_between(found, w.ends[i, 0], w.ends[i, 1], vec(solved.points[i]), total)
     if len(w.wrenches) > 0:
         element_wrenches(s.efforts, s.poses, w.wrenches)
     for i in range(len(w.damped)):
@@ -125,7 +131,7 @@ def find_borne(
         load = vec(wrench), vec(wrench[3:])
         act_between(found, w.elements[i, 1], w.elements[i, 2], point, load)
     if len(touching.links) > 0:
-        touch(s, w, touching, dt)
+        touch(s, arrays.state[: len(w.moved)], w, touching, dt)
     for i in range(len(others)):
         load = others[i]
         act(found, load.link, vec(load.point), (vec(load.moment), vec(load.force)))
@@ -134,12 +140,12 @@ def find_borne(
 
 
 @helper
-def touch(s: BalanceArrays, w: BorneArrays, touching: Touching, dt: float) -> None:
+def touch(s: Arrays, q: Array, w: BorneArrays, touching: Touching, dt: float) -> None:
     """Have contacts act on the links that they are between.
 
     They are found where the step was to lead: the places on the bodies are those at its start.
     """
-    displace(s.bodies, s.q, touching.impulses[MOVING], dt, w.moved)
+    displace(s.bodies, q, touching.impulses[MOVING], dt, w.moved)
     kinematics(s.bodies, s.beams, s.stations, w.moved, w.there, w.axes_there)
     for i in range(len(touching.links)):
         point = touching.points[i]
@@ -153,24 +159,26 @@ def touch(s: BalanceArrays, w: BorneArrays, touching: Touching, dt: float) -> No
 
 
 @helper
-def way_back(s: BalanceArrays, w: BorneArrays, body: int) -> Vector:
+def way_back(s: Arrays, w: BorneArrays, body: int) -> Vector:
     """From where a body was to be to where it is."""
     here, there = s.poses[body], w.there[body]
     return sub(add(vec(here.origin), vec(here.p)), add(vec(there.origin), vec(there.p)))
 
 
 class Bearing:
-    """What joints bear where a balance was found.
+    """What joints bear where forward dynamics were found.
 
     Args:
-        balance: Found by ``Balance.find`` before each ``borne``.
+        dynamics: Whose ``find`` is called before each ``borne``.
         tree: Links.
-        constraints: Of the balance's solver.
+        constraints: Of its solver.
     """
 
-    def __init__(self, balance: Balance, tree: LinkTree, constraints: Sequence[Constraint]) -> None:
-        s, number = balance.arrays, tree.number
-        names, joined = list(balance.solver.encoded.rows), {c.name: c for c in constraints}
+    def __init__(
+        self, dynamics: ForwardDynamics, tree: LinkTree, constraints: Sequence[Constraint]
+    ) -> None:
+        s, number = dynamics.arrays, tree.number
+        names, joined = list(dynamics.solver.encoded.rows), {c.name: c for c in constraints}
         joints = [joined[name] for name in names[: len(s.loops)]]
         ends = [
             (number(each.a.link), number(each.b.link))
@@ -178,7 +186,7 @@ class Bearing:
             if isinstance(each, LoopJoint | Distance)
         ]
         self.ends: Ints = np.array(ends, np.int64).reshape(-1, 2)
-        first = len(s.efforts) - len(balance.solver.encoded.elements)
+        first = len(s.efforts) - len(dynamics.solver.encoded.elements)
         between = [(e.a.link, e.b.link) for e in elements_of(constraints)]
         between += [(WORLD, each.frame.link) for each in constraints if isinstance(each, Wrench)]
         elements = [(first + k, number(a), number(b)) for k, (a, b) in enumerate(between)]
@@ -193,13 +201,13 @@ class Bearing:
             self.ends,
             np.zeros((len(s.efforts), 6)),
             np.zeros((len(s.bodies), 6)),
-            np.zeros(len(s.q)),
-            copied(balance.poses),
-            copied(balance.axes),
+            np.zeros(dynamics.solver.mechanism.nq),
+            copied(dynamics.poses),
+            copied(dynamics.axes),
         )
         rest = UNTOUCHED, 1.0, NO_LOADS
         with announce_compilation(find_borne):
-            self._find = StoredCall(find_borne, (s, self._arrays), rest).call
+            self._find = StoredCall(find_borne, (s, dynamics.found, self._arrays), rest).call
 
     def borne(self, touching: Touching, dt: float, others: np.ndarray) -> Array:
         """What the joint that carries each link does to it: (n, 18), in lines as of ``BORNE``.

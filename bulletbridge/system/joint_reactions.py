@@ -17,9 +17,9 @@ from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.link_tree import LinkTree, Loads
 from bulletbridge.mechanism.model import CarriedLink
 from bulletbridge.numerics.records import Array, Ints
-from bulletbridge.system.balance import Balance
 from bulletbridge.system.borne import UNTOUCHED, Bearing, Touching
 from bulletbridge.system.contact_report import bounded_reactions, loaded_forces
+from bulletbridge.system.forward_dynamics import ForwardDynamics
 from bulletbridge.system.shown_world import ShownWorld
 
 State: TypeAlias = tuple[Array, Array, float]
@@ -149,8 +149,8 @@ class JointLoads:
             )
         self._key = tree, solver, constraints, by_name
         self._tree, self._constraints = tree, {each.name: each for each in constraints}
-        self._balance = Balance(solver)
-        self._bearing = Bearing(self._balance, tree, constraints)
+        self._dynamics = ForwardDynamics(solver)
+        self._bearing = Bearing(self._dynamics, tree, constraints)
         rows = list(solver.encoded.rows.items())[: len(self._bearing.ends)]
         self._parts = [part for _, part in rows]
         self._decided = np.array([by_name[n].kept == by_name[n].rows for n, _ in rows], bool)
@@ -177,7 +177,7 @@ class JointLoads:
         Raises:
             ModelError: The link of a push does not exist.
         """
-        self._balance.find(state, tau)
+        self._dynamics.find(state, tau)
         loads = Loads()
         self._add_pushes(loads, pushes)
         return self._told(self._bearing.borne(UNTOUCHED, 1.0, loads.all), self._shared())
@@ -193,12 +193,12 @@ class JointLoads:
         """
         state, more, loads = step.start, step.inequalities, Loads()
         if step.solver.encoded.nc or more.force_limited.nc or more.loop_axes.names:
-            self._balance.find(state, loaded_forces(step, state[1]))
+            self._dynamics.find(state, loaded_forces(step, state[1]))
             if more.force_limited.nc or more.loop_axes.names:
                 self._add_bounded(loads, step, state[2])
         else:
             vdot = (step.solver.v - state[1]) / step.dt
-            self._balance.find(state, step.tau, vdot)
+            self._dynamics.find(state, step.tau, vdot)
         self._add_pushes(loads, pushes)
         points = step.contact_points
         links = self._links_of(points, world)
@@ -211,7 +211,7 @@ class JointLoads:
         Raises:
             UnsupportedError: A line through several points was at a limit, or had a motor.
         """
-        for name, reaction in bounded_reactions(step, self._balance.poses, t).items():
+        for name, reaction in bounded_reactions(step, self._dynamics.poses, t).items():
             each = self._constraints.get(name) or self._constraints[name.rpartition("/")[0]]
             if isinstance(each, Spring) and len(each.stretches) > 1:
                 raise UnsupportedError(
@@ -223,8 +223,8 @@ class JointLoads:
                 loads.add_between(a, b, reaction.point, reaction.force, reaction.torque)
 
     def _add_pushes(self, loads: Loads, pushes: Iterable[Push]) -> None:
-        """Add forces on links, in the balance that was found last."""
-        poses = self._balance.poses
+        """Add forces on links, where forward dynamics were found last."""
+        poses = self._dynamics.poses
         for frame, force, torque in pushes:
             body, _, p = locate(self._tree.mechanism, frame.link, frame.xyz, frame.rpy)
             pose = poses[body]
@@ -245,7 +245,7 @@ class JointLoads:
 
     def _shared(self) -> bytes:
         """Which loops share a load with others, as the bytes of a mask."""
-        shared, decided = self._balance.shared, self._decided
+        shared, decided = self._dynamics.shared, self._decided
         if shared is None:
             return self._undecided
         some = [bool(shared[part].any()) for part in self._parts]

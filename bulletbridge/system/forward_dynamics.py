@@ -1,0 +1,157 @@
+"""Forward dynamics at a state, in one call: accelerations, multipliers, wrenches of loops."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.constraints.records import Loop
+from bulletbridge.constraints.rows import axes_of_free_body, free_rows, jacobian
+from bulletbridge.engine.dense import (
+    put_bias,
+    put_matrices,
+    set_implicit_horizon,
+    solve_motion,
+    update_positions_apart,
+)
+from bulletbridge.engine.records import (
+    ACCELERATION,
+    Instant,
+    SystemArrays,
+    arrays_of,
+    dense_factors,
+)
+from bulletbridge.engine.solver_copy import SolverCopy
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import StepError
+from bulletbridge.formulations.equations import NOT_DEFINITE
+from bulletbridge.formulations.system_dynamics import shared_multipliers
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.records import Axis
+from bulletbridge.numerics.records import Array, Mask, Records, copied
+from bulletbridge.numerics.spatial import copy_into
+
+NOT_POSITIVE = -1
+"""What ``forward_dynamics`` returns in the place of a rank if the mass matrix is not definite."""
+
+
+class SolvedState(NamedTuple):
+    """What ``forward_dynamics`` finds.
+
+    Attributes:
+        vdot: (nv,) accelerations.
+        lam: (nc,) multipliers, of rows of which none follows from others.
+        supplied: (nv,) what the rows supply, whitened.
+        loops: Copies, which ``free_rows`` changes, and
+        free: (6,) axes of a free body.
+        points: (loops, 3) where b is, and
+        wrench_rows: (nc, 6) moment and force of unit multipliers on it there, world axes.
+    """
+
+    vdot: Array
+    lam: Array
+    supplied: Array
+    loops: Records[Loop]
+    free: Records[Axis]
+    points: Array
+    wrench_rows: Array
+
+
+@kernel
+def forward_dynamics(
+    arrays: SystemArrays, found: SolvedState, targets: Array, tau: Array, given: int
+) -> int:
+    """Accelerations at the state (q, v, t) and what rows supply; their rank, or NOT_POSITIVE.
+
+    Args:
+        arrays: Copies; poses are left as ``bias`` leaves them.
+        found: What is found.
+        targets: (1, targets) prescribed motions then.
+        tau: (1, nv) forces on the rates.
+        given: Whether accelerations are known, and constraints supply nothing.
+    """
+    a, f = arrays_of(arrays), dense_factors(arrays, 0)
+    nv, nq = len(a.axes), len(arrays.state) - len(a.axes) - 1
+    q, v, now = arrays.state[:nq], arrays.state[nq : nq + nv], Instant(arrays.state[-1], targets[0])
+    set_implicit_horizon(a, 0.0)
+    if given:
+        update_positions_apart(a, f, now, q, v)
+        put_matrices(a, f, now)
+        put_bias(a, v)
+    else:
+        solve_motion(a, f, now, q, v, tau[0], found.vdot, found.lam)
+        copy_into(found.supplied, a.vectors[ACCELERATION, :nv])
+    free_rows(found.loops, a.poses, now.targets, found.free, found.points, found.wrench_rows)
+    for k in range(nv):
+        if not f.L[k, k] > 0.0:
+            return NOT_POSITIVE
+    return a.control.rank
+
+
+class ForwardDynamics(SolverCopy):
+    """Forward dynamics of a solver at states, in arrays of its own.
+
+    Args:
+        solver: Without constraints in Python.
+
+    Attributes:
+        found: Accelerations, and what rows supply.
+        shared: (nc,) whether multipliers are of rows that share a load; None where none do.
+    """
+
+    def __init__(self, solver: Solver) -> None:
+        super().__init__(solver)
+        e, nc, nv = solver.encoded, solver.encoded.nc, len(solver.v)
+        loops: np.ndarray = copied(e.loops)
+        self._loops, self._tau = (loops.view(np.uint8), e.loops.view(np.uint8)), np.zeros((1, nv))
+        self.found = SolvedState(
+            np.zeros(nv),
+            np.zeros(nc),
+            np.zeros(nv),
+            loops,
+            axes_of_free_body(),
+            np.zeros((len(loops), 3)),
+            np.zeros((nc, 6)),
+        )
+        self.shared: Mask | None = None
+        fixed, rest = (self.arrays, self.found), (solver.still, self._tau, 0)
+        with announce_compilation(forward_dynamics):
+            self._find = StoredCall(forward_dynamics, fixed, rest).call
+
+    def find(
+        self, state: tuple[Array, Array, float], tau: Array, vdot: Array | None = None
+    ) -> None:
+        """Find them at a state with forces ``tau`` (nv,) on the rates.
+
+        Args:
+            state: q (nq,), v (nv,) and t [s].
+            tau: [N m or N]
+            vdot: (nv,) accelerations, where they are known, and constraints supply nothing.
+
+        Raises:
+            StepError: The mass matrix is not positive definite.
+        """
+        s, found, solver, (q, _, t) = self.arrays, self.found, self.solver, state
+        self.take(*state)
+        self._loops[0][...] = self._loops[1]
+        targets, e = solver.still, solver.encoded
+        if e.motions:
+            targets = e.targets(np.array([t]))
+        if solver.asked_forces:
+            kinematics(s.bodies, s.beams, s.stations, q, self.poses, self.axes)
+        solver.put_asked(self.efforts, targets[0], self.poses, self.axes, state)
+        self._tau[0], self.shared = tau, None
+        if solver.script.signals:
+            self._tau[0] += solver.scripted(t)
+        rank = self._find((targets, self._tau, int(vdot is not None)))
+        if rank == NOT_POSITIVE:
+            raise StepError(NOT_DEFINITE)
+        if vdot is not None:
+            found.vdot[:], found.lam[:] = vdot, 0.0
+        elif rank < len(found.lam):
+            J, rows = np.zeros((e.nc, len(found.vdot))), copied(self.rows[0])
+            jacobian(e.loops, e.couplings, e.terms, self.poses, self.axes, targets[0], J, rows)
+            L = np.tril(s.L[0])
+            found.lam[:], self.shared = shared_multipliers(solver, L, J, found.supplied, rank)
