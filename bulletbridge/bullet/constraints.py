@@ -259,7 +259,7 @@ def gear_parts(loop: Loop, client: int) -> dict[tuple[int, int], float]:
     return parts
 
 
-class Found(NamedTuple):
+class BulletConstraints(NamedTuple):
     """The constraints that Bullet has of some bodies.
 
     Attributes:
@@ -271,7 +271,7 @@ class Found(NamedTuple):
     left: tuple[str, ...]
 
 
-def constraints_among(ids: dict[str, int], client: int) -> Found:
+def constraints_among(ids: dict[str, int], client: int) -> BulletConstraints:
     """What ``createConstraint`` has joined some bodies by, as it stands.
 
     Args:
@@ -292,4 +292,4 @@ def constraints_among(ids: dict[str, int], client: int) -> Found:
             left.append(f"{loop.name} is {loop.reason}")
         else:
             joining[loop.number] = as_it_stands(loop, links, joints, client)
-    return Found(joining, tuple(left))
+    return BulletConstraints(joining, tuple(left))

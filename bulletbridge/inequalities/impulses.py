@@ -148,7 +148,7 @@ class InequalityProblem(NamedTuple):
     delta_v: Array  # (nv,) velocity that the impulses gave
     local: Records[ContactPoint]  # those carried to the start of the step
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
-    pushed: Array  # (nv,) velocity before the loops are closed
+    pushed: Array  # (nv,) velocity without the rows; then that before the loops are closed
     lengths: Array  # (rows,) squared, before the constraints take their part away
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     row_targets: RowTargets

@@ -1,4 +1,4 @@
-"""Angles in files that look like degrees where radians are meant."""
+"""Angles that look like degrees where radians are meant."""
 
 import math
 from collections.abc import Iterable, Mapping

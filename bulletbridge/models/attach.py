@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pybullet
 from typing_extensions import Unpack
 
-from bulletbridge.bullet.constraints import Found, constraints_among
+from bulletbridge.bullet.constraints import BulletConstraints, constraints_among
 from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import name_bodies, read_bullet
 from bulletbridge.constraints.encode import Constraint
@@ -86,7 +86,9 @@ def attach(
     return system
 
 
-def _tell_of_idle_constraints(found: Found, given: bool, ids: Mapping[str, int]) -> None:
+def _tell_of_idle_constraints(
+    found: BulletConstraints, given: bool, ids: Mapping[str, int]
+) -> None:
     """Warn of Bullet's constraints that do nothing, since others are given or an end is missing."""
     left = [*found.left, *(f"{x.name} joins them" for x in found.joining.values() if given)]
     if left:
