@@ -5,6 +5,9 @@ import numpy as np
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.numerics.records import Array, copied
 
+ASKING = "asked", "callback", "scripted"
+"""Of ``Control``: what calls back into the solver itself."""
+
 
 class SolverCopy:
     """What kernels of a solver write to, in arrays of its own.
@@ -38,6 +41,8 @@ class SolverCopy:
             (mine.view(np.uint8), other.view(np.uint8))
             for mine, other in zip(copies[1:], own[1:], strict=True)
         ]
+        self._q, self._v = self.state[: len(solver.q)], self.state[len(solver.q) : -1]
+        self._forgotten = [self.control[name] for name in (*ASKING, "factored", "biased")]
         self.arrays = solver.arrays._replace(
             beams=copied(solver.beams),
             stations=copied(solver.stations),
@@ -55,10 +60,8 @@ class SolverCopy:
 
     def take(self, q: Array, v: Array, t: float) -> None:
         """Take over all numbers of the solver, and a state."""
-        state, nq = self.state, len(q)
-        state[:nq], state[nq:-1], state[-1] = q, v, t
+        self._q[:], self._v[:], self.state[-1] = q, v, t
         for mine, other in self._taken:
             mine[...] = other
-        control = self.control[0]
-        control["asked"] = control["callback"] = control["scripted"] = 0
-        control["factored"] = control["biased"] = 0
+        for number in self._forgotten:
+            number[0] = 0

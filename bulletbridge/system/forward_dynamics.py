@@ -44,6 +44,7 @@ class SolvedState(NamedTuple):
         vdot: (nv,) accelerations.
         lam: (nc,) multipliers, of rows of which none follows from others.
         supplied: (nv,) what the rows supply, whitened.
+        J: (nc, nv) the rows, if some follow from others.
         loops: Copies, which ``free_rows`` changes, and
         free: (6,) axes of a free body.
         points: (loops, 3) where b is, and
@@ -53,6 +54,7 @@ class SolvedState(NamedTuple):
     vdot: Array
     lam: Array
     supplied: Array
+    J: Array
     loops: Records[Loop]
     free: Records[Axis]
     points: Array
@@ -83,6 +85,8 @@ def forward_dynamics(
     else:
         solve_motion(a, f, now, q, v, tau[0], found.vdot, found.lam)
         copy_into(found.supplied, a.vectors[ACCELERATION, :nv])
+        if a.control.rank < len(found.lam):
+            jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, now.targets, found.J, f.rows)
     free_rows(found.loops, a.poses, now.targets, found.free, found.points, found.wrench_rows)
     for k in range(nv):
         if not f.L[k, k] > 0.0:
@@ -105,20 +109,22 @@ class ForwardDynamics(SolverCopy):
         super().__init__(solver)
         e, nc, nv = solver.encoded, solver.encoded.nc, len(solver.v)
         loops: np.ndarray = copied(e.loops)
-        self._loops, self._tau = (loops.view(np.uint8), e.loops.view(np.uint8)), np.zeros((1, nv))
+        self._loops = loops.view(np.uint8), e.loops.view(np.uint8)
+        self._tau, self._targets = np.zeros((1, nv)), solver.still.copy()
         self.found = SolvedState(
             np.zeros(nv),
             np.zeros(nc),
             np.zeros(nv),
+            np.zeros((nc, nv)),
             loops,
             axes_of_free_body(),
             np.zeros((len(loops), 3)),
             np.zeros((nc, 6)),
         )
         self.shared: Mask | None = None
-        fixed, rest = (self.arrays, self.found), (solver.still, self._tau, 0)
+        fixed = self.arrays, self.found, self._targets, self._tau
         with announce_compilation(forward_dynamics):
-            self._find = StoredCall(forward_dynamics, fixed, rest).call
+            self._find = StoredCall(forward_dynamics, fixed, (0,)).call
 
     def find(
         self, state: tuple[Array, Array, float], tau: Array, vdot: Array | None = None
@@ -136,22 +142,20 @@ class ForwardDynamics(SolverCopy):
         s, found, solver, (q, _, t) = self.arrays, self.found, self.solver, state
         self.take(*state)
         self._loops[0][...] = self._loops[1]
-        targets, e = solver.still, solver.encoded
-        if e.motions:
-            targets = e.targets(np.array([t]))
+        targets = self._targets[0]
+        if solver.encoded.motions:
+            targets[:] = solver.targets_at(t)
         if solver.asked_forces:
             kinematics(s.bodies, s.beams, s.stations, q, self.poses, self.axes)
-        solver.put_asked(self.efforts, targets[0], self.poses, self.axes, state)
+        solver.put_asked(self.efforts, targets, self.poses, self.axes, state)
         self._tau[0], self.shared = tau, None
         if solver.script.signals:
             self._tau[0] += solver.scripted(t)
-        rank = self._find((targets, self._tau, int(vdot is not None)))
+        rank = self._find((int(vdot is not None),))
         if rank == NOT_POSITIVE:
             raise StepError(NOT_DEFINITE)
         if vdot is not None:
             found.vdot[:], found.lam[:] = vdot, 0.0
         elif rank < len(found.lam):
-            J, rows = np.zeros((e.nc, len(found.vdot))), copied(self.rows[0])
-            jacobian(e.loops, e.couplings, e.terms, self.poses, self.axes, targets[0], J, rows)
-            L = np.tril(s.L[0])
+            L, J = np.tril(s.L[0]), found.J
             found.lam[:], self.shared = shared_multipliers(solver, L, J, found.supplied, rank)
