@@ -12,7 +12,7 @@ from bulletbridge.bullet.state import Shift
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
-from bulletbridge.drop_in.moving_frame import NOTHING_SHIFTED, FrameMemory, MovingFrame
+from bulletbridge.drop_in.moved_frame import NOTHING_SHIFTED, FrameMemory, MovedFrame
 from bulletbridge.errors import ModelError, unheard
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -113,7 +113,7 @@ class JoinedBodies:
         self.standing = {port.body_id for port in self.world.ports if port.base is not None}
         self.loops = {loop.number: loop for loop in loops}
         self.has_shapes = any(has_shapes(body, client) for body in self.bodies)
-        self.frames: dict[int, MovingFrame] = {}
+        self.frames: dict[int, MovedFrame] = {}
         self.models = {
             loop.number: reading.constraint(loop, self._model(loop))
             for loop in loops
@@ -259,9 +259,9 @@ class JoinedBodies:
         """Put moved frames where they are now, and stop those that were not moved again.
 
         Args:
-            lead: As of ``MovingFrame.drive``.
+            lead: As of ``MovedFrame.drive``.
             steady: Whether frames of loops with a force limit have a velocity only as of
-                ``MovingFrame.drive``.
+                ``MovedFrame.drive``.
         """
         shifts = self.follow_bases()
         for number in self._moved | self._moving:
@@ -317,7 +317,7 @@ class JoinedBodies:
             return self._gear(loop)
         motion = None
         if loop.moving:
-            self.frames[loop.number] = MovingFrame(loop, self.links, self._client)
+            self.frames[loop.number] = MovedFrame(loop, self.links, self._client)
             motion = self.frames[loop.number].motion
         return modelled(loop, self.links, motion, self._client)
 

@@ -84,7 +84,7 @@ class FrameMemory(NamedTuple):
     dt: float
 
 
-class MovingFrame:
+class MovedFrame:
     """Frame a of a loop whose place Bullet is told from time to time, or that of a fixed base.
 
     Args:
