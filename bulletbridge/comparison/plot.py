@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
+NOTHING = 1e-9
+"""Share of the largest load that is round-off, and is not drawn larger."""
+
 
 def show_as_written(legend: "Legend") -> None:
     """Show names in a legend as they are, not as formulas where they have dollar signs."""
@@ -57,13 +60,16 @@ def plot(recording: Recording, *joints: str) -> "Figure":
                 axes.plot(recording.t, line, label=f"{name} {along}".rstrip())
         axes.set_ylabel(what)
         axes.grid(alpha=0.3)
+        size = max(float(np.abs(borne[name]).max(initial=0.0)) for name in shown)
+        if all(np.abs(line.get_ydata()).max(initial=0.0) < NOTHING * size for line in axes.lines):
+            axes.set_ylim(-0.01 * size, 0.01 * size)
     for axes in loads[:1]:
-        show_as_written(axes.legend(loc="upper right"))
+        show_as_written(axes.legend())
     positions.set_ylabel("position [rad or m]")
     rates.set_ylabel("rate [rad/s or m/s]")
     (loads or [rates])[-1].set_xlabel("time [s]")
     if positions.get_lines():  # fixed joints have loads alone
-        show_as_written(positions.legend(loc="upper right"))
+        show_as_written(positions.legend())
     for axes in (positions, rates):
         axes.grid(alpha=0.3)
     return figure
