@@ -82,6 +82,7 @@ from bulletbridge.numerics.complementarity_rows import (
     ComplementarityProblem,
     Room,
     begin_sweep,
+    clip,
     complementarity_problem,
     put_within,
     velocities,
@@ -680,7 +681,7 @@ def solve_inequalities(
 def cut_off(p: ComplementarityProblem, n: int) -> None:
     """Leave the first n impulses no further than their bounds: what hardly moves a row may be."""
     for i in range(n):
-        p.x[i] = min(max(p.x[i], p.bounds[i].lower), p.bounds[i].upper)
+        p.x[i] = clip(p.bounds[i], p.x[i])
 
 
 @helper

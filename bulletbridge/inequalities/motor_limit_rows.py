@@ -275,11 +275,7 @@ def passes(
     bounds: Records[RowBounds],
 ) -> int:
     """Which limit v leads beyond, though no row holds there: AT_LOWER, AT_UPPER or 0."""
-    if limit.axis < 0:
-        place = own.rows[-1 - limit.axis]
-        position, rate = place.g, place.g_t + rate_along(own.G, -1 - limit.axis, v)
-    else:
-        position, rate = q[a.axes[limit.axis].q], v[limit.axis]
+    position, rate = motion_state(limit.axis, own.G, -1 - limit.axis, a.axes, own, q, v)
     end = position + a.control.dt * rate
     holds_up = limit.row >= 0 and bounds[limit.row].upper > 0.0
     if end < min(limit.lower, position) - SHALLOW and not holds_up:
