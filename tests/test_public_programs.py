@@ -206,12 +206,23 @@ def test_contact_with_cloth_leaves_constraints_closed(connect):
     np.testing.assert_allclose(place, [-0.5, -0.5, 1.018], atol=1e-6)
 
 
-def test_two_systems_of_one_body_are_told_by_name(connect):
-    client = connect()
+def systems_of_one_body(client):
     number = client._client
     wheels, box = two_wheels(client), at_rest(client, [0, 5, 9])
     first = attach({"wheels": wheels, "box": box}, client=number)
     second = attach({"again": wheels}, client=number)
+    return first, second
+
+
+def test_two_systems_of_one_body_are_told_by_name(connect):
+    former = Native(pybullet.DIRECT)
+    number, gone = former._client, systems_of_one_body(former)
+    for system in gone:
+        system.step()
+    former.disconnect()
+    client = connect()
+    assert client._client == number  # ids of bodies, too, are given again
+    first, second = systems_of_one_body(client)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first.step()

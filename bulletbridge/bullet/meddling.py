@@ -25,6 +25,7 @@ class Probe(NamedTuple):
         body: Bullet's id.
         joint: Bullet's index; -1 for the base.
         q, v: Where its position and rate are in what was shown.
+        stamp: No other body has it; ids are given again, and so are clients' numbers.
     """
 
     name: str
@@ -32,14 +33,17 @@ class Probe(NamedTuple):
     joint: int
     q: int
     v: int
+    stamp: bytes
 
 
-def probe_of(name: str, body: int, floats: bool, converter: Converter) -> Probe | None:
+def probe_of(
+    name: str, body: int, stamp: bytes, floats: bool, converter: Converter
+) -> Probe | None:
     """What tells that a body was moved; None if nothing of it moves, or only spherical joints."""
     at = converter.first_single()
     if at is not None:
-        return Probe(name, body, *at)
-    return Probe(name, body, -1, converter.q0, converter.v0) if floats else None
+        return Probe(name, body, *at, stamp)
+    return Probe(name, body, -1, converter.q0, converter.v0, stamp) if floats else None
 
 
 class Meddling:
@@ -71,7 +75,7 @@ class Meddling:
             return None
         (q, v), client = self.shown, self.client
         for probe in self.probes:
-            _, body, joint, iq, iv = probe
+            _, body, joint, iq, iv, _ = probe
             if joint >= 0:
                 position, rate, _, _ = pybullet.getJointState(body, joint, client)
                 if position != q[iq] or rate != v[iv]:
@@ -115,11 +119,10 @@ class Meddling:
 
     def _other(self) -> "Meddling | None":
         """Who else shows a body of these, and has shown it last."""
-        bodies = {probe.body for probe in self.probes}
+        bodies = {probe.stamp for probe in self.probes}
         for other in [*WATCHING]:
-            shared = bodies.intersection(probe.body for probe in other.probes)
-            same_world = other is not self and other.client == self.client
-            if shared and same_world and other._is_shown():
+            shared = bodies.intersection(probe.stamp for probe in other.probes)
+            if shared and other is not self and other._is_shown():
                 return other
         return None
 
@@ -127,7 +130,7 @@ class Meddling:
         """Whether its bodies are where they were shown, and are there at all."""
         try:
             return self.shown is not None and self._astray() is None
-        except pybullet.error:  # the number of their client, or of one of them, is another's by now
+        except pybullet.error:  # one of its other bodies is gone
             return False
 
     def _names(self) -> str:

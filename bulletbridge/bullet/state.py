@@ -258,7 +258,7 @@ class BulletBodies:
         often = (n in SOON for n in range(1, LOOKS))
         put(self, "_long_looks", chain(often, cycle((True, *(False,) * (LOOKS - 1)))))
         asked = (
-            probe_of(port.name, port.body_id, port.base is None, port.converter)
+            probe_of(port.name, port.body_id, port.stamp, port.base is None, port.converter)
             for port in self.ports
         )
         probes = [probe for probe in asked if probe is not None]
