@@ -48,7 +48,8 @@ def distribution(
 
     Args:
         system: Where they are.
-        actuated: Names of joints; all but floating bases and beams unless given.
+        actuated: Names of joints; unless given those of the robot's file (``actuated``), or, where
+            it names none, all but floating bases and beams.
         weights: Of the norm that is least, by joint; 1 for the others. See ``Distribution``.
 
     Raises:
@@ -59,7 +60,8 @@ def distribution(
         raise ModelError(f"actuated is '{actuated}'; give a list of names, as ['{actuated}']")
     if actuated is None:
         passive = ("free", "beam")
-        actuated = [n for n, joint in mechanism.joints.items() if joint.kind not in passive]
+        able = [n for n, joint in mechanism.joints.items() if joint.kind not in passive]
+        actuated = mechanism.actuated or able
     mask, scale = np.zeros(mechanism.nv, bool), np.ones(mechanism.nv)
     for name in actuated:
         mask[mechanism.joint(name).v] = True
@@ -90,7 +92,8 @@ def inverse_dynamics(
         system: Mechanism and state; nothing of it changes.
         vdot: (nv,) acceleration [rad/s² or m/s²], which must satisfy the constraints, or that of
             some joints by name; the others move as they must, or as costs least force.
-        actuated: Names of the joints that may act; all but floating bases and beams unless given.
+        actuated: Names of the joints that may act; unless given those of the robot's file
+            (``actuated``), or, where it names none, all but floating bases and beams.
         reactions: Wrench (6,), moment [N m] first, then force [N], world axes, at the origin of
             frame b on the link of frame b, by name of the loop: as ``reactions`` reports it. Only
             what the loop can transmit counts. Couplings and users' rows take their multipliers.

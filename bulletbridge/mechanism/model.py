@@ -96,6 +96,7 @@ class Mechanism:
         joints: Joints by name; a floating base is the joint ``base`` (``body/base``).
         gravity: (3,) [m/s²].
         carried: Links that have a mass or a joint of their own, what carries each before it.
+        actuated: Joints with a drive, as the robot's file says; empty where it does not.
     """
 
     bodies: np.ndarray
@@ -107,6 +108,7 @@ class Mechanism:
     beams: np.ndarray = field(default_factory=lambda: np.zeros(0, BEAMS))
     stations: np.ndarray = field(default_factory=lambda: np.zeros(0, STATION))
     carried: tuple[CarriedLink, ...] = ()
+    actuated: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """How large it is, and its joints."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, cast
+from typing import Literal, NoReturn, cast
 
 import numpy as np
 from typing_extensions import Unpack
@@ -85,6 +85,11 @@ class LoadedModel:
         """What it is, and in whose world."""
         whose = "a world of its own" if self.gravity_before is None else "the given world"
         return f"<LoadedModel: {self.spec.name} in {whose}, client {self.client}: {self.system!r}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what it has not, of which most is its system's."""
+        hint = f"; write model.system.{name}" if hasattr(System, name) else ""
+        raise AttributeError(f"a LoadedModel has no '{name}'{hint}", name=name, obj=self)
 
     def close(self) -> None:
         """Leave the world as it was before ``load``."""
@@ -187,6 +192,8 @@ def load(
         if not spec.constraints:
             start = start_of(spec, mechanism, bodies.state()[0])
             mechanism = with_idle_joints(mechanism, trusted=True, start=start)
+        driven = tuple(name for name in spec.actuated if name in mechanism.joints)
+        mechanism = replace(mechanism, actuated=driven)
         if adjust is not None:
             mechanism = adjust(mechanism)
         options: LoadOptions = {**system_options}

@@ -42,8 +42,8 @@ class Viewer:
     Args:
         system: With a Bullet world; its state is changed from the browser.
         recording: A run of it, for a time line.
-        actuated: Joints whose sliders come first, and which stay while another one is moved; all
-            unless given.
+        actuated: Joints whose sliders come first, and which stay while another one is moved; those
+            of the robot's file unless given, or, where it names none, all.
         port: Of the page, the next one that is free.
 
     Attributes:
@@ -56,14 +56,16 @@ class Viewer:
         self,
         system: System,
         recording: Recording | None = None,
-        actuated: Sequence[str] = (),
+        actuated: Sequence[str] | None = None,
         port: int = PORT,
     ) -> None:
         if not isinstance(system.world, BulletBodies):
             raise ModelError("a view shows Bullet's world; make the system by load or attach")
         _require_same(system, recording)
         self._system, self._recording = system, recording
-        self._still = tuple(name for name in actuated if system.mechanism.joint(name).is_single)
+        mechanism = system.mechanism
+        driven = mechanism.actuated if actuated is None else actuated
+        self._still = tuple(name for name in driven if mechanism.joint(name).is_single)
         self.said = ""
         self._asked: deque[tuple[str, float]] = deque()
         self._playing: float | None = None  # wall time at which the recording would have begun
@@ -261,7 +263,7 @@ def view(
     system: System,
     recording: Recording | None = None,
     *,
-    actuated: Sequence[str] = (),
+    actuated: Sequence[str] | None = None,
     port: int = PORT,
     wait: bool = True,
 ) -> Viewer:
@@ -274,7 +276,8 @@ def view(
     Args:
         system: With a Bullet world, as from ``load`` or ``attach``. Sliders change its state.
         recording: A run of it, for a time line that plays.
-        actuated: Joints whose sliders come first, and that stay while another one is moved.
+        actuated: Joints whose sliders come first, and that stay while another one is moved; those
+            of the robot's file unless given.
         port: Of the page on this machine, the next one that is free.
         wait: Whether to answer the browser until Control-C. Otherwise call ``show`` after your own
             steps, or ``serve`` later.
@@ -312,8 +315,7 @@ def view_model(model: str | Path | ModelSpec, duration: float, port: int) -> Non
         if duration:
             run = system.rollout(max(1, round(duration / system.dt)))
             system.set_state(*start)
-        single = [n for n in loaded.spec.actuated if system.mechanism.joint(n).is_single]
-        view(system, run, actuated=single, port=port)
+        view(system, run, port=port)
 
 
 def _require_same(system: System, recording: Recording | None) -> None:
