@@ -18,6 +18,7 @@ from bulletbridge.errors import (
 )
 from bulletbridge.models.bundled import find
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.system.options import ELSEWHERE
 
 PIN = bb.LoopJoint(
     "pin", bb.JointModel.BALL, bb.Frame("coupler", (0, 0, -1.2)), bb.Frame("rocker", (0, 0, -0.9))
@@ -52,6 +53,10 @@ def snapshot(client):
         seen.append(pybullet.getBasePositionAndOrientation(body, physicsClientId=client))
         seen.append([pybullet.getDynamicsInfo(body, j, physicsClientId=client) for j in joints])
     return repr(seen)
+
+
+def reach(system, frame):
+    return bb.inverse_kinematics(system, frame, (0.0, 0.0, 0.0))
 
 
 def attach(robot, client, *constraints, **options):
@@ -123,15 +128,56 @@ def test_what_keeps_a_loop_open_is_told(robot, client, change, message):
 
 def test_pybullets_words_are_told_with_ours(robot, client):
     system = attach(robot, client, PIN)
-    for name, ours in (("targetVelocity", "velocity"), ("maxVelocity", "max_velocity")):
-        message = f"a motor has no '{name}'; write {ours}="
+    for name, remedy in (
+        ("targetVelocity", "write velocity="),
+        ("maxForce", "write force="),
+        ("torque", r"system.tau\['crank'\] = "),
+        ("stiffness", r"write motors.servo\('crank'"),
+        ("velocty", "did you mean 'velocity'"),
+    ):
+        message = f"a motor has no '{name}'; {remedy}"
         attempt(ModelError, message, client, lambda n=name: system.motors.set("crank", **{n: 1.0}))
     attempt(ModelError, "did you mean 'dt'", client, lambda: attach(robot, client, timeStep=0.01))
+
+
+def test_what_other_programs_have_is_told_with_ours(robot, client):
+    system = attach(robot, client, PIN)
+    system.assemble()
+    for name, remedy in (
+        ("mass_matrix", "write system.dynamics"),
+        ("joints", "write system.mechanism.joints"),
+        ("inverse_kinematics", r"write bb.inverse_kinematics\(system"),
+        ("no_such", "$"),
+    ):
+        with pytest.raises(AttributeError, match=f"a system has no '{name}'.*{remedy}"):
+            getattr(system, name)
+    for name, remedy in ELSEWHERE.items():  # each of them works
+        written = remedy.format(name).replace("'link'", "'crank'").split(", ")
+        if written[0].startswith("bb."):
+            assert name in bb.__all__
+        elif written[0].startswith("system.") and name != "reset":
+            eval(", ".join(written), {"system": system, "bb": bb})
+    with (
+        bb.load("four_bar", "new") as model,
+        pytest.raises(AttributeError, match="a LoadedModel has no 'step'; write model.system.step"),
+    ):
+        model.step()
+    attempt(
+        ModelError, "'crank' is no frame; give bb.Frame", client, lambda: reach(system, "crank")
+    )
+    attempt(ModelError, r"no recording; give .* plot\(system.run", client, lambda: bb.plot(system))
+    law = bb.Tracking(bb.plant_of(system), lambda t: (0.0, 0.0), 1.0, 1.0)
+    attempt(ModelError, "give bb.Desired", client, lambda: law(system.q, system.v, 0.0))
+    law = bb.Tracking(bb.plant_of(system), lambda t: bb.Desired([0.0], [0.0], [0.0]), 1.0, 1.0)
+    attempt(ModelError, "needs 3 positions", client, lambda: law(system.q, system.v, 0.0))
 
 
 def test_parts_of_a_system_print_as_a_line(robot, client):
     system = attach(robot, client, PIN)
     system.assemble()
+    assert "1 constraint, " in repr(system)
+    assert repr(system.evaluate()).endswith(f"energy {system.evaluate().energy:.6g} J>")
+    assert repr(bb.plant_of(system, ["crank"])) == "<Plant: crank act, of 3 rates>"
     system.motors.set("crank", velocity=1.0, force=1.0)
     others = len(system.mechanism.joints) - 1
     assert repr(system.motors) == f"<Motors: crank on, {others} off>"

@@ -79,3 +79,15 @@ def test_json_has_null_for_numbers_that_it_has_not(capsys):
     deliver("-", content, lambda: None)
     found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert found == {"a": None, "b": [1.0, None], "c": {"d": None, "e": "nan"}, "f": [2]}
+
+
+def test_figures_tell_coordinates_of_one_joint_apart():
+    with load("minitaur") as model:
+        figure = bb.plot(model.system.run(0.01), "base")
+    labels = [[line.get_label() for line in axes.lines] for axes in figure.axes]
+    assert labels[0] == [f"base {x}" for x in ("x", "y", "z", "qx", "qy", "qz", "qw")]
+    assert labels[1] == [f"base {x}" for x in ("ωx", "ωy", "ωz", "vx", "vy", "vz")]
+    figure.canvas.draw()
+    for axes in figure.axes:  # legends cover no line
+        drawn, legend = axes.get_window_extent(), axes.get_legend().get_window_extent()
+        assert legend.x0 >= drawn.x1

@@ -3,10 +3,11 @@
 # matplotlib declares its keyword arguments without types
 # pyright: reportUnknownMemberType=false
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bulletbridge.errors import require_kind
 from bulletbridge.system.recording import Recording
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
 NOTHING = 1e-9
 """Share of the largest load that is round-off, and is not drawn larger."""
+
+QUATERNION = "qx", "qy", "qz", "qw"
+PARTS = {
+    "free": (("x", "y", "z", *QUATERNION), ("ωx", "ωy", "ωz", "vx", "vy", "vz")),
+    "spherical": (QUATERNION, ("ωx", "ωy", "ωz")),
+}
+MODES = tuple(f"mode {k}" for k in range(1, 4))
+"""What the coordinates and rates of joints that have several are called."""
 
 
 def show_as_written(legend: "Legend") -> None:
@@ -36,20 +45,26 @@ def plot(recording: Recording, *joints: str) -> "Figure":
         joints: Joint names.
 
     Raises:
-        ModelError: There is no such joint.
+        ModelError: There is no such joint, or no recording.
     """
+    said = f"{recording!r} is no recording; give what a run returns, as plot(system.run(1.0))"
+    require_kind(recording, Recording, said)
     from matplotlib.figure import Figure
 
     mechanism, borne = recording.mechanism, recording.reactions
     single = [n for n, joint in mechanism.joints.items() if joint.q.stop - joint.q.start == 1]
     shown = [name for name in borne if not joints or name in joints]
     rows = 4 if shown else 2
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # where no line is
     figure = Figure(figsize=(8, 2.5 * rows), layout="constrained")
     positions, rates, *loads = figure.subplots(rows, 1, sharex=True)
     for name in joints or single:
         if name in mechanism.joints or name not in borne:
-            positions.plot(recording.t, recording.position(name), label=name)
-            rates.plot(recording.t, recording.rate(name))
+            ends = PARTS.get(mechanism.joint(name).kind, (MODES, MODES))
+            both = (positions, recording.position(name)), (rates, recording.rate(name))
+            for (axes, lines), parts in zip(both, ends, strict=True):
+                several = [f"{name} {end}" for end, _ in zip(parts, lines.T, strict=False)]
+                axes.plot(recording.t, lines, label=several if lines.ndim == 2 else name)
     for axes, first, what in zip(loads, (0, 3), ("force [N]", "torque [N m]"), strict=False):
         for name in shown:
             parts = borne[name][:, first : first + 3]
@@ -64,12 +79,14 @@ def plot(recording: Recording, *joints: str) -> "Figure":
         if all(np.abs(line.get_ydata()).max(initial=0.0) < NOTHING * size for line in axes.lines):
             axes.set_ylim(-0.01 * size, 0.01 * size)
     for axes in loads[:1]:
-        show_as_written(axes.legend())
+        show_as_written(axes.legend(**beside))
     positions.set_ylabel("position [rad or m]")
     rates.set_ylabel("rate [rad/s or m/s]")
     (loads or [rates])[-1].set_xlabel("time [s]")
     if positions.get_lines():  # fixed joints have loads alone
-        show_as_written(positions.legend())
+        show_as_written(positions.legend(**beside))
+    if len(rates.get_lines()) != len(positions.get_lines()):
+        show_as_written(rates.legend(**beside))
     for axes in (positions, rates):
         axes.grid(alpha=0.3)
     return figure

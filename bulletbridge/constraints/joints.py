@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bulletbridge.constraints.motion import Motion, Signal
+from bulletbridge.errors import require_kind
 
 Triple = tuple[float, float, float]
 Twist = tuple[float, float, float, float, float, float]
@@ -17,6 +18,18 @@ class Frame:
     link: str
     xyz: Triple = (0.0, 0.0, 0.0)
     rpy: Triple = (0.0, 0.0, 0.0)
+
+
+def require_frame(given: object) -> None:
+    """Refuse what is no frame, such as the name of a link alone.
+
+    Raises:
+        ModelError: It is none; the message has one.
+    """
+    said = f"{given!r} is no frame; give bb.Frame('{given}', xyz=(0, 0, 0))"
+    if not isinstance(given, str):
+        said = f"{given!r} is no frame; give a bb.Frame(link, xyz, rpy)"
+    require_kind(given, Frame, said)
 
 
 class JointModel(Enum):

@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bulletbridge.constraints.joints import Frame
-from bulletbridge.errors import ModelError, require_kind
+from bulletbridge.constraints.joints import Frame, require_frame
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -90,9 +90,7 @@ class Kinematics:
 
     def _located(self, frame: Frame) -> tuple[int, Array, Array]:
         """Body of a frame, where it is from the tree's origin (3,), and its axes (3, 3)."""
-        require_kind(
-            frame, Frame, f"{frame!r} is no frame; give bb.Frame('{frame}', xyz=(0, 0, 0))"
-        )
+        require_frame(frame)
         body, R, p = locate(self.mechanism, frame.link, frame.xyz, frame.rpy)
         axes = self.poses["R"][body]
         return body, self.poses["p"][body] + axes @ p, axes @ R

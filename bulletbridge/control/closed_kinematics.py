@@ -6,7 +6,13 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import encode
-from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
+from bulletbridge.constraints.joints import (
+    Frame,
+    JointModel,
+    LoopJoint,
+    Triple,
+    require_frame,
+)
 from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.mechanism.by_joint import Values, put_values
@@ -74,6 +80,7 @@ def inverse_kinematics(
     """
     from scipy.spatial.transform import Rotation
 
+    require_frame(frame)
     xyz = np.asarray(position, float)
     check_finite(xyz)
     kind, rpy = JointModel.BALL, np.zeros(3)

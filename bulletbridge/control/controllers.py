@@ -88,7 +88,7 @@ class Tracking:
         """
         now = self._moving(q, v, t)
         basis, e = now.basis, now.here.equations
-        s, rate = self._reference(now, self.desired(t), t)
+        s, rate = self._reference(now, self.plant.wanted(self.desired(t)), t)
         v_r = basis.reduce(now.v)
         rate = rate - self.K_d * (v_r - s)
         if self.law != "computed_torque":
@@ -98,7 +98,7 @@ class Tracking:
 
     def errors(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
         """Position error x (nv,) and velocity error v_r - s (dof,) at a state."""
-        now, wanted = self._moving(q, v, t), self.desired(t)
+        now, wanted = self._moving(q, v, t), self.plant.wanted(self.desired(t))
         s, _ = self._reference(now, wanted, t)
         return self.plant.difference(q, wanted.q), now.basis.reduce(now.v) - s
 
@@ -178,7 +178,7 @@ class PartTracking:
             InfeasibleError: The actuated joints cannot produce them.
         """
         e = self.plant.dynamics.equations(q, v, t)
-        basis, wanted = basis_of(e, self.plant.root), self.desired(t)
+        basis, wanted = basis_of(e, self.plant.root), self.plant.wanted(self.desired(t))
         x, rate = self.plant.difference(q, wanted.q), v - wanted.v
         vdot = wanted.vdot - self.K_p * rate - self.K_d * (rate + self.K_p * x)
         rows = basis.unwhiten(basis.V_2)[self.followed]

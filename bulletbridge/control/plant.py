@@ -8,10 +8,11 @@ import numpy as np
 
 from bulletbridge.control.distribution import Distribution, Names
 from bulletbridge.control.inverse_dynamics import distribution, undriven
+from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Dynamics
 from bulletbridge.formulations.quasi_velocities import Root
 from bulletbridge.mechanism.kinematics import separation
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.system import System
 
 
@@ -49,6 +50,28 @@ class Plant:
     separation: Separation
     root: Root = "tree"
 
+    def __repr__(self) -> str:
+        """What may be pushed, of how much."""
+        pushed = [n for n, on in zip(*self._drives, strict=True) if on]
+        return f"<Plant: {', '.join(pushed)} act, of {self.dynamics.nv} rates>"
+
+    @property
+    def _drives(self) -> tuple[list[str], Mask]:
+        return self.distribution.names.rates, self.distribution.actuated
+
+    def wanted(self, given: Desired) -> Desired:
+        """What a user's function of time gives, if it can be meant.
+
+        Raises:
+            ModelError: It is no ``Desired``, or of another length.
+        """
+        if not isinstance(given, tuple) or len(given) != 3:
+            raise ModelError(f"desired(t) gave {given!r}; give bb.Desired(q, v, vdot)")
+        wanted, nq, nv = Desired(*given), self.dynamics.nq, self.dynamics.nv
+        if (np.shape(wanted.q), np.shape(wanted.v), np.shape(wanted.vdot)) != ((nq,), (nv,), (nv,)):
+            raise ModelError(f"desired(t) needs {nq} positions, {nv} rates and {nv} accelerations")
+        return wanted
+
     def difference(self, q: Array, q_d: Array) -> Array:
         """Velocity (nv,) that takes q_d to q in a unit of time: turns by rotation vectors."""
         still = np.zeros(self.dynamics.nv)
@@ -64,8 +87,7 @@ def plant_of(
 
     Args:
         system: Any loaded robot.
-        actuated: Names of the joints that may act; all but floating bases and beams unless
-            given.
+        actuated: Names of the joints that may act, as of ``inverse_dynamics``.
         weights: See ``Distribution``.
 
     Raises:

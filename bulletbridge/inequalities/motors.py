@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Motor
 from bulletbridge.constraints.records import MOTOR_ROW
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, nearest
 from bulletbridge.inequalities.encode import LoopAxes
 from bulletbridge.mechanism.model import SINGLE, Joint, Mechanism
 from bulletbridge.numerics.records import Array, are_numbers
@@ -21,15 +21,16 @@ ALONG = "x", "y", "z"
 """Axes of a spherical joint's motors: those of the link that it carries."""
 
 
-PYBULLETS = {
-    "force": "force",
-    "targetVelocity": "velocity",
-    "targetPosition": "position",
+ELSEWHERE = {
+    **dict.fromkeys(("maxForce", "max_force", "effort"), "force"),
+    **dict.fromkeys(("targetVelocity", "target_velocity"), "velocity"),
+    **dict.fromkeys(("targetPosition", "target_position", "target"), "position"),
     "velocityGain": "velocity_gain",
     "positionGain": "position_gain",
     "maxVelocity": "max_velocity",
 }
-"""Arguments of ``Motors.set`` by those of ``setJointMotorControl2``."""
+"""Arguments of ``Motors.set`` by what PyBullet and others call them."""
+KNOWN = "force", "velocity", "position", "velocity_gain", "position_gain", "max_velocity"
 
 
 class Motors:
@@ -112,15 +113,20 @@ class Motors:
             velocity_gain: Share of the velocity error that a step takes away.
             position_gain: Share of the position error that a step takes away.
             max_velocity: Bound on the rate that is asked for.
-            unknown: None; what is meant by PyBullet's words is told.
+            unknown: None; what is meant by others' words is told.
 
         Raises:
             ModelError: No such joint or argument, or a number that means nothing.
         """
         i = self._find(joint)
         for name in unknown:
-            meant = PYBULLETS.get(name)
-            hint = f"write {meant}=..." if meant else f"there are {', '.join(PYBULLETS.values())}"
+            hint = nearest(name, KNOWN, 1, cutoff=0.6) or f"there are {', '.join(KNOWN)}"
+            if name in ELSEWHERE:
+                hint = f"write {ELSEWHERE[name]}=..."
+            elif name in ("torque", "tau"):
+                hint = f"system.tau['{joint}'] = ... is a torque; force=... bounds the motor's"
+            elif name in ("stiffness", "damping", "kp", "kd"):
+                hint = f"write motors.servo('{joint}', stiffness=..., damping=...)"
             raise ModelError(f"motor of '{joint}': a motor has no '{name}'; {hint}")
         force = self._strongest(joint) if force is None else force
         if position is not None and i in self._turning:

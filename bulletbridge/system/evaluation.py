@@ -72,6 +72,11 @@ class Evaluation:
     rates: Array
     in_metres: Mask
 
+    def __repr__(self) -> str:
+        """How far the loops are open, and the energy."""
+        open_by = f"{self.largest('metres'):.1e} m and {self.largest('radians'):.1e} rad"
+        return f"<Evaluation: loops open by up to {open_by}, energy {self.energy:.6g} J>"
+
     @property
     def energy(self) -> float:
         """Kinetic and potential [J]."""

@@ -456,6 +456,35 @@ def is_count(given: object) -> bool:
     return isinstance(given, int | np.integer) and not isinstance(given, bool)
 
 
+ELSEWHERE = {
+    **dict.fromkeys(("gap", "gaps"), "system.evaluate().gaps"),
+    "energy": "system.evaluate().energy",
+    "momentum": "system.evaluate().momentum",
+    **dict.fromkeys(
+        ("M", "mass_matrix"), "system.dynamics.equations(system.q, system.v, system.t).M"
+    ),
+    "jacobian": "system.kinematics().point(bb.Frame('link')).J",
+    **dict.fromkeys(("joints", "links", "nq", "nv"), "system.mechanism.{}"),
+    **dict.fromkeys(("position", "positions", "qpos"), "system.q"),
+    **dict.fromkeys(("velocity", "velocities", "qvel"), "system.v"),
+    **dict.fromkeys(("torque", "torques", "ctrl"), "system.tau"),
+    "time": "system.t",
+    "timestep": "system.dt",
+    "reset": "system.restore(state), where state = system.save()",
+    "close": "model.close(), of what load returned",
+    **dict.fromkeys(
+        ("forward_kinematics", "inverse_kinematics", "inverse_dynamics", "record", "view", "lqr"),
+        "bb.{}(system, ...)",
+    ),
+}
+"""What to write for what other programs have as attributes of a system."""
+
+
+def how_to_read(name: str) -> str:
+    """What to write in the place of an attribute that systems lack; empty if nobody knows."""
+    return f"; write {ELSEWHERE[name].format(name)}" if name in ELSEWHERE else ""
+
+
 def how_to_set(kind: type, name: str) -> str:
     """What to do in the place of setting an attribute of a system that cannot be set."""
     if name in ("q", "v", "t"):
@@ -471,5 +500,6 @@ def how_to_set(kind: type, name: str) -> str:
     known = [each for each in dir(kind) if not each.startswith("_")]
     if name in known:
         return f"'{name}' of a system is told, not set"
-    hint = nearest(name, known, cutoff=0.5) or "keep it in a variable of your own"
+    hint = how_to_read(name).removeprefix("; ") or nearest(name, known, cutoff=0.5)
+    hint = hint or "keep it in a variable of your own"
     return f"a system has no '{name}' that could be set; {hint}"

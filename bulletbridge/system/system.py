@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -109,6 +109,7 @@ from bulletbridge.system.options import (
     World,
     check_counts,
     check_step,
+    how_to_read,
     how_to_set,
 )
 from bulletbridge.system.parameters import (
@@ -203,10 +204,13 @@ class System:
         acting = [name for name in ("contacts", "limits") if getattr(self._options, name)]
         acting += ["motors"] if self.motors.on else []
         method: str = self.integrator
+        closing = (
+            "1 constraint" if len(self.constraints) == 1 else f"{len(self.constraints)} constraints"
+        )
         if method in ON_CHARTS:
             method += f" ({self.status.charts} charts)"
         return (
-            f"<System: {self.mechanism.nv} rates, {len(self.constraints)} constraints,"
+            f"<System: {self.mechanism.nv} rates, {closing},"
             f" {method} at {self.dt:g} s, {' and '.join(acting) or 'no limits, contacts'}"
             f"{'' if acting else ' or motors'}, t = {self.t:.6g} s>"
         )
@@ -221,6 +225,10 @@ class System:
         if not (name.startswith("_") or (isinstance(kind, property) and kind.fset)):
             raise ModelError(how_to_set(type(self), name))
         object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what it has not; what other programs call so is told by its name here."""
+        raise AttributeError(f"a system has no '{name}'{how_to_read(name)}", name=name, obj=self)
 
     @property
     def mechanism(self) -> Mechanism:
