@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from bulletbridge.drop_in.client import BulletClient
     from bulletbridge.models.attach import attach
     from bulletbridge.models.bundled import models_folder
+    from bulletbridge.models.formats.recognise import read_model
     from bulletbridge.models.load import load
     from bulletbridge.studies.figures import plot_study
     from bulletbridge.studies.journal import read_study
@@ -137,6 +138,7 @@ __all__ = [
     "plant_of",
     "plot",
     "plot_study",
+    "read_model",
     "read_study",
     "record",
     "rollout",
@@ -157,6 +159,7 @@ NEEDING_PYBULLET = {
     "models_folder": "models.bundled",
     "plot": "comparison.plot",
     "plot_study": "studies.figures",
+    "read_model": "models.formats.recognise",
     "record": "comparison.film",
     "read_study": "studies.journal",
     "sweep": "studies.run",

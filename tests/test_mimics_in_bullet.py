@@ -1,11 +1,13 @@
 """Bodies that are loaded in Bullet: joints that mimic others, on request."""
 
+import warnings
+
 import numpy as np
 import pybullet
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import BulletBridgeWarning, ModelError
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
 <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
@@ -63,7 +65,13 @@ def test_attach_couples_them_when_it_is_asked(path):
     flags = pybullet.URDF_USE_INERTIA_FROM_FILE
     body = pybullet.loadURDF(path, flags=flags, physicsClientId=client)
     try:
-        assert bb.attach(body, client=client).dof == 2
+        with pytest.warns(BulletBridgeWarning, match="'follow' follow no joint.*mimic=True"):
+            assert bb.attach(body, client=client).dof == 2
+        with warnings.catch_warnings():  # somebody has decided
+            warnings.simplefilter("error")
+            assert bb.attach(body, client=client, mimic=False).dof == 2
+            coupling = bb.Coupling("mine", {"lead": -0.5, "follow": -1.0}, offset=-0.3)
+            assert bb.attach(body, [coupling], client).dof == 1
         system = bb.attach(body, client=client, mimic=True)
         system.assemble({"lead": 0.2})
         system.run(1.0)

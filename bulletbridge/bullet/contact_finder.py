@@ -274,8 +274,8 @@ class ContactFinder:
         name = pybullet.getBodyInfo(other, self.client)[1].decode()
         raise StrangerError(
             f"body {body} is in contact with body {other} ('{name}'), which may move and is not"
-            f" part of the system; read both together, or keep them apart with"
-            f" setCollisionFilterPair",
+            f" part of the system; attach both together, as bb.attach({{'robot': {body}, 'other':"
+            f" {other}}}, contacts=True), or keep them apart with setCollisionFilterPair",
             body,
             other,
         )

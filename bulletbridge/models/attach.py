@@ -14,7 +14,7 @@ from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.load import LoadOptions
-from bulletbridge.models.loaded_mimics import mimics_of_bodies
+from bulletbridge.models.loaded_mimics import mimics_of_bodies, tell_of_loose_joints
 from bulletbridge.models.nearest_inertia import give_nearest_inertias
 from bulletbridge.system.system import System
 
@@ -27,7 +27,7 @@ def attach(
     joint_damping: bool = True,
     link_damping: float = 0.0,
     repair_inertia: bool = False,
-    mimic: bool = False,
+    mimic: bool | None = None,
     joints: Mapping[str, JointProperties] | None = None,
     **options: Unpack[LoadOptions],
 ) -> System:
@@ -48,7 +48,8 @@ def attach(
         repair_inertia: Whether links whose inertia Bullet has made zero, because no body can have
             the one in the URDF, get the nearest that one can, here and in Bullet; what was done is
             a warning.
-        mimic: Whether joints that have ``<mimic>`` in the URDF are coupled.
+        mimic: Whether joints that have ``<mimic>`` in the URDF are coupled; unless given they are
+            not, and a warning says so.
         joints: Armature, damping, friction and limits in the place of the URDF's, by joint.
         options: Everything that ``System`` takes.
 
@@ -58,9 +59,9 @@ def attach(
         AssemblyError: What ``createConstraint`` has made cannot be closed.
 
     Warns:
-        BulletBridgeWarning: An inertia was replaced, or Bullet has constraints of these bodies that
-            do nothing to them, for others are given or an end is elsewhere; later, a call of
-            PyBullet's module does nothing to these bodies.
+        BulletBridgeWarning: An inertia was replaced, Bullet has constraints of these bodies that
+            do nothing to them, for others are given or an end is elsewhere, or their URDF has
+            ``<mimic>``; later, a call of PyBullet's module does nothing to these bodies.
     """
     ids = name_bodies(bodies, client)
     if repair_inertia:
@@ -79,6 +80,8 @@ def attach(
     joining = list(taken.values()) if constraints is None else constraints
     if mimic:
         joining = (*joining, *mimics_of_bodies(ids, client))
+    elif mimic is None:
+        tell_of_loose_joints(ids, client, joining)
     system = System(mechanism, joining, world=world, **options)
     if taken:  # Bullet leaves them open
         system.assemble()

@@ -1,8 +1,9 @@
 """Joints of loaded bodies that mimic others, from the files that the bodies were loaded from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bulletbridge.bullet.reader import file_of, loaded_files, read_body
+from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.errors import ModelError, warn_user
 from bulletbridge.models.formats.mimic import Mimic, couplings_of, loose_mimics, mimics_of
@@ -30,6 +31,27 @@ def mimics_of_body(name: str, body: int, client: int) -> dict[str, Mimic]:
     if loose:
         warn_user(f"{path}: {'; '.join(loose)}")
     return mimics_of(tree)
+
+
+def tell_of_loose_joints(
+    ids: Mapping[str, int], client: int, joining: Sequence[Constraint]
+) -> None:
+    """Warn of joints that their URDF has follow others and no coupling does."""
+    files = loaded_files(client)
+    couplings = [each for each in joining if isinstance(each, Coupling)]
+    coupled = {joint for each in couplings for joint in each.coefficients}
+    for name, body in ids.items():
+        path = file_of(read_body(name, body, client), files)
+        if path is None or b"<mimic" not in path.read_bytes():
+            continue
+        prefix = f"{name}/" if len(ids) > 1 else ""
+        followers = mimics_of(UrdfTree(path, read_xml(path)))
+        loose = [joint for joint in followers if prefix + joint not in coupled]
+        if loose:
+            warn_user(
+                f"{path.name}: {', '.join(map(repr, loose))} follow no joint, for Bullet ignores"
+                " <mimic>; attach(..., mimic=True) couples them, mimic=False leaves them loose"
+            )
 
 
 def mimics_of_bodies(ids: Mapping[str, int], client: int) -> list[Coupling]:
