@@ -33,6 +33,8 @@ CALLED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("rest", "rest_length", "free_length"), ("length",)),
 }
 """Keys by what others call them; the first that may stand in a place is meant."""
+OF_STEPS = "dt", "integrator", "contacts", "limits"
+"""What others write beside the robot, and is chosen here when it is loaded."""
 AXES = "x", "y", "z"
 FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false", "1": "true", "0": "false"}
 """What older YAML, and URDF, write for true and false."""
@@ -73,10 +75,14 @@ class Node:
             LoopFileError: Not a mapping, or a key is unknown, missing or given twice.
         """
         known, entries = list(dict.fromkeys([*required, *optional])), self._entries()
-        for name, (key, _) in entries.items():
+        for name, (key, value) in entries.items():
             if name not in known:
                 near = [word for word in CALLED.get(name.lower(), ()) if word in known]
                 hint = f"did you mean '{near[0]}'?" if near else nearest(name, known, 1, 0.5)
+                if "q" in known and value._is_number():
+                    hint = f"positions stand under q, as {{q: {{{name}: {value.yaml.value}}}}}"
+                elif name in OF_STEPS:
+                    hint = f"it is no part of the robot; give it to load(..., {name}=...)"
                 hint = hint or f"known keys: {', '.join(known)}"
                 key.fail(f"unknown key '{name}'; {hint}")
         for name in required:
@@ -103,6 +109,8 @@ class Node:
     def _entries(self) -> dict[str, tuple["Node", "Node"]]:
         if self._kind() != "map":
             hint = "; write 'key: value', without '- '" if self.is_list() else ""
+            if self.key.endswith((".a", ".b")) and self._kind() == "str":
+                hint = f"; write {{link: {self.yaml.value}}}"
             self.fail(f"must be a mapping of keys to values, not {self._said()}{hint}")
         entries: dict[str, tuple[Node, Node]] = {}
         for raw, value in self.yaml.value:
@@ -282,6 +290,8 @@ class Node:
             sign = -1 if text.startswith("-") else 1
             axis = [sign * (name == text[-1].lower()) for name in AXES]
             return f"; write {axis}"
+        if self.key == "gravity" and self._is_number():
+            return f"; write [0, 0, {text}]"
         if (self._kind() == "str" or self._is_number()) and text:
             return f"; put it in brackets: [{', '.join(text.replace(',', ' ').split())}]"
         return ""
