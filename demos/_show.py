@@ -129,6 +129,12 @@ def play(
     return Recording.joined(parts)
 
 
+def show(system: bb.System, gui: bool) -> None:
+    """Bring the window's camera to a system before work that takes a while."""
+    if gui:
+        watching(system)
+
+
 def watching(system: bb.System, load_scale: float | None = None) -> Watch:
     """The watch of the window that a system is shown in."""
     assert isinstance(system.world, BulletBodies)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pybullet
-from _show import play, run, window
+from _show import play, run, show, window
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
@@ -122,6 +122,7 @@ def measure(gui: bool = False) -> Measured:
         model = read_model("biped", fixed_base=True)
         loaded = bb.load(model, client, dt=DT)
         system, shown = loaded.system, (loaded.ids["robot"], client)
+        show(system, gui)
         joints, rest = system.mechanism.joints, np.zeros(system.mechanism.nv)
         angle, torque, most = list[float](), list[float](), 0.0
         for pitch, roll in POSES:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pybullet
-from _show import play, run, window
+from _show import play, run, show, window
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeWarning
@@ -99,6 +99,7 @@ def measure(gui: bool = False) -> Measured:
     """Plan, push, fly to the top."""
     with window(gui, "minitaur") as client:
         system = on_feet(client)
+        show(system, gui)
         plan, least = planned(system), np.inf
         for tau in plan.tau:
             system.tau[:] = tau

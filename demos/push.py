@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pybullet
-from _show import play, run, window
+from _show import play, run, show, window
 
 import bulletbridge as bb
 
@@ -75,6 +75,7 @@ def measure(gui: bool = False) -> Measured:
         for body in range(pybullet.getNumBodies(client)):
             for link in range(-1, pybullet.getNumJoints(body, client)):
                 pybullet.changeDynamics(body, link, lateralFriction=MU**0.5, physicsClientId=client)
+        show(system, gui)
         plan = planned(system, {name: np.zeros(KNOTS) for name in MOTORS}, 0.0)
         untouched, _ = moved(system, plan)
         for smoothing in SMOOTHING:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -124,3 +126,12 @@ def test_a_file_that_is_not_there_is_told_with_its_neighbour(tmp_path, capsys):
     (tmp_path / "my robot.urdf").write_text("")
     assert run(["inspect", str(tmp_path / "my robto.urdf")]) == 2
     assert "did you mean 'my robot.urdf'?" in capsys.readouterr().err
+
+
+def test_interrupts_of_imports_are_a_word():
+    code = (
+        "import sys; sys.argv[0] = '/any/bin/bulletbridge'; import bulletbridge.interrupts;"
+        " raise KeyboardInterrupt"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr == "bulletbridge: interrupted\n" and done.returncode

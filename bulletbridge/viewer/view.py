@@ -28,6 +28,8 @@ STEP = 1e-3
 """Of sliders [rad], or as part of the power of ten at or below a length [m] or duration [s]."""
 EXACTLY = 1e-9
 """Steps by which round-off may miss the end of a slider."""
+ASIDE = 0.12
+"""Sizes of the scene by which the camera looks to its right, where the panel is."""
 PORT = 8080
 BRAND = (16, 110, 116)
 VISER = "the viewer needs viser", "bulletbridge[viewer]"
@@ -178,8 +180,10 @@ class Viewer:
     def _put_camera(self) -> None:
         camera = self.server.initial_camera
         direction = FROM_CORNER / np.linalg.norm(FROM_CORNER)
-        camera.look_at = tuple(self.scene.middle)
-        camera.position = tuple(self.scene.middle + 0.95 * self.scene.size * direction)
+        aside = np.cross((0.0, 0.0, 1.0), direction)
+        middle = self.scene.middle + ASIDE * self.scene.size * aside / np.linalg.norm(aside)
+        camera.look_at = tuple(middle)
+        camera.position = tuple(middle + 0.95 * self.scene.size * direction)
         camera.up = (0.0, 0.0, 1.0)
         camera.near = 0.01 * self.scene.size
 
@@ -193,7 +197,8 @@ class Viewer:
             with gui.add_folder("Recording"):
                 step = round_step(end)
                 last = step * float(np.ceil(end / step - EXACTLY))
-                self._time = gui.add_slider(TIME, 0.0, last, step, 0.0)
+                now = min(max(system.t - float(self._recording.t[0]), 0.0), last)
+                self._time = gui.add_slider(TIME, 0.0, last, step, round_to(now, step))
                 self._listen(self._time, TIME)
                 button = gui.add_button("Play / stop")
                 button.on_click(self._press)
@@ -235,7 +240,7 @@ class Viewer:
         system = self._system
         for name, slider in self._sliders.items():
             at = float(system.q[system.mechanism.joint(name).q][0])
-            slider.value = min(max(at, slider.min), slider.max)
+            slider.value = min(max(round_to(at, slider.step), slider.min), slider.max)
         evaluation, reactions = system.evaluate(), system.reactions()
         lines = [f"**{self.said}**", ""] if self.said else []
         lines += [f"t = {system.t:.3f} s, {system.dof} freedom{'s' * (system.dof != 1)}", ""]
@@ -244,10 +249,15 @@ class Viewer:
         for gap in evaluation.gaps:
             wide = f"{gap.metres:.0e} m" if gap.metres >= gap.radians else f"{gap.radians:.0e} rad"
             force = float(np.linalg.norm(reactions[gap.name].force))
-            lines.append(f"| {gap.name} | {wide} | {force:.3g} N |")
+            lines.append(f"| {gap.name} | {wide} | {force:.{'0f' if force >= 1e3 else '3g'}} N |")
         text = "\n".join(lines)
         if text != self._state.content:
             self._state.content = text
+
+
+def round_to(value: float, step: float) -> float:
+    """The multiple of a power of ten that is nearest, without digits that nobody reads."""
+    return round(value, -round(float(np.log10(step))))
 
 
 def round_step(length: float) -> float:
