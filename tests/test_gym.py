@@ -186,9 +186,18 @@ def test_what_cannot_be_is_refused(made):
         (LoopEnv, {"task": Task("four_bar", actions=[Action("crnk", "torque", -1, 1)])}, "crank"),
         (LoopEnv, {"task": Task("four_bar", start=lambda rng: Start({}, {"crank.mas": 1.0}))},
          "crank.mass"),
+        (LoopEnv, {"task": Task("four_bar", start=lambda rng: {"crank": 1.0})}, r"give Start\("),
+        (LoopEnv, {"task": Task("four_bar", actions=["crank"])}, r"give Action\("),
+        (LoopEnv, {"task": Task("four_bar", observations={
+            "x": Observation(lambda view: view.kept["goal"], 0, 1)})}, "kept number 'goal'"),
     ):  # fmt: skip
         with pytest.raises(ModelError, match=said):
             made(kind, **options).reset()
+    env = made(LoopEnv, Task("four_bar", actions=[Action("crank", "torque", -1, 1)]))
+    env.reset(seed=0)
+    for action in ([0.5, 0.5], [np.nan]):
+        with pytest.raises(ModelError, match=r"are not 1 finite numbers \(crank.torque\)"):
+            env.step(action)
 
 
 def test_without_gymnasium_the_error_names_the_extra():

@@ -217,6 +217,10 @@ def test_gravity_mass_start_and_step_change_the_model_as_mechanics_says():
         assert heavier[name] == approx(2 * base[name], rel=1e-9)
     assert base["gap"] < 1e-12
     assert run({"start.crank": 0.9, "crank.torque": 0.5})["final.crank"] > base["final.crank"]
+    with pytest.raises(ModelError, match=r"unknown parameter 'crank.masss'; did you mean"):
+        bb.ModelRun("four_bar", 1 / 240, ("speed.crank",))({"crank.masss": 3.0})
+    with pytest.raises(ModelError, match=r"measures is 'gap'; give a sequence of names"):
+        bb.ModelRun("four_bar", measures="gap")
     rate = bb.ModelRun("four_bar", 1 / 240, ("speed.crank",))({"rate.crank": 3.0})
     assert rate["speed.crank"] >= 3.0 * (1 - 1e-14)  # which the start is projected to
 

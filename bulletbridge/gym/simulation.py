@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
 from bulletbridge.comparison.pictures import Camera, find_camera, take
-from bulletbridge.errors import AssemblyError, BulletBridgeWarning, require_kind
+from bulletbridge.errors import AssemblyError, BulletBridgeWarning, ModelError, require_kind
 from bulletbridge.gym.tasks import (
     Action,
     Observation,
@@ -65,12 +65,14 @@ class Simulation:
         try:
             self.model = _load(task, self.client)
             system = self.model.system
-            given = task.actions
+            given = [task.actions] if isinstance(task.actions, Action) else task.actions
             self.actions = tuple(
                 default_actions(self.model.spec, system.mechanism) if given is None else given
             )
             self._rest = system.tau.copy()
             for action in self.actions:
+                said = f"an action is {action!r}; give Action(joint, kind, low, high)"
+                require_kind(action, Action, said)
                 if action.kind != "torque":
                     system.motors.set(action.joint, force=action.force)
                 else:
@@ -104,7 +106,7 @@ class Simulation:
         """The worlds as they are; a ``probe`` has what a start keeps, without one."""
         kept = self.kept
         if probe:
-            start = self.task.start(np.random.default_rng(0))
+            start = self._begun(np.random.default_rng(0))
             n = len(self.worlds)
             kept = {name: np.repeat(np.asarray(x, float)[None], n, 0) for name, x in
                     start.keep.items()}  # fmt: skip
@@ -117,7 +119,7 @@ class Simulation:
             AssemblyError: None of the starts that were tried can be closed.
         """
         for n in range(MOST_STARTS):
-            start = self.task.start(rng)
+            start = self._begun(rng)
             try:
                 self.worlds.start(world, self.first, start.parameters, start.q)
             except AssemblyError:
@@ -128,6 +130,12 @@ class Simulation:
                 self.last[world] = 0.0
                 return
 
+    def _begun(self, rng: np.random.Generator) -> Start:
+        start = self.task.start(rng)
+        said = f"the task's start gave {start!r}; give Start(q, parameters, keep)"
+        require_kind(start, Start, said)
+        return start
+
     def _keep(self, world: int, start: Start) -> None:
         for name, value in start.keep.items():
             given = np.asarray(value, float)
@@ -136,7 +144,11 @@ class Simulation:
 
     def act(self, actions: Array, moving: Mask) -> None:
         """Do what actions (n, actions) ask for, in the worlds that are moving (n,)."""
-        bounded = np.clip(np.asarray(actions, np.float64), -1.0, 1.0)
+        given, shape = np.asarray(actions, np.float64), (len(self.worlds), len(self.actions))
+        if given.shape != shape or not np.all(np.isfinite(given[moving])):
+            names = ", ".join(f"{action.joint}.{action.kind}" for action in self.actions)
+            raise ModelError(f"actions {given} are not {shape[1]} finite numbers ({names})")
+        bounded = np.clip(given, -1.0, 1.0)
         self.last = np.where(moving[:, None], bounded, self.last)
         motors: dict[str, dict[str, Any]] = {}
         joints = self.model.system.mechanism.joints

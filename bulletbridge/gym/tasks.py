@@ -10,7 +10,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame
-from bulletbridge.errors import ModelError, refuse_name
+from bulletbridge.errors import ByName, ModelError, refuse_name
 from bulletbridge.mechanism.by_joint import Values
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.model_spec import ModelSpec
@@ -78,7 +78,8 @@ class View:
     def __init__(
         self, worlds: Worlds, mechanism: Mechanism, kept: Mapping[str, Array], actions: Array
     ) -> None:
-        self.mechanism, self.kept, self.actions, self._worlds = mechanism, kept, actions, worlds
+        self.mechanism, self.actions, self._worlds = mechanism, actions, worlds
+        self.kept = ByName("kept number", dict(kept))
         self.q, self.v, self.t = worlds.q, worlds.v, worlds.t
         self._known: dict[tuple[str, object], Array] = {}  # several functions ask for the same
 

@@ -1,7 +1,7 @@
 """One run of a model in a study, and what is measured of it."""
 
 import hashlib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -47,6 +47,16 @@ class ModelRun:
     integrator: Integrator | None = None
     reading: Reading = field(default_factory=Reading)
 
+    def __post_init__(self) -> None:
+        """Refuse one name for several.
+
+        Raises:
+            ModelError: The measures are no sequence of names.
+        """
+        if isinstance(self.measures, str):
+            one = self.measures
+            raise ModelError(f"measures is '{one}'; give a sequence of names, as ('{one}',)")
+
     def __call__(self, parameters: Mapping[str, float]) -> dict[str, float]:
         """What is measured of one run.
 
@@ -55,6 +65,7 @@ class ModelRun:
             BulletBridgeError: The run failed.
         """
         with self._loaded(parameters) as model:
+            _require_parameters(model, parameters)
             measures = self.measures or standard(model)
             return observe(model.system, measures, self._steps(parameters), self.every)
 
@@ -70,9 +81,7 @@ class ModelRun:
                 " possible; give a positive duration, and one or more"
             )
         with load(self._spec(), "new") as model:
-            known = names_of(model)
-            for name in parameters:
-                require_known("parameter", name, known)
+            _require_parameters(model, parameters)
             available = measures_of(model)
             for name in self.measures:
                 require_known("measure", name, available)
@@ -110,6 +119,12 @@ class ModelRun:
         finally:
             with _bullet:
                 model.close()
+
+
+def _require_parameters(model: LoadedModel, parameters: Iterable[str]) -> None:
+    known = names_of(model)
+    for name in parameters:
+        require_known("parameter", name, known)
 
 
 def standard(model: LoadedModel) -> tuple[str, ...]:
