@@ -250,3 +250,7 @@ def test_assembly_asks_whether_degrees_are_meant(tmp_path):
         system.assemble({"crank_pin": 62.0})
         system.assemble({"crank_pin": 61.0})
     model.close()
+    path = written_four_bar(tmp_path, FOUR_BAR)
+    path.write_text(path.read_text() + "start: {q: {crank_pin: 60}}\n")
+    found = inspect_model(path)
+    assert sum("60 rad" in said for said in (*found.notes, *found.warnings)) == 1  # and once

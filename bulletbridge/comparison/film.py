@@ -216,7 +216,7 @@ def _annotate(
     sizes = [float(np.linalg.norm(gap)) for _, gap in gaps.values()]
     said = f"gap {_length(max(sizes))}" if sizes else ""
     if sizes and scale > 1.0:
-        said += f" (drawn {scale:g} times longer)"
+        said += f" (drawn {scale:,.0f} times longer)"
     width, height = picture.size
     page = Image.new("RGB", (width, height + 2 * BAND), PAPER)
     page.paste(picture, (0, BAND))

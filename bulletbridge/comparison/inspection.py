@@ -22,7 +22,7 @@ from bulletbridge.comparison.native_twins import NoNativeTwinError, require_nati
 from bulletbridge.comparison.results import SCHEMA, versions
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.models.formats.recognise import read_model
-from bulletbridge.models.load import LoadedModel, load
+from bulletbridge.models.load import LoadedModel, load, notes_besides_start
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
@@ -138,7 +138,7 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
             ),
             _native(spec),
             spring_reports(loaded),
-            loaded.spec.notes,
+            notes_besides_start(spec),
             wrench_reports(loaded),
             float(mechanism.bodies["mass"].sum()),
             extent(system),

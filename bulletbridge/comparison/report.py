@@ -211,13 +211,13 @@ def uri(content: bytes, kind: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number for reading: two digits, powers of ten as such; a dash for None."""
+    """A number for reading: three digits, or powers of ten with two; a dash for None."""
     if value is None:
         return "–"
     if value == 0.0:
         return "0"
     if 1e-3 <= abs(value) < 1e5:
-        return f"{value:.3g}"
+        return f"{value:.3g}" if abs(value) < 1e3 else f"{value:.0f}"
     mantissa, exponent = f"{value:.1e}".split("e")
     raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{mantissa}·10{raised}"

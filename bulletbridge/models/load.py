@@ -112,6 +112,11 @@ class LoadedModel:
         self.close()
 
 
+def notes_besides_start(spec: ModelSpec) -> tuple[str, ...]:
+    """What reading a file has noted, but for angles at the start, of which assembly warns."""
+    return tuple(note for note in spec.notes if not note.startswith(OF_START))
+
+
 def load(
     model: str | Path | ModelSpec,
     client: int | Literal["new"] | None = None,
@@ -165,7 +170,7 @@ def load(
             fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside, servos=servos
         )
         spec = read_model(model, **how)
-        notes = [note for note in spec.notes if not note.startswith(OF_START)]  # assembly warns
+        notes = notes_besides_start(spec)
         if notes:
             warn_user(f"{spec.path}: {'; '.join(notes)}")
     if client is None:
