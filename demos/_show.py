@@ -38,14 +38,14 @@ class Watch:
         actuated: Sequence[str],
         load_scale: float | None = None,
     ) -> None:
+        assert isinstance(system.world, BulletBodies)
+        look(client, find_camera(system.world, [system.q]), PANEL)  # first, for panels take a while
+        system.write()
         self.sliders = Sliders(client, system, actuated)
         self.wrenches = Switch(client, "gaps and reactions")
         self.loads = load_scale is not None
         self.overlay = Overlay(client, load_scale or weight_of(system), system.encoded.length)
         self.moved = False
-        assert isinstance(system.world, BulletBodies)
-        look(client, find_camera(system.world, [system.q]), PANEL)
-        system.write()
         self.centre = link_centres(system.world).mean(axis=0)
 
     def step(self, system: bb.System) -> Recording:

@@ -45,6 +45,9 @@ PREVIEW = 4.0
 """Seconds of motion that the camera is set up for."""
 WINDOW_HALF = 1.0
 """Tangent of half the field of view of Bullet's window, vertical."""
+TALL, ABOVE = 1.6, 1.2
+"""Heights of the picture that is all of a mechanism: what a window shows at least, and where words
+stand above and below, clear of it."""
 ASKED = "--gui", "run it on a desktop, under xvfb-run, or use --report for pictures"
 PRESS = "press g for sliders and reactions"
 OURS, THEIRS, HINT = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36), (0.3, 0.3, 0.3)
@@ -177,7 +180,7 @@ def look(window: int, camera: Camera, widths: float) -> None:
     towards = -camera.direction
     needed = camera.width * widths / (2.0 * WINDOW_HALF * ASPECT)
     pybullet.resetDebugVisualizerCamera(
-        cameraDistance=max(needed, 1.6 * camera.distance * HALF / WINDOW_HALF),
+        cameraDistance=max(needed, TALL * camera.distance * HALF / WINDOW_HALF),
         cameraYaw=float(np.degrees(np.arctan2(-towards[0], towards[1]))),
         cameraPitch=float(np.degrees(np.arcsin(towards[2]))),
         cameraTargetPosition=camera.target.tolist(),
@@ -207,10 +210,11 @@ def _play(
 ) -> None:
     """Advance both worlds with the clock; a slow machine slows time instead of skipping steps."""
     window, camera, way = stages[0].bodies.client, framing.camera, np.zeros(3)
-    at = camera.target + 0.8 * HALF * camera.distance * camera.up
+    height = ABOVE * HALF * camera.distance * camera.up
+    at = camera.target + height
     at = at - 0.4 * camera.width * camera.right
     per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
-    below = at - 1.6 * HALF * camera.distance * camera.up
+    below = at - 2.0 * height
     hint = put_text(window, PRESS, below, HINT, 1.1)
     sliders, reactions = Sliders(window, system, actuated), Switch(window, "reactions")
     done, due = 0, perf_counter()
