@@ -192,6 +192,13 @@ def test_inverse_and_forward_kinematics_of_the_platform(stewart):
     assert_allclose(found[0], p, rtol=0, atol=1e-12)
     assert_allclose(found[1], R, rtol=0, atol=1e-12)
     assert stewart.evaluate(q).largest("metres") < 1e-12
+    same = bb.inverse_kinematics(stewart, PLATFORM, p, Rotation.from_matrix(R).as_quat())
+    assert_allclose(same, q, rtol=0, atol=1e-10)
+    for place, turn, said in ((p[:2], R, "three finite"), (p, [0, 0, 1], "or a quaternion")):
+        with pytest.raises(ModelError, match=said):
+            bb.inverse_kinematics(stewart, PLATFORM, place, turn)
+    with pytest.raises(ModelError, match=r"assemble\("):
+        stewart.set_state({"leg0": 0.1})
 
     legs = {f"leg{k}": float(q[stewart.mechanism.joint(f"leg{k}").q][0]) for k in range(6)}
     assert_allclose(bb.forward_kinematics(stewart, legs), q, rtol=0, atol=1e-10)

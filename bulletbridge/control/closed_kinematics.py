@@ -13,8 +13,9 @@ from bulletbridge.constraints.joints import (
     Triple,
     require_frame,
 )
-from bulletbridge.engine.failures import check_finite, require_closed
+from bulletbridge.engine.failures import require_closed
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.by_joint import Values, put_values
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
@@ -67,7 +68,7 @@ def inverse_kinematics(
         system: Mechanism and where to start from; nothing of it changes.
         frame: On a link of the mechanism.
         position: (3,) of its origin in the world [m].
-        orientation: (3, 3) of its axes in the world; any unless given.
+        orientation: (3, 3) of its axes in the world, or a quaternion x, y, z, w; any unless given.
         q: Joints that stay at positions by name [rad or m].
         guess: Positions to start from that are free to move.
 
@@ -82,11 +83,15 @@ def inverse_kinematics(
 
     require_frame(frame)
     xyz = np.asarray(position, float)
-    check_finite(xyz)
+    if xyz.shape != (3,) or not np.all(np.isfinite(xyz)):
+        raise ModelError(f"position is {position}; give three finite numbers [m]")
     kind, rpy = JointModel.BALL, np.zeros(3)
     if orientation is not None:
-        check_finite(np.asarray(orientation, float))
-        kind, rpy = JointModel.WELD, Rotation.from_matrix(orientation).as_euler("xyz")
+        turn = np.asarray(orientation, float)
+        if turn.shape not in ((3, 3), (4,)) or not np.all(np.isfinite(turn)) or not turn.any():
+            raise ModelError(f"orientation is {turn}; give axes (3, 3), or a quaternion x, y, z, w")
+        read = Rotation.from_quat if turn.shape == (4,) else Rotation.from_matrix
+        kind, rpy = JointModel.WELD, read(turn).as_euler("xyz")
     target = Frame(WORLD, (xyz[0], xyz[1], xyz[2]), (rpy[0], rpy[1], rpy[2]))
     task = encode(system.mechanism, [LoopJoint(f"pose of {frame.link}", kind, target, frame)])
     kept = _solver(system)

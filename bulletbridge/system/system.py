@@ -488,6 +488,11 @@ class System:
             ModelError: A number is not finite or there are too few.
             AssemblyError: The loops are open there; call ``assemble`` first.
         """
+        if isinstance(q, Mapping) or isinstance(v, Mapping):
+            raise ModelError(
+                "set_state takes whole states; assemble({'joint': ...}) closes the loops around"
+                " some joints"
+            )
         self._active.set_state(q, v, t)
         self.forget()
         self._shown.accept()
