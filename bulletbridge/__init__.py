@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import bulletbridge.interrupts  # noqa: F401  before all others, which take half a second
+import bulletbridge.interrupts  # noqa: F401 # pyright: ignore[reportUnusedImport]  # first of all
 from bulletbridge.compilation.users import MovingFrame
 from bulletbridge.constraints.force_elements import (
     Bushing,

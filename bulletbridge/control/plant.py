@@ -8,11 +8,11 @@ import numpy as np
 
 from bulletbridge.control.distribution import Distribution, Names
 from bulletbridge.control.inverse_dynamics import distribution, undriven
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, require_kind
 from bulletbridge.formulations.equations import Dynamics
 from bulletbridge.formulations.quasi_velocities import Root
 from bulletbridge.mechanism.kinematics import separation
-from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
 
@@ -52,12 +52,9 @@ class Plant:
 
     def __repr__(self) -> str:
         """What may be pushed, of how much."""
-        pushed = [n for n, on in zip(*self._drives, strict=True) if on]
+        share = self.distribution
+        pushed = [n for n, on in zip(share.names.rates, share.actuated, strict=True) if on]
         return f"<Plant: {', '.join(pushed)} act, of {self.dynamics.nv} rates>"
-
-    @property
-    def _drives(self) -> tuple[list[str], Mask]:
-        return self.distribution.names.rates, self.distribution.actuated
 
     def wanted(self, given: Desired) -> Desired:
         """What a user's function of time gives, if it can be meant.
@@ -65,12 +62,11 @@ class Plant:
         Raises:
             ModelError: It is no ``Desired``, or of another length.
         """
-        if not isinstance(given, tuple) or len(given) != 3:
-            raise ModelError(f"desired(t) gave {given!r}; give bb.Desired(q, v, vdot)")
-        wanted, nq, nv = Desired(*given), self.dynamics.nq, self.dynamics.nv
-        if (np.shape(wanted.q), np.shape(wanted.v), np.shape(wanted.vdot)) != ((nq,), (nv,), (nv,)):
+        require_kind(given, Desired, f"desired(t) gave {given!r}; give bb.Desired(q, v, vdot)")
+        nq, nv = self.dynamics.nq, self.dynamics.nv
+        if (np.shape(given.q), np.shape(given.v), np.shape(given.vdot)) != ((nq,), (nv,), (nv,)):
             raise ModelError(f"desired(t) needs {nq} positions, {nv} rates and {nv} accelerations")
-        return wanted
+        return given
 
     def difference(self, q: Array, q_d: Array) -> Array:
         """Velocity (nv,) that takes q_d to q in a unit of time: turns by rotation vectors."""
