@@ -31,6 +31,7 @@ from bulletbridge.engine.records import (
     START_V,
     Arrays,
     FactorPair,
+    Factors,
     Instant,
 )
 from bulletbridge.engine.stages import unit_of
@@ -53,7 +54,9 @@ MOST_TILT = 0.25
 sum of the squared sines of all, which bounds the largest. B grows by one over its cosine; and it is
 the condition of J U, but for that of J itself, of which no chart can take anything."""
 LOOK = 0.05
-"""Radians, or lengths of the mechanism, that a coordinate has to move by for another look."""
+"""Radians, or lengths of the mechanism, that a coordinate may move by without another look. A row
+that is all but lost, as near the reach of a chain, turns into another with the angle that its own
+length is of the longest: within that, times ``MOST_TILT``, there is another look as well."""
 MOST_PASSES = 12
 ENOUGH = 0.005
 """Share of an error that a pass may leave, above which B is made anew: it costs about a pass."""
@@ -91,10 +94,21 @@ def is_over(a: Arrays, s: FactorPair, u: Array) -> bool:
     moved = 0.0
     for k in range(len(u)):
         moved = max(moved, abs(u[k] - seen[k]) / unit_of(a, k))
-    if moved <= LOOK:
+    if moved <= min(LOOK, MOST_TILT * shortest_row(s.f, c.rank)):
         return False
     copy_into(seen, u)
     return is_tilted(a, s, u)
+
+
+@helper
+def shortest_row(f: Factors, rank: int) -> float:
+    """What the row with the least of its own has of it, over the longest of the kept ones."""
+    shortest, longest = math.inf, 0.0
+    for i in range(rank):
+        row = f.rows[f.rows[i].pivot]
+        own = abs(f.R[i, i]) * row.unit / row.scale
+        shortest, longest = min(shortest, own), max(longest, own)
+    return shortest / longest if longest > 0.0 else 1.0
 
 
 @outlined
