@@ -436,6 +436,14 @@ def admissible_acceleration(
     unwhiten(f.L, vdot)
 
 
+@helper
+def admit(a: Arrays, f: Factors, force: Array, vdot: Array) -> None:
+    """What forces (nv,) on the rates do to the admissible velocities: P M⁻¹ f."""
+    copy_into(vdot, force)
+    admit_force(a, f, vdot)
+    unwhiten(f.L, vdot)
+
+
 @outlined
 def energy_of(a: Arrays, f: Factors, v: Array) -> float:
     """Kinetic energy [J] at the configuration of the factors, in their metric."""

@@ -176,15 +176,21 @@ def height_of_weights(a: Arrays) -> float:
     return total
 
 
+@helper
+def force_of_weights(a: Arrays, k: int) -> float:
+    """What weights exert along axis k, with the inertias that bodies carry here [N or N m]."""
+    g, axis = vec(a.control.gravity), a.axes[k]
+    pose = a.poses[axis.body]
+    moment, force = cross(vec(pose.carried_mc), g), scale(pose.carried_m, g)
+    return power((moment, force), axis_twist(axis))
+
+
 @outlined
 def power_of_weights(a: Arrays, v: Array) -> float:
     """v·F [W] with the inertias that bodies carry at this configuration."""
-    g, total = vec(a.control.gravity), 0.0
+    total = 0.0
     for k in range(len(v)):
-        axis = a.axes[k]
-        pose = a.poses[axis.body]
-        moment, force = cross(vec(pose.carried_mc), g), scale(pose.carried_m, g)
-        total += v[k] * power((moment, force), axis_twist(axis))
+        total += v[k] * force_of_weights(a, k)
     return total
 
 

@@ -121,8 +121,15 @@ def admissible_acceleration(
     a: Arrays, f: SparseFactors, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
-    force, none = a.vectors[FORCE, : len(v)], a.vectors[RIGHT_SIDE]
+    force = a.vectors[FORCE, : len(v)]
     applied_forces(a, q, v, tau, force)
+    admit(a, f, force, vdot)
+
+
+@helper
+def admit(a: Arrays, f: SparseFactors, force: Array, vdot: Array) -> None:
+    """What forces (nv,) on the rates do to the admissible velocities: P M⁻¹ f."""
+    none = a.vectors[RIGHT_SIDE]
     for i in range(len(f.rows)):
         none[i] = 0.0
     solve(f.e, force, none, vdot, none)

@@ -33,7 +33,7 @@ from bulletbridge.engine.records import (
     SystemArrays,
     arrays_of,
 )
-from bulletbridge.engine.sparse import SparseFactors, admissible_acceleration, factor_at
+from bulletbridge.engine.sparse import SparseFactors, admissible_acceleration, admit, factor_at
 from bulletbridge.engine.sparse_backend import SPARSE, SPARSE_END, energy_of
 from bulletbridge.engine.sparse_border import TAKEN as BORDER_TAKEN
 from bulletbridge.engine.sparse_kernel import SparseArrays, factors_of
@@ -74,7 +74,6 @@ from bulletbridge.inequalities.arrays import (
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     budgeting,
-    keep_account,
     work,
 )
 from bulletbridge.inequalities.impulse_step import lead_by_motors, list_sticking
@@ -107,7 +106,7 @@ from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
 
 finish_after = SPARSE_END.finish_after
-kinetic_energy_of_masses = budgeting(energy_of)
+keep_account = budgeting(energy_of, admit)
 filter_state = filtering(SPARSE, LINK_POINTS)
 
 
@@ -233,7 +232,7 @@ def take_step(
         composite_inertias(a.bodies, a.beams, a.stations, a.poses)
     judge_with_contacts(a, start, end, q, v, impulses, tau, report)
     if c.failure == DONE and accounted:
-        keep_account(a, kinetic_energy_of_masses(a, f, v), before, v, gained, report)
+        keep_account(a, f, before, v, gained, report)
 
 
 @outlined

@@ -10,9 +10,10 @@ import math
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.constraints.prescribed import prescribed_rates
 from bulletbridge.engine.dense import (
+    admit,
+    energy_of,
     factor_at,
     filter_velocity,
-    kinetic_energy,
     set_implicit_horizon,
 )
 from bulletbridge.engine.dense_backend import DENSE_APART
@@ -67,7 +68,6 @@ from bulletbridge.inequalities.arrays import (
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     budgeting,
-    keep_account,
     work,
 )
 from bulletbridge.inequalities.impulse_step import (
@@ -112,7 +112,7 @@ from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
 
 finish_after = ending(DENSE_APART).finish_after
-kinetic_energy_of_masses = budgeting(kinetic_energy)
+keep_account = budgeting(energy_of, admit)
 
 
 @kernel
@@ -233,9 +233,8 @@ def run_inequalities(
             supply_change(a, f, pushed, v, supplied)
         report[TAKEN] = 0.0
         if accounted:
-            kinetic = kinetic_energy_of_masses(a, f, v)
             known = not math.isnan(report[BUDGET])
-            keep_account(a, kinetic, before, v, gained, report)
+            keep_account(a, f, before, v, gained, report)
             c.biased = int(known and report[TAKEN] == 0.0)
         report[BY_LINKS] = report[ALONE] = 0.0
         state[nq + nv] = end.t
