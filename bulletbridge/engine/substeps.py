@@ -89,6 +89,9 @@ are taken, each shorter than the last: what ends so has come to the position its
 tells rates along the loops from those across, and most of them may be lost. Eight attempts each
 0.7 of the last are more than it takes to move a stage away from it.
 """
+BRIEF = 1e-3
+"""Share of the step below which sub-steps of an implicit method near a singular position creep: one
+of order 8 takes fewer."""
 SMALLEST = 1e-10
 """Smallest sub-step, as a share of the step: one that would have to be shorter is an error."""
 MOST_ATTEMPTS = 20_000
@@ -333,6 +336,9 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
             outcome = REJECTED
             if c.failure == DONE and not c.dt > SMALLEST * step.dt:
                 c.failure = NOT_RESOLVED
+        brief = method == RADAU and c.controlled == UNLESS_CREEPING and c.next_dt < BRIEF * step.dt
+        if brief and c.failure == DONE and min(weakest, here) < NEAR_SINGULAR * c.clear:
+            c.failure = CREEPING
         if outcome != TAKEN or method != DOP8:
             c.rank, c.filter_rank = rank, filter_rank
         if outcome != TAKEN:
