@@ -288,3 +288,24 @@ def test_a_rope_carries_what_hangs_on_it():
         system.dt = 1e-3
         swings.append(system.run(0.5).q[-1])
     np.testing.assert_allclose(swings[0], swings[1], atol=2e-3)  # steps of order 1, v dt at most
+
+
+@pytest.mark.parametrize("rate", [0.7, -0.7, 0.0])
+def test_a_drive_bears_friction_and_a_motor_of_the_joint_that_it_leads(rate):
+    """At a constant rate nothing else acts on it; at rest friction is told as none."""
+    arm = with_joint(empty_mechanism((0.0, 0.0, 0.0)), "hinge", "revolute", "arm", load=Load(
+        1.0, inertia=(0.1, 0.1, 0.1)))  # fmt: skip
+    motion = bb.Motion(z=lambda t: (rate * t, rate, 0.0))
+    drive = bb.Coupling("drive", {"hinge": 1.0}, motion=motion)
+    system = bb.System(arm, [drive], dt=0.01)
+    system.set_state(v=[rate])
+    system.motors.set_friction("hinge", 2.0)
+    system.motors.set("hinge", force=0.5, velocity=1.5)  # faster than it is led
+    for _ in range(3):
+        system.step()
+        load, borne = system.joint_loads["hinge"], system.reactions()["drive"].multipliers[0]
+        # equilibrium, with a few roundings of forces of 2 N m, over a step of 0.01 s for impulses
+        assert abs(load.motor - 0.5) < 1e-12
+        assert abs(load.friction + 2.0 * np.sign(rate)) < 1e-12
+        assert abs(borne + load.motor + load.friction) < 1e-12
+        assert abs(system.v[0] - rate) < 1e-14

@@ -91,7 +91,7 @@ from bulletbridge.inequalities.loose_bodies import (
     work_on_loose,
 )
 from bulletbridge.inequalities.momentum import is_unheld, keep_momentum
-from bulletbridge.inequalities.motor_limit_rows import list_passed
+from bulletbridge.inequalities.motor_limit_rows import compliance, list_passed
 from bulletbridge.inequalities.row_impulses import (
     any_holds,
     supply_against_forces,
@@ -108,6 +108,7 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import (
     ContactPoint,
 )
+from bulletbridge.numerics.projection import inner
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
 
@@ -345,3 +346,23 @@ def solve_rows(
     outcome = solve_inequalities(a, f, h, asked, q, rows, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
+    if a.control.driven > 0:
+        load_drives(h, a.control.dt, enough)
+
+
+@outlined
+def load_drives(h: InequalityProblem, dt: float, enough: float) -> None:
+    """Have motors and friction push with all they have where a prescribed motion leads them on.
+
+    They change nothing there but what the drive bears. ``enough``: rate [rad/s or m/s] that counts
+    as the one that is wanted.
+    """
+    p = h.problem
+    for i in range(len(h.motor_rows)):
+        row = h.motor_rows[i].row
+        if row < 0 or compliance(h.motor_rows[i], dt) > 0.0 or inner(h.C, row, h.C[row]) > 0.0:
+            continue
+        if p.b[row] > enough:
+            p.x[row] = p.bounds[row].lower
+        elif p.b[row] < -enough:
+            p.x[row] = p.bounds[row].upper
