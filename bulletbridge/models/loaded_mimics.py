@@ -38,6 +38,8 @@ def tell_of_loose_joints(
 ) -> None:
     """Warn of joints that their URDF has follow others and no coupling does."""
     files = loaded_files(client)
+    if not any(b"<mimic" in path.read_bytes() for path in files):
+        return
     couplings = [each for each in joining if isinstance(each, Coupling)]
     coupled = {joint for each in couplings for joint in each.coefficients}
     for name, body in ids.items():
