@@ -1,5 +1,7 @@
 """Bullet's constraints as ours: kinds, frames, force limits, and what predicts them."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -55,6 +57,7 @@ class Loop:
         axis_in_frame: The same in the constraint's own frame on the parent, z of kinds without.
         slides: Whether it is a slider between two bodies that move, which Bullet gets wrong.
         unpredicted: Whether Bullet's own constraint has been left without force for that.
+        first: Id of the constraint in whose place it came, if its system knows it by that; or -1.
     """
 
     number: int
@@ -74,11 +77,12 @@ class Loop:
     axis_in_frame: Triple = (0.0, 0.0, 1.0)
     slides: bool = False
     unpredicted: bool = False
+    first: int = NOBODY
 
     @property
     def name(self) -> str:
-        """What errors call it."""
-        return f"constraint {self.number}"
+        """What its system calls it."""
+        return f"constraint {self.number if self.first == NOBODY else self.first}"
 
 
 def info_of(number: int, client: int) -> Info:
@@ -86,30 +90,40 @@ def info_of(number: int, client: int) -> Info:
     return pybullet.getConstraintInfo(number, physicsClientId=client)
 
 
-def describe(number: int, client: int, kind: int | None = None) -> Loop:
-    """A constraint of Bullet as it was created or found."""
+def all_but_child_frame(loop: Loop, client: int) -> tuple[Any, ...]:
+    """What stays of a constraint while its child frame moves: type, ends, axis, parent frame."""
+    info = info_of(loop.number, client)
+    return loop.kind, info[:4], loop.axis, info[6], info[8]
+
+
+def in_numbers_of_today(text: str, loops: Iterable[Loop]) -> str:
+    """A message that calls constraints by the ids that Bullet has for them now."""
+    numbers = {str(loop.first): str(loop.number) for loop in loops if loop.first != NOBODY}
+    return re.sub(r"(?<=\bconstraint )\d+", lambda m: numbers.get(m[0], m[0]), text)
+
+
+def describe(number: int, client: int, **asked: Any) -> Loop:
+    """A constraint of Bullet as it was found, or with what of it the program asked for."""
     info = info_of(number, client)
     bodies = tuple(sorted({body for body in (info[0], info[2]) if body != NOBODY}))
     limit = None if info[10] == SHOWN_LIMIT else float(info[10])
-    loop = Loop(
-        number,
-        info[4] if kind is None else kind,
-        bodies,
-        max_force=limit,
-        ratio=info[11] or 1.0,
-        auxiliary=info[12] or NOBODY,  # Bullet shows joint 0 for none as well
-        erp=info[14],
-        target=info[13],
-        axis=info[5],
-    )
-    return judged(with_axis(loop, info))
+    found: dict[str, Any] = {
+        "kind": info[4],
+        "bodies": bodies,
+        "max_force": limit,
+        "ratio": info[11] or 1.0,
+        "auxiliary": info[12] or NOBODY,  # Bullet shows joint 0 for none as well
+        "erp": info[14],
+        "target": info[13],
+        "axis": info[5],
+    }
+    return judged(with_axis(Loop(number, **found | asked), info))
 
 
 def with_axis(loop: Loop, info: Info) -> Loop:
     """The loop with its axis in its own frame."""
-    if loop.kind not in MODELS:
-        return loop
-    return replace(loop, axis_in_frame=axis_in_frame(loop, info))
+    axis = axis_in_frame(loop, info) if loop.kind in MODELS else loop.axis_in_frame
+    return loop if axis == loop.axis_in_frame else replace(loop, axis_in_frame=axis)
 
 
 def is_held(body: int, link: int, client: int) -> bool:
@@ -126,6 +140,8 @@ def judged(loop: Loop) -> Loop:
     note = ""
     if loop.erp != 0.0:
         note = f"an erp of {loop.erp:g} takes gaps back where force limits have let them open"
+    if (known, reason, note) == (loop.exact, loop.reason, loop.note):
+        return loop
     return replace(loop, exact=known, reason=reason, note=note)
 
 

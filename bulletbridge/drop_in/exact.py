@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop, frame_on
+from bulletbridge.bullet.constraints import Loop, frame_on, in_numbers_of_today
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, turned, unit
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
@@ -286,7 +286,8 @@ class ExactGroup:
             if isinstance(error, StrangerError):
                 raise
             self.joined.disturbed = True
-            raise StepError(f"exact mode of {named(self.joined.bodies)}: {error}") from None
+            what = in_numbers_of_today(str(error), self.joined.loops.values())
+            raise StepError(f"exact mode of {named(self.joined.bodies)}: {what}") from None
 
     def _step(self) -> None:
         """Make the parts of a step; motors of spherical joints aim anew in each, as Bullet's do."""

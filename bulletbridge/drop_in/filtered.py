@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop
+from bulletbridge.bullet.constraints import Loop, in_numbers_of_today
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
@@ -299,7 +299,8 @@ class FilteredGroup:
         self._failed += 1
         self._pause = 2**self._failed
         if self._failed == 1:
-            what = str(error).split(";")[0]  # the remedy there is for our own API
+            what = in_numbers_of_today(str(error), self.joined.loops.values())
+            what = what.split(";")[0]  # the remedy there is for our own API
             warn_user(
                 f"Bullet's own state stays until the loops can be closed again: {what};"
                 " create constraints where they are nearly closed, and not more of them than"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import pybullet
 
@@ -24,6 +24,7 @@ from bulletbridge.system.system import System
 Place = tuple[int, int]
 """A body and a link or joint of it, by Bullet's numbers."""
 Model = LoopJoint | Coupling
+T = TypeVar("T")
 NO_NAMES: Set[str] = frozenset()
 
 
@@ -178,6 +179,25 @@ class JoinedBodies:
             self._moved.add(loop.number)
         if loop.erp > 0.0 and loop.target != known.target:
             self.system.set_offset(loop.name, loop.target)
+
+    def succeed(self, old: Loop, new: Loop) -> None:
+        """Take a constraint for another that was removed, and whose child frame moves.
+
+        ``change`` is to follow, for where it is and what it may exert.
+        """
+        here, there = old.number, new.number
+
+        def renumbered(known: dict[int, T]) -> dict[int, T]:
+            return {there if n == here else n: x for n, x in known.items()}
+
+        self.loops, self.models = renumbered(self.loops), renumbered(self.models)
+        self.frames = renumbered(self.frames)
+        self.frames[there].belong_to(new)
+        self._states.pop(here, None)
+        for numbers in (self._moved, self._moving):
+            if here in numbers:
+                numbers.remove(here)
+                numbers.add(there)
 
     def memory(self) -> JoinedMemory:
         """What the next steps go by."""

@@ -123,6 +123,10 @@ class MovedFrame:
         self._go(info)
         self._rest()
 
+    def belong_to(self, loop: Loop) -> None:
+        """Be the frame of a constraint that came in place of its own."""
+        self._loop, self._number = loop, loop.number
+
     def memory(self) -> FrameMemory:
         """Where Bullet has it, where it was put last, and how fast it moves."""
         info = info_of(self._number, self._client)

@@ -17,7 +17,6 @@ from bulletbridge.bullet.constraints import (
     info_of,
     is_held,
     judged,
-    with_axis,
 )
 
 MOVES = {"jointChildPivot", "jointChildFrameOrientation"}
@@ -65,13 +64,13 @@ class Registry:
             number, twin = create_native(given, client)
         else:
             number = pybullet.createConstraint(**given, physicsClientId=client)
-        loop = describe(number, client, kind)
-        info = info_of(number, client)
         axis = tuple(map(float, given["jointAxis"]))
-        loop = with_axis(replace(loop, twin=twin, max_force=None, axis=axis), info)
-        ends: tuple[tuple[int, int], ...] = (info[0], info[1]), (info[2], info[3])
-        moving = not any(is_held(body, link, client) for body, link in ends)
-        loop = replace(loop, slides=kind == pybullet.JOINT_PRISMATIC and moving)
+        loop = describe(number, client, kind=kind, twin=twin, max_force=None, axis=axis)
+        if kind == pybullet.JOINT_PRISMATIC:
+            info = info_of(number, client)
+            ends: tuple[tuple[int, int], ...] = (info[0], info[1]), (info[2], info[3])
+            moving = not any(is_held(body, link, client) for body, link in ends)
+            loop = replace(loop, slides=moving)
         self.loops[number] = loop
         return loop
 

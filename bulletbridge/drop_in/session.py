@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop
+from bulletbridge.bullet.constraints import NOBODY, Loop, all_but_child_frame
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.shaped_bodies import shaped_bodies
@@ -69,9 +69,13 @@ class Session:
         self.search_path = Path()
         # bodies to be read again
         self._stale = {b for loop in self.constraints.loops.values() for b in loop.bodies}
-        # whether Bullet has constraints that it has not made a step with: asked for the force of a
-        # gear before one, it ends the process
-        self._unseen = bool(self.constraints.loops)
+        # whether Bullet has gears that it has not made a step with: asked for the force of one
+        # before, it ends the process
+        self._unseen = any(
+            loop.kind == pybullet.JOINT_GEAR for loop in self.constraints.loops.values()
+        )
+        self._vacant: dict[tuple[Any, ...], Loop] = {}  # removed since the last step
+        self._successors: dict[int, Loop] = {}  # whose place new constraints have taken, by these
         self.mode: Mode = HOOKS.mode
         self.models_of_removed = False  # whether Bullet keeps dynamics models of removed bodies
         self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
@@ -105,14 +109,18 @@ class Session:
     def create(self, given: dict[str, Any]) -> int:
         """Create a constraint."""
         loop = self.constraints.create(given)
-        self._stale.update(loop.bodies)
-        self._unseen = True
+        self._unseen |= loop.kind == pybullet.JOINT_GEAR
+        key = all_but_child_frame(loop, self.client) if self._vacant else None
+        if key in self._vacant:
+            self._successors[loop.number] = self._vacant.pop(key)
+        else:
+            self._stale.update(loop.bodies)
         return loop.number
 
     def change(self, given: dict[str, Any]) -> Any:
         """Change a constraint."""
         answer, loop, moved, anew = self.constraints.change(given)
-        if loop is None:
+        if loop is None or loop.number in self._successors:
             return answer
         if anew:
             self._stale.update(loop.bodies)
@@ -123,9 +131,46 @@ class Session:
 
     def remove(self, given: dict[str, Any]) -> None:
         """Remove a constraint."""
+        number = given.get("userConstraintUniqueId", NOBODY)
+        key = self._place_of(number)
         loop = self.constraints.remove(given)
-        if loop is not None:
+        if loop is None:
+            return
+        if key is None or key in self._vacant:
             self._stale.update(loop.bodies)
+        else:
+            self._vacant[key] = self._successors.pop(number, loop)
+
+    def _place_of(self, number: int) -> tuple[Any, ...] | None:
+        """What another constraint must be like to take the place of one; None: it is no use."""
+        loop = self.constraints.loops.get(number)
+        known = None if loop is None else self._successors.get(number, loop)
+        if loop is None or known is None or known.kind == pybullet.JOINT_GEAR:
+            return None
+        group = self._group_of.get(known.bodies[0]) if known.bodies else None
+        if group is None or known.number not in group.joined.models:
+            return None
+        return all_but_child_frame(loop, self.client)
+
+    def _settle(self) -> None:
+        """Let constraints that came in place of others be these with a child frame that moved."""
+        for old in self._vacant.values():
+            self._stale.update(old.bodies)
+        self._vacant.clear()
+        successors, self._successors = self._successors, {}
+        for number, old in successors.items():
+            group, first = self._group_of[old.bodies[0]], NOBODY
+            as_it_was = old.moving and self._stale.isdisjoint(group.joined.bodies)
+            if as_it_was:
+                first = old.number if old.first == NOBODY else old.first
+            new = replace(self.constraints.loops[number], moving=True, first=first)
+            if as_it_was:
+                group.joined.succeed(old, new)
+            self.constraints.loops[number] = new
+            if as_it_was and new.slides:
+                self._predict(new, by_bullet=False)
+            if not as_it_was or group.change(new, moved=True):
+                self._stale |= group.joined.bodies
 
     def loops(self) -> dict[int, Loop]:
         """What became of each constraint, by its id."""
@@ -135,6 +180,8 @@ class Session:
     def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
         """Bullet's constraint forces with what the filter added in the last step."""
         loop = self.constraints.loops.get(number)
+        if number in self._successors:
+            return state
         if loop is not None and loop.exact and not self._stale & set(loop.bodies):
             for bodies, group in self.groups.items():
                 if bodies & set(loop.bodies):
@@ -207,6 +254,7 @@ class Session:
 
     def save(self, number: int) -> None:
         """Keep what our steps go by, with a state of Bullet's."""
+        self._settle()
         kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
         self._saved[number] = set(self._met), kept
 
@@ -235,6 +283,7 @@ class Session:
 
     def remove_body(self, body: int) -> None:
         """Forget a body and its constraints, as Bullet does."""
+        self._settle()
         for number in [n for n, loop in self.constraints.loops.items() if body in loop.bodies]:
             self._stale.update(self.constraints.loops.pop(number).bodies)
         self._stale.add(body)
@@ -287,7 +336,8 @@ class Session:
 
     def clear(self) -> None:
         """Forget bodies and constraints, as resetSimulation does."""
-        self.constraints.loops.clear()
+        for known in (self.constraints.loops, self._successors, self._vacant):
+            known.clear()
         self.groups.clear()
         self._group_of.clear()
         self.sensors.clear()
@@ -372,7 +422,7 @@ class Session:
         Warns:
             BulletBridgeWarning: Bodies in exact mode need what exact steps do not have.
         """
-        if self._stale:
+        if self._stale or self._vacant or self._successors:
             self._regroup()
         if self not in EXACT:  # nothing looks at other bodies, or can refuse a step
             for group in self.groups.values():
@@ -464,10 +514,15 @@ class Session:
 
     def _regroup(self) -> None:
         """Make groups of the bodies that have changed."""
+        self._settle()
         if not self._stale:
             return
         for bodies in [bodies for bodies in self.groups if bodies & self._stale]:
             del self.groups[bodies]
+            self._stale |= bodies
+        for loop in [n for n in self.constraints.loops.values() if n.first != NOBODY]:
+            if not self._stale.isdisjoint(loop.bodies):  # its system is to know its own number
+                self.constraints.loops[loop.number] = replace(loop, first=NOBODY)
         self._stale.clear()
         exact = [loop for loop in self.constraints.loops.values() if loop.exact]
         alone = [(body,) for body, mode in self._modes.items() if mode == "exact"]
