@@ -22,7 +22,9 @@ from bulletbridge.engine.sparse_plan import (
     minimum_degree_order,
 )
 from bulletbridge.engine.stepper import CompiledStepper, Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import DRAG, WRENCH
 
 PER_BODY, PER_OPERATION, PER_ISLAND = 0.36, 8.5e-5, 0.72
@@ -158,11 +160,17 @@ def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
     return in_words(obstacles)
 
 
-def copy_of(settings: Solver, decision: Decision) -> Solver:
-    """A solver of the rows that were kept, with settings and state of another."""
-    solver = Solver(settings.mechanism, decision.encoded, settings.tolerances)
+def solver_of(mechanism: Mechanism, decision: Decision, tolerances: Tolerances) -> Solver:
+    """A dense solver of the rows that were kept."""
+    solver = Solver(mechanism, decision.encoded, tolerances)
     mismatch = SPREAD * decision.mismatch
     solver.decide_rank(decision.caps, decision.scale, mismatch, decision.most_left)
+    return solver
+
+
+def copy_of(settings: Solver, decision: Decision) -> Solver:
+    """A solver of the rows that were kept, with settings and state of another."""
+    solver = solver_of(settings.mechanism, decision, settings.tolerances)
     solver.apply_settings(settings)
     solver.state[:] = settings.state
     solver.stepper = choose_stepper(solver, decision)

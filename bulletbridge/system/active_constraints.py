@@ -8,7 +8,7 @@ import numpy as np
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint, encode_places, require_names
 from bulletbridge.constraints.force_element_records import encode_closed
-from bulletbridge.engine.choose import copy_of
+from bulletbridge.engine.choose import copy_of, solver_of
 from bulletbridge.engine.correction import PROMISED
 from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
 from bulletbridge.engine.likely_mistakes import likely_mistakes
@@ -54,6 +54,8 @@ from bulletbridge.system.evaluation import require_lengths
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+TOO_HEAVY = 1e9
+"""Armature of a joint that is not to move, over the mass of all bodies times their size squared."""
 SEATED = 1e-3
 """Gap, likewise, from which on floating bases are moved before joints are."""
 REGULAR = 0.02
@@ -111,9 +113,12 @@ class ActiveConstraints:
         self.remembered: tuple[ActiveSet, ...] = ()
         self._first = self.solver, self.decision
         self._all_but_bases = ~self.nothing_held()  # (nv,) rates
+        self._placed = np.ones(mechanism.nq, bool)  # (nq,) coordinates of these
+        self._floating: tuple[Decision, Solver] | None = None  # what moves bases alone
         bodies = mechanism.bodies[1:]
-        for place in bodies["v"][bodies["joint"] == FREE]:
-            self._all_but_bases[place : place + 6] = False
+        for body in bodies[bodies["joint"] == FREE]:
+            self._all_but_bases[body["v"] : body["v"] + 6] = False
+            self._placed[body["q"] : body["q"] + 7] = False
         for joint in mechanism.joints.values():
             if joint.kind in ("spherical", "free"):
                 self.full.q[joint.q.stop - 1] = 1.0
@@ -162,9 +167,35 @@ class ActiveConstraints:
         held, full, t = self._all_but_bases, self.full, self.t
         if held.all() or not held.any() or open_by(full, q, t) < SEATED:
             return q
+        nearest = self._float(q)
+        if nearest is not None:
+            return nearest
         enough = self.tolerances.redundant
         found, _ = close(full, q, t, held, enough, ())
         return found if open_by(full, found, t) <= enough else q
+
+    def _float(self, q: Array) -> Array | None:
+        """q with bases moved by the kernel that trims states, for which joints weigh too much.
+
+        None where that does not close the rows to round-off.
+        """
+        decision = self.decision
+        if decision is None:
+            return None
+        if self._floating is None or self._floating[0] is not decision:
+            solver = solver_of(self.mechanism, decision, self.tolerances)
+            mass = float(solver.bodies["mass"].sum() + solver.stations["mass"].sum())
+            size = max(1.0, self.encoded.length) ** 2
+            solver.axes["armature"][self._all_but_bases] += TOO_HEAVY * mass * size
+            self._floating = decision, solver
+        solver = self._floating[1]
+        solver.put(q, np.zeros(self.mechanism.nv), self.t)
+        if solver.run(PROJECT):
+            return None
+        found = np.where(self._placed, q, solver.q)
+        return (
+            found if open_by(self.full, found, self.t) <= round_off(self.full, q, self.t) else None
+        )
 
     def assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed; take it only when everything succeeded.
@@ -408,6 +439,8 @@ class ActiveConstraints:
         for solver in self.solvers:
             encode_places(solver.encoded, mechanism, self.constraints)
             solver.rebase(mechanism)
+        if self._floating is not None:
+            self._floating[1].rebase(mechanism)
 
     def remember_decision(self) -> None:
         """Note how redundancy was decided, for ``go_back``."""
@@ -433,7 +466,7 @@ class ActiveConstraints:
         pairs = zip(constraints, self.constraints, strict=True)
         changed = [new.name for new, old in pairs if new is not old]
         places = mechanism.bodies["p"] != self.mechanism.bodies["p"]
-        self.remembered = ()
+        self.remembered, self._floating = (), None
         self.mechanism, self.constraints = mechanism, constraints
         if changed:
             fresh = encode_closed(mechanism, constraints)
