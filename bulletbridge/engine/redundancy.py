@@ -182,12 +182,14 @@ class Samples(NamedTuple):
 
     Attributes:
         poses: Configurations (nq,), the start first.
+        terms: The equations of motion there.
         jacobians: (samples, nc, nv) without units.
         motions: (samples, nb) way and turn of each body against its parent since the start, in
             mechanism lengths and radians.
     """
 
     poses: list[Array]
+    terms: list[Terms]
     jacobians: Array
     motions: Array
 
@@ -301,8 +303,8 @@ def samples_of(
     columns, still = column_lengths(mechanism, encoded.length), np.zeros(mechanism.nv)
     terms = [probe.terms(pose, still, t) for pose in poses]
     jacobians = np.array([encoded.scale[:, None] * s.J * columns for s in terms])
-    motions = np.array([motion_between(mechanism, terms[0], s, encoded.length) for s in terms])
-    return Samples(poses, jacobians, motions)
+    motions = motions_between(mechanism, np.array([s.poses for s in terms]), encoded.length)
+    return Samples(poses, terms, jacobians, motions)
 
 
 def released(solver: Solver) -> Solver:
@@ -315,22 +317,25 @@ def released(solver: Solver) -> Solver:
     return solver
 
 
-def motion_between(mechanism: Mechanism, start: Terms, end: Terms, length: float) -> Array:
-    """(nb,) way and turn of each body against its parent, in lengths and radians."""
-    found = np.zeros(len(mechanism.bodies))
-    for i, body in enumerate(mechanism.bodies):
-        if i == 0:
-            continue
-        places: list[tuple[Array, Array]] = []
-        for terms in (start, end):
-            own, parent = terms.poses[i], terms.poses[int(body["parent"])]
-            up = parent["R"].T
-            way = own["origin"] - parent["origin"] + own["p"] - parent["p"]
-            places.append((up @ own["R"], up @ way))
-        (R, p), (turned, moved) = places
-        turn = np.arccos(np.clip((np.trace(R.T @ turned) - 1.0) / 2.0, -1.0, 1.0))
-        chord = np.linalg.norm(turned - R) / np.sqrt(2.0)  # exact where the cosine is flat
-        found[i] = max(turn if turn > 1e-3 else chord, np.linalg.norm(moved - p) / length)
+def motions_between(mechanism: Mechanism, poses: np.ndarray, length: float) -> Array:
+    """(samples, nb) way and turn of each body against its parent since the first of the samples.
+
+    Args:
+        mechanism: Whose bodies they are.
+        poses: (samples, nb) of its bodies.
+        length: What a way is measured by [m]; a turn is by the radian.
+    """
+    parents = mechanism.bodies["parent"].clip(min=0)
+    R, own, offset = poses["R"], poses["origin"], poses["p"]
+    up = R[:, parents].swapaxes(2, 3)
+    way = own - own[:, parents] + offset - offset[:, parents]
+    turned, moved = up @ R, (up @ way[..., None])[..., 0]
+    cosine = 0.5 * (np.einsum("bij,sbij->sb", turned[0], turned) - 1.0)
+    turn = np.arccos(np.clip(cosine, -1.0, 1.0))
+    chord = np.linalg.norm(turned - turned[0], axis=(2, 3)) / np.sqrt(2.0)
+    turn = np.where(turn > 1e-3, turn, chord)  # which is exact where the cosine is flat
+    found = np.maximum(turn, np.linalg.norm(moved - moved[0], axis=2) / length)
+    found[:, 0] = 0.0
     return found
 
 
@@ -366,9 +371,10 @@ def select(
         by_name[name] = replace(by_name[name], kept=rows - len(left), dropped=left @ wrench)
         left_out[name] = left
     columns = column_lengths(mechanism, encoded.length)
-    probe = Solver(mechanism, reduced, tolerances)
-    still = np.zeros(mechanism.nv)
-    terms = [probe.terms(pose, still, t) for pose in samples.poses]
+    terms = samples.terms
+    if reduced is not encoded:
+        probe, still = Solver(mechanism, reduced, tolerances), np.zeros(mechanism.nv)
+        terms = [probe.terms(pose, still, t) for pose in samples.poses]
     jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
     whitened = np.array([whiten(s.M, reduced.scale[:, None] * s.J, mechanism) for s in terms])
     size = full_lengths(mechanism, reduced, samples, np.linalg.norm(whitened, axis=2))
@@ -437,10 +443,10 @@ def with_gaps(
             failure = NOT_CLOSED
         if failure or solver.control[0]["filter_rank"] < decision.cap:
             continue  # at a singular position nothing follows
-        g = unit * solver.terms(solver.q, still, t).g
+        g = unit * solver.gaps_at(solver.q, t)
         mismatch = max(mismatch, float(np.abs(g).max(initial=0.0)))
         most_left = max(most_left, float(solver.control[0]["unexplained"]))
-        written = full.terms(solver.q, still, t).g
+        written = full.gaps_at(solver.q, t)
         for name, left in decision.left_out.items():
             first = encoded.rows[name].start
             gap = np.abs(left @ written[first : first + left.shape[1]])
