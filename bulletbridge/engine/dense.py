@@ -47,7 +47,7 @@ from bulletbridge.numerics.projection import (
     Cuts,
     Row,
     add_row,
-    factor_mass,
+    factor_profile,
     inner,
     most_left,
     orthogonalise,
@@ -59,8 +59,9 @@ from bulletbridge.numerics.projection import (
     whiten_force,
     whiten_rows,
     whiten_velocity,
+    widen,
 )
-from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
 
@@ -144,20 +145,31 @@ def put_matrices(a: Arrays, f: Factors, instant: Instant) -> None:
     control = a.control
     control.biased = 0
     mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
+    put_beginnings(a, f.first)
     scaled_jacobian(a, f, instant)
     damper_dt, spring_dt = control.damper_dt, control.spring_dt
     if damper_dt > 0.0:
         row = a.vectors[CHART, : len(a.axes)]
         add_impedance(a.axes, damper_dt, spring_dt, f.L)
         add_compliance(a.efforts, a.poses, a.axes, damper_dt, damper_dt * spring_dt, row, f.L)
+        if len(a.efforts) > 0:
+            widen(f.L, f.first)
+
+
+@helper
+def put_beginnings(a: Arrays, first: Ints) -> None:
+    """Columns in which rows of the mass matrix begin: with the first rate of their trees."""
+    for k in range(len(a.axes)):
+        axis = a.axes[k]
+        first[k] = first[axis.below] if axis.below >= 0 else a.bodies[axis.body].v
 
 
 @helper
 def split(a: Arrays, f: Factors) -> None:
     """Split velocity space by the matrices that f holds, in place."""
     control = a.control
-    factor_mass(f.L)
-    whiten_rows(f.L, f.Y)
+    factor_profile(f.L, f.first)
+    whiten_rows(f.L, f.Y, f.first)
     control.rank, control.filter_rank = orthonormalise(a, f)
     control.margin = weakest(f.R, control.filter_rank)
 
@@ -222,7 +234,7 @@ def project_force(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: A
 @helper
 def admit_force(a: Arrays, f: Factors, force: Array) -> None:
     """Forces on the rates (nv,) into what they do to the admissible velocities, whitened."""
-    whiten_force(f.L, force)
+    whiten_force(f.L, force, f.first)
     project_out(f.Y, a.control.rank, force)
 
 
@@ -246,7 +258,7 @@ def accelerate(
     row_space_solution(f.Y, f.R, control.rank, y, z)
     for k in range(len(vdot)):
         vdot[k] += z[k]
-    unwhiten(f.L, vdot)
+    unwhiten(f.L, vdot, f.first)
 
 
 @helper
@@ -261,7 +273,7 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 @helper
 def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
     """The nearest velocity in the metric of f that so many of its rows allow."""
-    whiten_velocity(f.L, v)
+    whiten_velocity(f.L, v, f.first)
     project_out(f.Y, rank, v)
     if a.control.driven:
         y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
@@ -271,7 +283,7 @@ def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
         row_space_solution(f.Y, f.R, rank, y, z)
         for k in range(len(v)):
             v[k] += z[k]
-    unwhiten(f.L, v)
+    unwhiten(f.L, v, f.first)
 
 
 @outlined
@@ -338,8 +350,8 @@ def solution_multipliers(
     """Multipliers lam (nc,) with M vdot - needed = Jᵀ lam; ``needed`` (nv,) is lost."""
     whitened, y = a.vectors[ACCELERATION, : len(vdot)], a.vectors[RIGHT_SIDE]
     copy_into(whitened, vdot)
-    whiten_velocity(f.L, whitened)
-    whiten_force(f.L, needed)
+    whiten_velocity(f.L, whitened, f.first)
+    whiten_force(f.L, needed, f.first)
     for k in range(len(vdot)):
         whitened[k] -= needed[k]
     for i in range(rank):
@@ -373,7 +385,7 @@ def solve_motion(
 @helper
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
-    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
+    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]], f.first)
     take_away(a, q)
 
 
@@ -390,7 +402,7 @@ def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
     """Kinetic energy of the rates v (nv,), with the factors of M."""
     y = a.vectors[SOLUTION, : len(v)]
     copy_into(y, v)
-    whiten_velocity(f.L, y)
+    whiten_velocity(f.L, y, f.first)
     total = 0.0
     for k in range(len(v)):
         total += y[k] * y[k]
@@ -433,7 +445,7 @@ def admissible_acceleration(
 ) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     project_force(a, f, q, v, tau, vdot)
-    unwhiten(f.L, vdot)
+    unwhiten(f.L, vdot, f.first)
 
 
 @helper

@@ -137,6 +137,7 @@ def put_other(a: Arrays, w: TwoFactors) -> None:
                 L[i, j] = w.H[i, j]
             else:
                 L[i, j] = 1.0 if i == j else 0.0
+        w.other.first[i] = 0
     for i in range(Y.shape[0]):
         w.other.rows[i].g_t = w.f.rows[i].g_t
         copy_into(Y[i], w.f.Y[i])

@@ -8,7 +8,7 @@ from bulletbridge.compilation.jit import bundling
 from bulletbridge.constraints.records import Coupling, Loop, Target, Term
 from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.projection import Row
-from bulletbridge.numerics.records import Array, Int, Real, Records, Vec3, dtype_of
+from bulletbridge.numerics.records import Array, Int, Ints, Real, Records, Vec3, dtype_of
 
 
 class Control:
@@ -156,6 +156,7 @@ class SystemArrays(NamedTuple):
             others are those of an implicit method, and there for that alone.
         Y: (2, nc, nv) likewise.
         R: (2, nc, nc) likewise.
+        first: (2, nv) columns in which rows of L begin.
         vectors: (VECTORS, n) scratch.
         state: (nq + nv + 1) q, v, t.
         control: (1,)
@@ -175,6 +176,7 @@ class SystemArrays(NamedTuple):
     L: Array
     Y: Array
     R: Array
+    first: Ints
     vectors: Array
     state: Array
     control: Records[Control]
@@ -187,6 +189,7 @@ class Factors(NamedTuple):
     Y: Array  # (nc, nv) orthonormal in its leading rows
     R: Array  # (nc, nc)
     rows: Records[Row]
+    first: Ints  # (nv,) column in which each row of L begins: trees have no part in one another
 
 
 @bundling
@@ -201,7 +204,7 @@ def arrays_of(s: SystemArrays) -> Arrays:
 @bundling
 def dense_factors(s: SystemArrays, n: int) -> Factors:
     """Set n of the dense factors: 0 of the start of a step, 1 of its stages."""
-    return Factors(s.L[n], s.Y[n], s.R[n], s.rows[n])
+    return Factors(s.L[n], s.Y[n], s.R[n], s.rows[n], s.first[n])
 
 
 class FactorPair(NamedTuple):

@@ -36,7 +36,7 @@ class SolverCopy:
         copies: tuple[np.ndarray, ...] = tuple(copied(each) for each in own)
         self.poses, self.axes, self.efforts, self.rows, self.control = copies
         self.state, self.vectors = solver.state.copy(), solver.vectors.copy()
-        L, Y, R = (np.zeros_like(x[:2]) for x in solver.factors)
+        L, Y, R, first = (np.zeros_like(x[:2]) for x in solver.factors)
         self._taken = [  # as bytes, which costs less than field by field
             (mine.view(np.uint8), other.view(np.uint8))
             for mine, other in zip(copies[1:], own[1:], strict=True)
@@ -53,6 +53,7 @@ class SolverCopy:
             L=L,
             Y=Y,
             R=R,
+            first=first,
             vectors=self.vectors,
             state=self.state,
             control=self.control,

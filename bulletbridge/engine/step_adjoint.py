@@ -118,6 +118,7 @@ class Tape(NamedTuple):
         Y: (n + 1, nc, nv)
         R: (n + 1, nc, nc)
         rows: (n + 1, nc)
+        first: (n + 1, nv)
         ranks: (n + 1, 2) of accelerations and of filters.
         accelerations: (n, nv) at the start of each step.
         corrections: (n, nv)
@@ -130,6 +131,7 @@ class Tape(NamedTuple):
     Y: Array
     R: Array
     rows: np.ndarray
+    first: Ints
     ranks: Ints
     accelerations: Array
     corrections: Array
@@ -188,7 +190,7 @@ class Given(NamedTuple):
 @bundling
 def kept_factors(tape: Tape, n: int) -> Factors:
     """The factors before step n."""
-    return Factors(tape.L[n], tape.Y[n], tape.R[n], tape.rows[n])
+    return Factors(tape.L[n], tape.Y[n], tape.R[n], tape.rows[n], tape.first[n])
 
 
 @helper
@@ -197,6 +199,8 @@ def keep_factors(arrays: SystemArrays, tape: Tape, n: int) -> None:
     put_matrix(tape.L[n], 1.0, arrays.L[0])
     put_matrix(tape.Y[n], 1.0, arrays.Y[0])
     put_matrix(tape.R[n], 1.0, arrays.R[0])
+    for k in range(arrays.first.shape[1]):
+        tape.first[n, k] = arrays.first[0, k]
     for i in range(arrays.rows.shape[1]):
         tape.rows[n, i] = arrays.rows[0, i]
     tape.ranks[n, 0], tape.ranks[n, 1] = arrays.control[0].rank, arrays.control[0].filter_rank
@@ -285,11 +289,11 @@ def record_steps(
 @helper
 def answer_transposed(f: Factors, rank: int, x: Array, y: Array, kappa: Array) -> None:
     """Solve M w - Jᵀ κ = x, J w = 0: w takes the place of x (nv,); y (nc,) is scratch."""
-    whiten_force(f.L, x)
+    whiten_force(f.L, x, f.first)
     for i in range(rank):
         y[i] = -inner(f.Y, i, x)
         add_row(x, y[i], f.Y, i)
-    unwhiten(f.L, x)
+    unwhiten(f.L, x, f.first)
     for i in range(len(kappa)):
         kappa[i] = 0.0
     for i in range(rank - 1, -1, -1):
@@ -716,6 +720,7 @@ class StepAdjoint:
             np.zeros((n + 1, nc, nv)),
             np.zeros((n + 1, nc, nc)),
             np.zeros((n + 1, nc), ROW),
+            np.zeros((n + 1, nv), np.int64),
             np.zeros((n + 1, 2), np.int64),
             np.zeros((n, nv)),
             np.zeros((n, nv)),

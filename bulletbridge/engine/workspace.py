@@ -120,6 +120,7 @@ class SolverArrays:
             np.zeros((ALL_MATRICES, nv, nv)),
             np.zeros((2, nc, nv)),
             np.zeros((2, nc, nc)),
+            np.zeros((2, nv), np.int64),
         )
         self.vectors = np.zeros((VECTORS, max(nq, nv, nc, 3)))
         self.user_size = sum(len(user.units) for user in encoded.users)

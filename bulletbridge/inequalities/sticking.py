@@ -123,7 +123,7 @@ def factor_sticking(a: Arrays, f: Factors, h: StickingPoints, count: int) -> int
     for n in range(count):
         point = h.points[h.order[n].pivot // 3]
         sticking_row(point, h.order[n].pivot % 3, a.bodies, a.poses, a.axes, P[n])
-    whiten_rows(f.L, P)
+    whiten_rows(f.L, P, f.first)
     top = 0.0
     for n in range(count):
         full = square(P, n)

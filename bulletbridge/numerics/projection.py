@@ -15,7 +15,7 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
-from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
+from bulletbridge.numerics.records import Array, Int, Ints, Real, Records, dtype_of
 
 
 class Row:
@@ -42,27 +42,55 @@ WEAK, LAST = 2, 3
 """Levels at which rows are taken that are weak: those that hold positions, then velocities."""
 
 
+@helper
+def beginning(first: Ints | None, k: int) -> int:
+    """Column in which row k of a triangle begins."""
+    return 0 if first is None else first[k]
+
+
 @kernel
 def factor_mass(M: Array) -> None:
     """Factorise M = Lᵀ L in place, from the lower triangle (nv, nv).
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, table 8.1.
     """
+    factor_profile(M)
+
+
+@helper
+def factor_profile(M: Array, first: Ints | None = None) -> None:
+    """``factor_mass`` where row k begins in column first[k], as those of L do afterwards."""
     for k in range(M.shape[0] - 1, -1, -1):
+        begin = beginning(first, k)
         root = math.sqrt(M[k, k])
         M[k, k] = root
-        for j in range(k):
+        for j in range(begin, k):
             M[k, j] /= root
-        for i in range(k):
+        for i in range(begin, k):
             x = M[k, i]
             if x != 0.0:
-                for j in range(i + 1):
+                for j in range(begin, i + 1):
                     M[i, j] -= x * M[k, j]
 
 
 @helper
-def whiten_rows(L: Array, Y: Array) -> None:
-    """Rows into whitened coordinates: Y <- Y L⁻¹."""
+def widen(M: Array, first: Ints) -> None:
+    """Let rows of M (nv, nv) begin where they do, if earlier, and all that elimination may fill."""
+    for k in range(M.shape[0] - 1, -1, -1):
+        begin = 0
+        while begin < first[k] and M[k, begin] == 0.0:
+            begin += 1
+        first[k] = begin
+        for i in range(begin, k):
+            first[i] = min(first[i], begin)
+
+
+@helper
+def whiten_rows(L: Array, Y: Array, first: Ints | None = None) -> None:
+    """Rows into whitened coordinates: Y <- Y L⁻¹.
+
+    Here and below rows of L begin in columns ``first``, where these are given.
+    """
     r, end = 0, Y.shape[0]
     while r + 2 < end:  # rows of one loop are mostly of the same columns
         for k in range(L.shape[0] - 1, -1, -1):
@@ -70,44 +98,44 @@ def whiten_rows(L: Array, Y: Array) -> None:
             if x0 != 0.0 or x1 != 0.0 or x2 != 0.0:
                 x0, x1, x2 = x0 / L[k, k], x1 / L[k, k], x2 / L[k, k]
                 Y[r, k], Y[r + 1, k], Y[r + 2, k] = x0, x1, x2
-                for j in range(k):
+                for j in range(beginning(first, k), k):
                     Y[r, j] -= x0 * L[k, j]
                     Y[r + 1, j] -= x1 * L[k, j]
                     Y[r + 2, j] -= x2 * L[k, j]
         r += 3
     while r < end:
-        whiten_force(L, Y[r])
+        whiten_force(L, Y[r], first)
         r += 1
 
 
 @helper
-def whiten_force(L: Array, f: Array) -> None:
+def whiten_force(L: Array, f: Array, first: Ints | None = None) -> None:
     """Forces into whitened coordinates: f <- L⁻ᵀ f."""
     for k in range(L.shape[0] - 1, -1, -1):
         x = f[k]
         if x != 0.0:
             x /= L[k, k]
             f[k] = x
-            for j in range(k):
+            for j in range(beginning(first, k), k):
                 f[j] -= x * L[k, j]
 
 
 @helper
-def whiten_velocity(L: Array, y: Array) -> None:
+def whiten_velocity(L: Array, y: Array, first: Ints | None = None) -> None:
     """Velocities into whitened coordinates: y <- L y."""
     for k in range(L.shape[0] - 1, -1, -1):
         total = 0.0
-        for j in range(k + 1):
+        for j in range(beginning(first, k), k + 1):
             total += L[k, j] * y[j]
         y[k] = total
 
 
 @helper
-def unwhiten(L: Array, y: Array) -> None:
+def unwhiten(L: Array, y: Array, first: Ints | None = None) -> None:
     """Whitened velocities or accelerations back: y <- L⁻¹ y."""
     for k in range(L.shape[0]):
         total = y[k]
-        for j in range(k):
+        for j in range(beginning(first, k), k):
             total -= L[k, j] * y[j]
         y[k] = total / L[k, k]
 
@@ -138,10 +166,10 @@ def add_row(x: Array, s: float, Y: Array, i: int) -> None:
 
 
 @helper
-def inner_four(Y: Array, i: int, x: Array) -> tuple[float, float, float, float]:
-    """Scalar products of rows i to i + 3 with x."""
+def inner_four(Y: Array, i: int, x: Array, n: int) -> tuple[float, float, float, float]:
+    """Scalar products of rows i to i + 3 with x, of their first n numbers."""
     s0 = s1 = s2 = s3 = 0.0
-    for j in range(Y.shape[1]):
+    for j in range(n):
         y = x[j]
         s0 += Y[i, j] * y
         s1 += Y[i + 1, j] * y
@@ -186,7 +214,7 @@ def explain(Y: Array, R: Array, rows: Records[Row], k: int) -> int:
     """What row k explains of those after it, which are not yet changed; the longest of them."""
     i, end = k + 1, Y.shape[0]
     while i + 3 < end:
-        R[i, k], R[i + 1, k], R[i + 2, k], R[i + 3, k] = inner_four(Y, i, Y[k])
+        R[i, k], R[i + 1, k], R[i + 2, k], R[i + 3, k] = inner_four(Y, i, Y[k], Y.shape[1])
         i += 4
     while i < end:
         R[i, k] = inner(Y, k, Y[i])
@@ -419,19 +447,29 @@ def multiply(x: Array, factor: float) -> None:
 
 @helper
 def project_out(Y: Array, rank: int, x: Array) -> None:
-    """Take away from x what the kept rows forbid: x <- (I - QᵀQ) x.
+    """Take away from x what the kept rows forbid: x <- (I - QᵀQ) x."""
+    project_first_out(Y, rank, x, Y.shape[1])
+
+
+@helper
+def project_first_out(Y: Array, rank: int, x: Array, n: int) -> None:
+    """``project_out`` of rows with n numbers, after which others may stand.
 
     By four rows at once, for which x need not wait: rows are orthonormal, so that what round-off
     leaves along one of them the others of its block hardly change.
     """
     i = 0
     while i + 3 < rank:
-        s0, s1, s2, s3 = inner_four(Y, i, x)
-        for j in range(Y.shape[1]):
+        s0, s1, s2, s3 = inner_four(Y, i, x, n)
+        for j in range(n):
             x[j] -= s0 * Y[i, j] + s1 * Y[i + 1, j] + s2 * Y[i + 2, j] + s3 * Y[i + 3, j]
         i += 4
     while i < rank:
-        add_row(x, -inner(Y, i, x), Y, i)
+        along = 0.0
+        for j in range(n):
+            along += Y[i, j] * x[j]
+        for j in range(n):
+            x[j] -= along * Y[i, j]
         i += 1
 
 
@@ -441,7 +479,7 @@ def put_gram_matrix(C: Array, n: int, D: Array) -> None:
     for i in range(n):
         j = 0
         while j + 3 <= i:
-            D[i, j], D[i, j + 1], D[i, j + 2], D[i, j + 3] = inner_four(C, j, C[i])
+            D[i, j], D[i, j + 1], D[i, j + 2], D[i, j + 3] = inner_four(C, j, C[i], C.shape[1])
             j += 4
         while j <= i:
             D[i, j] = inner(C, j, C[i])
