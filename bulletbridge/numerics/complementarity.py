@@ -232,7 +232,7 @@ def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float) -
             if p.kinds[j] == AT_BOUND:
                 right -= p.A[r, j] * p.step[j]
         p.line[r] = right
-        for c in range(m):
+        for c in range(m if m < n else 0):
             p.A[r, c] = p.A[r, int(p.free[c])]
 
 
@@ -444,7 +444,7 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
             return residual, 0
         for i in range(n):
             p.best[i], asked = p.x[i], max(asked, math.fabs(p.b[i]))
-        regularisation, taken, stiffest = 0.0, most, 0.0
+        regularisation, taken, stiffest, is_best = 0.0, most, 0.0, True
         if least == 0:
             for i in range(n):
                 stiffest = max(stiffest, p.D[i, i])
@@ -463,16 +463,18 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
                 p.x[i] += p.step[i]
             velocities(p, p.x, p.w, n)
             new = residual_at(p, p.x, p.w, n)
-            if new < residual or (count < least and new <= tolerance):
+            is_best = new < residual or (count < least and new <= tolerance)
+            if is_best:
                 residual = new
                 for i in range(n):
                     p.best[i] = p.x[i]
             if not new <= LOST * max(asked, residual):
                 taken = count + 1
                 break
-        for i in range(n):
-            p.x[i] = p.best[i]
-        velocities(p, p.x, p.w, n)
+        if not is_best:
+            for i in range(n):
+                p.x[i] = p.best[i]
+            velocities(p, p.x, p.w, n)
         return residual, taken
 
     @helper
@@ -491,14 +493,13 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         """
         add_proximal_term(p, n, 0.0, False)
         softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, ANEW)
-        residual, enough, again = release(p, n), tolerance, SAME_D
+        residual, enough = release(p, n), tolerance
         for _ in range(MOST_PASSES):
             if residual <= tolerance or not softened <= enough:
                 break
             add_proximal_term(p, n, 0.0, True)
             enough = 0.1 * max(tolerance, residual)
-            softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, again)
-            again = SAME_STEP
+            softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, SAME_STEP)
             new = release(p, n)
             newtons += steps
             if not new < 0.9 * residual:

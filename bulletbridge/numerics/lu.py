@@ -59,12 +59,15 @@ def back_real(A: Array, turns: Array, b: Array) -> None:
         i = int(turns[k])
         b[k], b[i] = b[i], b[k]
     for i in range(n):
+        total = b[i]
         for j in range(i):
-            b[i] -= A[i, j] * b[j]
+            total -= A[i, j] * b[j]
+        b[i] = total
     for i in range(n - 1, -1, -1):
+        total = b[i]
         for j in range(i + 1, n):
-            b[i] -= A[i, j] * b[j]
-        b[i] /= A[i, i]
+            total -= A[i, j] * b[j]
+        b[i] = total / A[i, i]
 
 
 @helper

@@ -13,6 +13,7 @@ from bulletbridge.numerics.complementarity import (
     ANEW,
     LIGHTEST,
     NEWTON_STEPS,
+    RIM,
     Outcome,
     add_proximal_term,
     newton,
@@ -25,6 +26,7 @@ from bulletbridge.numerics.complementarity_rows import (
     scaled,
     velocities,
 )
+from bulletbridge.numerics.projection import project_first_out
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.solution_selection import JAMMED
 
@@ -194,7 +196,8 @@ def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool) -> bool:
     """Find the rows that hold at x, whose velocities are known; whether there are new ones.
 
     With ``more`` those that held before count still: what agrees with more rows than hold agrees
-    with those that do, while others would be wound up against.
+    with those that do, while others would be wound up against. So friction that is used up holds
+    until it slides.
     """
     found, i = False, 0
     while i < n:
@@ -204,7 +207,8 @@ def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool) -> bool:
             holds = d > 0.0 and bound.lower < p.x[i] - p.w[i] / d < bound.upper
         else:
             d, radius = cone_scale(p, i), p.x[bound.owner]
-            holds = d > 0.0 and radius > 0.0 and scaled(p, i, d, p.x, p.w)[2] <= radius
+            reach = (1.0 + RIM) * radius  # of what is used up round-off says whether it slides
+            holds = d > 0.0 and radius > 0.0 and scaled(p, i, d, p.x, p.w)[2] <= reach
         last = i + (bound.count if bound.owner >= 0 else 1)
         for k in range(i, last):
             found = found or (holds and not s.holds[k] > 0.0)
@@ -271,8 +275,9 @@ def span(p: ComplementarityProblem, s: Sharing, first: int, last: int, n: int, c
         left = strengthened(p, s, k, n)
         if count == n or not left > INDEPENDENT * largest:
             continue
-        for _ in range(2):
-            left = leave(p, count, n)
+        for _ in range(2):  # twice is enough
+            if left > INDEPENDENT * largest:
+                left = leave(p, count, n)
         if left > INDEPENDENT * largest:
             for i in range(n):
                 p.A[count, i] = p.step[i] / left
@@ -285,7 +290,7 @@ def strengthened(p: ComplementarityProblem, s: Sharing, k: int, n: int) -> float
     """Column k of D, times the strengths of its rows and its own, into p.step; its length."""
     total = 0.0
     for i in range(n):
-        p.step[i] = s.strength[i] * p.D[i, k] * s.strength[k]
+        p.step[i] = s.strength[i] * p.D[k, i] * s.strength[k]
         total += p.step[i] * p.step[i]
     return math.sqrt(total)
 
@@ -293,12 +298,7 @@ def strengthened(p: ComplementarityProblem, s: Sharing, k: int, n: int) -> float
 @outlined
 def leave(p: ComplementarityProblem, count: int, n: int) -> float:
     """Take from p.step what lies along the first rows of p.A; the length of what is left."""
-    for j in range(count):
-        along = 0.0
-        for i in range(n):
-            along += p.A[j, i] * p.step[i]
-        for i in range(n):
-            p.step[i] -= along * p.A[j, i]
+    project_first_out(p.A, count, p.step, n)
     total = 0.0
     for i in range(n):
         total += p.step[i] * p.step[i]
