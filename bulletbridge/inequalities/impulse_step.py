@@ -102,7 +102,8 @@ def list_sticking(
         mu, across, load = contact.friction, contact.friction_across, x[rows.normal]
         if not load > 0.0 or not mu > 0.0 or not across > 0.0:
             continue
-        if math.hypot(x[rows.tangents] / mu, x[rows.tangents + 1] / across) > STICKING * load:
+        first, second = x[rows.tangents] / mu, x[rows.tangents + 1] / across
+        if first * first + second * second > (STICKING * load) ** 2:
             continue
         point = sticking_points[count]
         point.body_a, point.body_b, point.count = contact.body_a, contact.body_b, 3

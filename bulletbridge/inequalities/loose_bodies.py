@@ -17,7 +17,7 @@ from bulletbridge.inequalities.contact_rows import ContactRows, RowForm, contact
 from bulletbridge.inequalities.link_rows import relative_link_row
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.contact_islands import Islands, islands_of, root_of
-from bulletbridge.numerics.projection import whiten_force
+from bulletbridge.numerics.projection import whiten_rows
 from bulletbridge.numerics.records import Array, Ints, Records
 
 LOOSE, OF_ROBOTS = 0, 1
@@ -173,14 +173,19 @@ def put_loose_blocks(C: LooseBodies, L: Array, own: Records[ContactRows], D: Arr
     """
     s = C.islands
     for c in range(len(own)):
-        for i in range(own[c].normal, own[c].end):
-            for end in range(2):
-                body = C.bodies[i, end]
-                first, wide = C.first[body], s.widths[body]
+        begin, last = own[c].normal, own[c].end
+        for end in range(2):
+            body = C.bodies[begin, end]
+            first, wide = C.first[body], s.widths[body]
+            if wide == 0:
+                continue
+            for i in range(begin, last):
                 for k in range(wide):
                     s.blocks[i, end, k] = C.on[i, end, k]
-                whiten_force(L[first : first + wide, first : first + wide], s.blocks[i, end, :wide])
-            for j in range(own[c].normal, i + 1):
+            block = L[first : first + wide, first : first + wide]
+            whiten_rows(block, s.blocks[begin:last, end, :wide])
+        for i in range(begin, last):
+            for j in range(begin, i + 1):
                 total = 0.0
                 for end in range(2):
                     for k in range(s.widths[C.bodies[i, end]]):

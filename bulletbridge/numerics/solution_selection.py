@@ -78,17 +78,18 @@ def slip_after_rest(p: Any, selection: Selection, n: int) -> float:
         if bound.owner < 0:
             i += 1
             continue
-        before, after = math.fabs(selection.start[i]), math.fabs(p.w[i])
-        used, normal = share_of_mu(selection.warm[i], bound.mu), selection.warm[bound.owner]
-        if bound.count == 2:
-            before = math.hypot(before, selection.start[i + 1])
-            after = math.hypot(after, p.w[i + 1])
-            used = math.hypot(used, share_of_mu(selection.warm[i + 1], p.bounds[i + 1].mu))
-        slid = before > STARTS and used >= (1.0 - RIM) * normal
-        if normal > 0.0 and before <= AT_REST and not slid:
+        before = after = used = 0.0  # squared
+        for k in range(i, i + bound.count):
+            share = share_of_mu(selection.warm[k], p.bounds[k].mu)
+            before += selection.start[k] * selection.start[k]
+            after += p.w[k] * p.w[k]
+            used += share * share
+        normal = selection.warm[bound.owner]
+        slid = before > STARTS * STARTS and used >= ((1.0 - RIM) * normal) ** 2
+        if normal > 0.0 and before <= AT_REST * AT_REST and not slid:
             most = max(most, after)
         i += bound.count
-    return most
+    return math.sqrt(most)
 
 
 @helper
