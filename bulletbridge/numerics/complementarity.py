@@ -76,9 +76,10 @@ no impulses."""
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
-SOLVED, INEXACT = 1e-11, 1e-3
+SOLVED, INEXACT = 1e-7, 1e-3
 """Share of right sides that elimination of what rows move is to leave, and what it may leave where
-that is all that can be had: Newton's next step goes on from there."""
+that is all that can be had: Newton's next step goes on from there, and the last one begins next to
+a solution."""
 FINAL_STEPS = 12
 """Newton steps from where a path of smooth problems has come near."""
 LOST = 1e6
