@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from test_jit import package, run  # noqa: F401  a fixture
 
-from bulletbridge.compilation.jit import kernel
-from bulletbridge.compilation.stored_calls import StoredCall, call_stored
+from bulletbridge.compilation.jit import caller, kernel
+from bulletbridge.compilation.stored_calls import StoredCall, call_stored, in_turn, put_own_words
 from bulletbridge.mechanism.records import POSE
 
 CALLER = """
@@ -43,6 +43,16 @@ def twice(block, given, n):
     return call_stored(block, (given, n)) + call_stored(block, (given, n))
 
 
+@caller
+def one_after_another(calls, given, n):
+    """A kernel that makes calls in turn, twice."""
+    total = 0
+    for k in range(2 * len(calls.own.kinds)):
+        kind = put_own_words(calls.own, k % len(calls.own.kinds))
+        total += call_stored(calls.blocks[kind : kind + 1], (given, n))
+    return total
+
+
 def arguments():
     poses = np.zeros(4, POSE)
     poses["p"] = np.arange(12).reshape(4, 3)
@@ -63,6 +73,20 @@ def test_a_stored_call_is_the_call():
     everything = bound.with_rest((given, n))
     fixed[1][0] = 0.0
     assert everything(()) == 2424 and fixed[1][0] == expected + 3.0
+
+
+def test_calls_in_turn_share_blocks_where_sizes_are_the_same():
+    poses, _, A, T, m, given, n = arguments()
+    wide = np.arange(9.0).reshape(3, 3)
+    own = [(poses, np.zeros(1), B.copy(), k * T, m) for k, B in enumerate((A, wide, A, wide, A))]
+    calls = in_turn([StoredCall(gather, each, (given, n)) for each in own])
+    expected = sum(2000 + 4 + 10 * each[2].shape[1] + 400 for each in own)
+    assert one_after_another(calls, given, n) == 2 * expected
+    assert [each[1][0] for each in own] == [
+        7.0 + each[2][n, 1] + each[3][1, n, 2] + m * given[n] for each in own
+    ]
+    if calls.own.places.size:  # not in plain Python
+        assert len(calls.blocks) == 2 and calls.own.places.size <= 2 * 3  # x, B, T
 
 
 def test_whoever_has_the_call_keeps_the_arrays():

@@ -6,13 +6,16 @@ all kernels, calls the kernel with them.
 """
 
 import functools
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bulletbridge.compilation.jit import call_stored, compiled
-from bulletbridge.compilation.words import WORD, words_of
+from bulletbridge.compilation.jit import call_stored, compiled, helper
+from bulletbridge.compilation.words import WORD, kinds_of, words_of
+
+Ints = NDArray[np.int64]
 
 
 @functools.cache
@@ -80,3 +83,73 @@ class StoredCall:
         call = functools.partial(call_stored if found is None else found.entry_point, block)
         vars(call)["kept"] = kept
         return call
+
+    def pointers(self) -> NDArray[np.bool_]:
+        """Which words of the block (n,) say where something is."""
+        return np.array([kind == "p" for kind in "i" + kinds_of(self._fixed)], np.bool_)
+
+
+class OwnWords(NamedTuple):
+    """Words by which calls of one kind differ.
+
+    Attributes:
+        words: (kinds, n) of the blocks that calls share, one by one.
+        kinds: (calls,) kind of each call.
+        first: (kinds + 1,) where in ``places`` each kind begins.
+        places: Of the words that differ.
+        own: (calls, most) what stands there in each.
+    """
+
+    words: Ints
+    kinds: Ints
+    first: Ints
+    places: Ints
+    own: Ints
+
+
+class CallsInTurn(NamedTuple):
+    """Calls of one kernel by blocks of which most words are the same.
+
+    A hundred blocks of eight hundred words each are more than a processor has at hand. Calls whose
+    arrays have the same sizes are of one kind and share a block; each puts its own words there.
+
+    Attributes:
+        blocks: (kinds,) what ``call_stored`` takes.
+        own: What is put there before.
+    """
+
+    blocks: Any
+    own: OwnWords
+
+
+def in_turn(calls: Sequence[StoredCall]) -> CallsInTurn:
+    """Calls of one kernel, to be made in turn."""
+    blocks, count = np.concatenate([call.block for call in calls]), len(calls)
+    if blocks.dtype == object:  # what Python calls
+        nothing, numbers = np.zeros((count, 0), np.int64), np.arange(count + 1)
+        return CallsInTurn(
+            blocks, OwnWords(nothing, numbers[:-1], 0 * numbers, nothing[0], nothing)
+        )
+    words = blocks["words"]
+    sizes = words[:, ~calls[0].pointers()]
+    _, firsts, inverse = np.unique(sizes, axis=0, return_index=True, return_inverse=True)
+    kinds = inverse.reshape(-1)
+    places = [
+        np.flatnonzero((words[kinds == kind] != words[first]).any(axis=0))
+        for kind, first in enumerate(firsts)
+    ]
+    own = np.zeros((count, max(map(len, places))), np.int64)
+    for i, kind in enumerate(kinds):
+        own[i, : len(places[kind])] = words[i, places[kind]]
+    shared, ends = blocks[firsts], np.cumsum([0, *map(len, places)])
+    return CallsInTurn(shared, OwnWords(shared["words"], kinds, ends, np.concatenate(places), own))
+
+
+@helper
+def put_own_words(own: OwnWords, i: int) -> int:
+    """Put the words of call i into the block of its kind, whose number is returned."""
+    kind = int(own.kinds[i])
+    first, words = int(own.first[kind]), own.words[kind]
+    for k in range(first, int(own.first[kind + 1])):
+        words[own.places[k]] = own.own[i, k - first]
+    return kind

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall, in_turn
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.islands_kernel import ISLAND, Joined, Layout, run_islands
 from bulletbridge.engine.records import CONTROL, DENSE_REQUIRED
@@ -365,7 +365,7 @@ class IslandStepper:
             solvers, layout, row, joined = self._separate
             for solver in solvers:
                 solver.control[0]["integrator"] = integrator
-            calls = np.concatenate([solver.stored_call(STEP).block for solver in solvers])
+            calls = in_turn([solver.stored_call(STEP) for solver in solvers])
             fixed = layout, calls, row, joined
             with announce_compilation(run_islands):
                 self._bound = StoredCall(run_islands, fixed, (whole.still, whole.tau, NO_RECORD, 0))

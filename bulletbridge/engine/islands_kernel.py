@@ -3,11 +3,12 @@
 Every island has its own slice of every array, so a step costs the sum of theirs.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bulletbridge.compilation.jit import call_stored, caller, helper
+from bulletbridge.compilation.stored_calls import CallsInTurn, put_own_words
 from bulletbridge.constraints.records import Loop
 from bulletbridge.engine.records import (
     BY_ISLANDS,
@@ -72,7 +73,7 @@ class Layout(NamedTuple):
 @caller
 def run_islands(
     layout: Layout,
-    calls: Any,
+    calls: CallsInTurn,
     row: Joined,
     whole: Joined,
     targets: Array,
@@ -82,7 +83,7 @@ def run_islands(
 ) -> int:
     """Advance a whole system by steps; return the failure that stopped it, or DONE.
 
-    calls (n,): the kernel that steps, with the arrays of each island, stored. row: all islands, one
+    calls: of the kernel that steps, with the arrays of each island, stored. row: all islands, one
     after the other. The rest is that of ``step_kernel.run``.
     """
     islands, order_q, order_v, before = layout.islands, layout.q, layout.v, layout.before
@@ -105,8 +106,9 @@ def run_islands(
         for i in range(count):
             a, z = islands[i], islands[i + 1]
             push = pushes[lines * a.v : lines * z.v].reshape((lines, z.v - a.v))
+            kind = put_own_words(calls.own, i)
             failure = call_stored(
-                calls[i : i + 1], (targets[first:], push, layout.nothing, STEP, 1)
+                calls.blocks[kind : kind + 1], (targets[first:], push, layout.nothing, STEP, 1)
             )
             if failure != DONE:
                 copy_into(state, before)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall, in_turn
 from bulletbridge.compilation.words import arrays_in
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.islands import IslandMembers, Islands, places, renumber, term_axes, work
@@ -254,12 +254,12 @@ class InequalityIslands:
         """The kernel of all islands, for a whole with such rows."""
         solvers, layout, row, joined = self._islands.separate
         contacts = np.zeros(0, CONTACT_POINT)
-        calls: list[np.ndarray] = []
+        calls: list[StoredCall] = []
         with announce_compilation(run_inequalities):
             for solver, own in zip(solvers, self.own, strict=True):
                 rest = given._replace(tau=solver.tau), contacts, 0, 1
-                calls.append(StoredCall(run_inequalities, (solver.arrays, own), rest).block)
-        fixed = IslandArrays(layout, row, joined, self.rows, whole), np.concatenate(calls)
+                calls.append(StoredCall(run_inequalities, (solver.arrays, own), rest))
+        fixed = IslandArrays(layout, row, joined, self.rows, whole), in_turn(calls)
         with announce_compilation(run_inequality_islands):
             return StoredCall(run_inequality_islands, fixed, (given, contacts, 0, 1))
 

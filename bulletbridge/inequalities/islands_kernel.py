@@ -5,11 +5,12 @@ Contacts may join any two, and are not solved for here.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bulletbridge.compilation.jit import call_stored, caller, helper, outlined
+from bulletbridge.compilation.stored_calls import CallsInTurn, put_own_words
 from bulletbridge.constraints.records import JointLimit, Loop, MotorRow
 from bulletbridge.engine.islands_kernel import (
     Joined,
@@ -139,7 +140,7 @@ class IslandArrays(NamedTuple):
 @caller
 def run_inequality_islands(
     arrays: IslandArrays,
-    calls: Any,
+    calls: CallsInTurn,
     given: Given,
     contact_points: Records[ContactPoint],
     task: int,
@@ -151,7 +152,7 @@ def run_inequality_islands(
 
     Args:
         arrays: What they work on.
-        calls: (n,) ``step_kernel.run_inequalities`` with the arrays of each island, stored.
+        calls: Of ``step_kernel.run_inequalities`` with the arrays of each island, stored.
         given: What drives them.
         contact_points: None.
         task: As of ``run_inequalities``; no other than steps.
@@ -177,7 +178,8 @@ def run_inequality_islands(
             a, z = islands[i].v, islands[i + 1].v
             push = pushes[a:z].reshape((1, z - a))
             now = Given(targets, given.axis_targets, given.limited_targets, push, 0)
-            failure = call_stored(calls[i : i + 1], (now, contact_points, STEP, 1))
+            kind = put_own_words(calls.own, i)
+            failure = call_stored(calls.blocks[kind : kind + 1], (now, contact_points, STEP, 1))
             if failure != DONE:
                 copy_into(state, before)
                 scatter(islands, state, layout.q, layout.v, whole.state)
