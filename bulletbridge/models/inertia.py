@@ -17,7 +17,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.mesh_files import read_mesh
 from bulletbridge.models.mesh_places import find_named
-from bulletbridge.models.urdf_file import read_urdf
+from bulletbridge.models.urdf_file import ENTRIES, read_urdf
 from bulletbridge.numerics.records import Array
 
 ORIGIN = "0 0 0"
@@ -25,7 +25,6 @@ SIZES = ("size", "radius", "length")
 """Attributes of shapes that must be above zero."""
 FLAT = 1e-9
 """Volume over the cube of the longest side below which a shape counts as flat."""
-TENSOR = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def why(link: Xml.Element) -> str:
     if tensor is None:
         return "had no <inertia>"
     J = np.zeros((3, 3))
-    for name, i, k in TENSOR:
+    for name, i, k in ENTRIES:
         J[i, k] = J[k, i] = float(tensor.get(name, "0"))
     smallest, middle, largest = np.linalg.eigvalsh(J)
     if smallest <= 0.0 or largest > smallest + middle:
@@ -121,7 +120,7 @@ def replace_inertial(link: Xml.Element, path: Path, density: float, reason: str)
     link.insert(0, inertial)
     Xml.SubElement(inertial, "origin", xyz=numbers(com), rpy=ORIGIN)
     Xml.SubElement(inertial, "mass", value=f"{mass:.9g}")
-    Xml.SubElement(inertial, "inertia", {n: f"{J[i, k]:.9g}" for n, i, k in TENSOR})
+    Xml.SubElement(inertial, "inertia", {n: f"{J[i, k]:.9g}" for n, i, k in ENTRIES})
     Xml.indent(inertial, level=1)
     return Change(name, reason, mass, tuple(np.linalg.eigvalsh(J).tolist()))
 

@@ -20,6 +20,7 @@ from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import robot_to_write
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.numerics.records import Array
 
 LEAST = 1e-5
@@ -74,7 +75,7 @@ def with_nearest_inertias(spec: ModelSpec, folder: Path) -> ModelSpec:
             _, rpy = tree.origin(inertial.find("origin"), f"link '{name}'")
             R = rpy_matrix(rpy)
             own = R.T @ J @ R
-            for key, (i, j) in ENTRIES.items():
+            for key, i, j in ENTRIES:
                 tensor.set(key, repr(float(own[i, j])))
         if said:
             urdf = folder.resolve() / f"possible_{k}_{body.urdf.name}"
@@ -117,16 +118,6 @@ def give_nearest_inertias(ids: dict[str, int], client: int) -> list[str]:
             J = link.R @ moments @ link.R.T
             said.append(f"link '{link.name}', in Bullet's axes: {_change(before, J)}")
     return said
-
-
-ENTRIES = {
-    "ixx": (0, 0),
-    "iyy": (1, 1),
-    "izz": (2, 2),
-    "ixy": (0, 1),
-    "ixz": (0, 2),
-    "iyz": (1, 2),
-}
 
 
 def _is_line(J: Array) -> bool:

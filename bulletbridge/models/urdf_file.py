@@ -9,10 +9,12 @@ from bulletbridge.errors import ModelError
 from bulletbridge.models.xml_file import read_xml
 from bulletbridge.numerics.records import LARGEST
 
+ENTRIES = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
+"""Attributes of an <inertia>, and where each stands in the tensor."""
 NUMBERS: dict[str, dict[str, int]] = {
     "origin": {"xyz": 3, "rpy": 3},
     "mass": {"value": 1},
-    "inertia": dict.fromkeys(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), 1),
+    "inertia": dict.fromkeys((key for key, _, _ in ENTRIES), 1),
     "box": {"size": 3},
     "sphere": {"radius": 1},
     "cylinder": {"radius": 1, "length": 1},

@@ -12,8 +12,9 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.segments import Beam, Lump, divide, inertia_of, second_moments
 from bulletbridge.models.flexible.shapes import Cut, cut_shape, exact, place_of, put_place
-from bulletbridge.models.inertia import ORIGIN, TENSOR
+from bulletbridge.models.inertia import ORIGIN
 from bulletbridge.models.model_spec import JointForce
+from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.numerics.records import Array
 
 PREFIX = {"EI_z": "bend", "EI_y": "bend_y", "GJ": "twist"}
@@ -115,7 +116,7 @@ def inertial_of(link: Xml.Element, R: Array) -> Lump | None:
         return None
     value = float(mass.get("value", "0"))
     J = np.zeros((3, 3))
-    for name, i, k in TENSOR:
+    for name, i, k in ENTRIES:
         J[i, k] = J[k, i] = float(tensor.get(name, "0"))
     if not value > 0.0 or not J.any():
         return None
@@ -230,7 +231,7 @@ def _massless(name: str) -> Xml.Element:
     link = Xml.Element("link", name=name)
     inertial = Xml.SubElement(link, "inertial")
     Xml.SubElement(inertial, "mass", value="0")
-    Xml.SubElement(inertial, "inertia", {entry: "0" for entry, _, _ in TENSOR})
+    Xml.SubElement(inertial, "inertia", {entry: "0" for entry, _, _ in ENTRIES})
     return link
 
 
@@ -247,5 +248,5 @@ def _inertial(piece: Lump, R: Array, origin: Array) -> Xml.Element:
     Xml.SubElement(inertial, "origin", xyz=exact(R @ piece.com - origin), rpy=exact(rpy))
     Xml.SubElement(inertial, "mass", value=repr(float(piece.mass)))
     tensor = np.diag(moments)
-    Xml.SubElement(inertial, "inertia", {n: repr(float(tensor[i, k])) for n, i, k in TENSOR})
+    Xml.SubElement(inertial, "inertia", {n: repr(float(tensor[i, k])) for n, i, k in ENTRIES})
     return inertial

@@ -57,6 +57,7 @@ from bulletbridge.models.formats.sdf_shapes import (
 )
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import EARTH, ModelSpec
+from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.numerics.records import Array
 
 KINDS = {
@@ -78,7 +79,6 @@ WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 """What SDF gives a world that says nothing."""
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
-MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
 
 
 def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
@@ -287,7 +287,7 @@ def _inertial(
         at = scope.pose(part.get("name", "")).inverse @ scope.pose(given) @ at
     mass = number_of(element, "mass", 1.0)
     J = np.zeros((3, 3))
-    for entry, i, k in MOMENTS:
+    for entry, i, k in ENTRIES:
         default = 1.0 if i == k else 0.0
         J[i, k] = J[k, i] = number_of(element, f"inertia/{entry}", default)
     if not (np.isfinite(J).all() and np.isfinite(mass) and mass >= 0.0):

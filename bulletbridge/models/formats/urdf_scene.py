@@ -20,12 +20,11 @@ from bulletbridge.models.formats.robot import (
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
-from bulletbridge.models.urdf_file import require_tree
+from bulletbridge.models.urdf_file import ENTRIES, require_tree
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import read_xml
 from bulletbridge.numerics.records import Array
 
-MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
 KINDS = {**dict.fromkeys(("revolute", "continuous"), "revolute"), "floating": "fixed"}
 
 
@@ -120,7 +119,7 @@ def _inertial(tree: UrdfTree, link: Xml.Element, scale: float) -> Inertial | Non
     tensor = element.find("inertia")
     J = np.zeros((3, 3))
     if tensor is not None:
-        for key, i, k in MOMENTS:
+        for key, i, k in ENTRIES:
             J[i, k] = J[k, i] = tree.number(tensor, key, 0.0, where)
     kilograms = 0.0 if mass is None else tree.number(mass, "value", 0.0, where)
     if kilograms == 0.0 and not J.any():

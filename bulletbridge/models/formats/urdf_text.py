@@ -12,9 +12,10 @@ from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.models.formats.robot import Inertial, Joint, Link, Pose, Robot, Scene, Shape
 from bulletbridge.models.model_spec import EARTH, BodySpec, JointForce, ModelSpec
+from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.numerics.records import Array
 
-MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+MOMENTS = tuple(key for key, _, _ in ENTRIES)
 DIAGONAL = 1e-14
 """Products of inertia, against the trace, that are round-off."""
 SLACK = 1e-9
