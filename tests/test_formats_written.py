@@ -282,9 +282,9 @@ def test_mjcf_keeps_links_that_weigh_nothing_or_are_points(tmp_path: Path) -> No
         urdf_builder.joint("j0", "continuous", "trunk", "arm", (0.5, 0.0, 0.0)),
         urdf_builder.joint("j1", "continuous", "trunk", "leg", (0.0, 0.5, 0.0), axis="1 0 0"),
         urdf_builder.joint("j2", "continuous", "arm", "tip", (0.0, 0.4, 0.0), axis="0 1 0"),
-        # which no body can have, and Bullet makes zero
-        urdf_builder.link("mark", urdf_builder.inertial(0.01, (1e-6, 1e-6, 1e-5))),
-        urdf_builder.joint("at", "fixed", "leg", "mark", (0.1, 0.0, 0.0)),
+        # which no body can have, nor the leg, and Bullet makes zero: as far off as it is, both can
+        urdf_builder.link("mark", urdf_builder.inertial(1.0, (1e-6, 1e-6, 0.2))),
+        urdf_builder.joint("at", "fixed", "leg", "mark", (0.3, 0.2, 1.0)),
     )
     (tmp_path / "r.urdf").write_text(text)
     before = unassembled(read_model(tmp_path / "r.urdf"))

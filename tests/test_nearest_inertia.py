@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.nearest_inertia import LEAST, nearest_inertia
 
@@ -90,6 +91,9 @@ def test_a_frame_fixed_to_a_body_may_have_any_tensor(tmp_path):
     model.close()
     # round-off of poses that pass through Euler angles, of moments of 0.15
     assert np.abs(M[:3, :3] - about_base).max() < 1e-14
+    convert(path, tmp_path / "written", "mjcf", fixed_base=False)  # MuJoCo refuses the frame's
+    with bb.load(tmp_path / "written.xml") as written:
+        assert np.abs(written.system.terms().M[:3, :3] - about_base).max() < 1e-14
     path.write_text(FRAME.format(0.2, 0.05))  # a trunk that nobody can build, with the frame or not
     with pytest.raises(ModelError, match="inertia of link 'base' zero"):
         bb.load(path, fixed_base=False)

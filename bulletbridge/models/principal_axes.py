@@ -1,25 +1,20 @@
 """A URDF whose inertias Bullet takes to round-off: possible ones, in their principal axes.
 
 Where a tensor has products of inertia, Bullet turns until what is left of them is a millionth.
-Turned before, they are what the file says to round-off, and so are M and h, in Bullet too. A tensor
-that no body can have Bullet makes zero; on a fixed joint it matters only in sum with what it is
-fixed to, which has it instead, where the sum is possible.
+Turned before, they are what the file says to round-off, and so are M and h, in Bullet too.
 """
 
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-import numpy as np
-
 from bulletbridge.bullet.checks import can_be_had, read_inertia
-from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.models.formats.handed_tensors import hand_over_tensors
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.formats.urdf_text import MOMENTS, exact, principal
-from bulletbridge.models.formats.urdf_tree import UrdfTree, end
+from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import robot_to_write
-from bulletbridge.models.urdf_file import ENTRIES
-from bulletbridge.numerics.records import Array
 
 PRODUCTS = ("ixy", "ixz", "iyz")
 
@@ -34,7 +29,7 @@ def in_principal_axes(urdf: Path) -> Path:
         ModelError: The URDF cannot be read, or the one in its place not be written.
     """
     robot = robot_to_write(urdf)
-    changed = _hand_over(UrdfTree(urdf, robot))
+    changed = hand_over_tensors(UrdfTree(urdf, robot))
     for link in robot.iterfind("link"):
         inertial = link.find("inertial")
         tensor = None if inertial is None else inertial.find("inertia")
@@ -56,57 +51,6 @@ def in_principal_axes(urdf: Path) -> Path:
     made = scratch_folder(urdf, ("principal axes",)) / urdf.name
     write_urdf(robot, made, [f"made from {urdf.name} for Bullet: inertias as it takes them"])
     return made
-
-
-def _hand_over(tree: UrdfTree) -> bool:
-    """Give impossible tensors of links to the largest link that they are fixed to, in place."""
-    known = {name: read_inertia(link.find("inertial")) for name, link in tree.links.items()}
-    found = {name: own for name, own in known.items() if own is not None and own.mass > 0.0}
-    lost = [name for name, own in found.items() if not own.is_possible()]
-    if not lost:
-        return False
-    groups = _rigid_groups(tree)
-    changed = False
-    for root in dict.fromkeys(groups[name] for name in lost):
-        able = [n for n, own in found.items() if groups[n] == root and own.is_possible()]
-        if not able:
-            continue
-        carrier = max(able, key=lambda n: float(np.trace(found[n].J)))
-        R, total = tree.poses[carrier][0], found[carrier].J
-        given = [name for name in lost if groups[name] == root]
-        for name in given:
-            turn = R.T @ tree.poses[name][0]
-            total = total + turn @ found[name].J @ turn.T
-        if can_be_had(total):
-            _set_tensor(tree, carrier, total)
-            for name in given:
-                _set_tensor(tree, name, np.zeros((3, 3)))
-            changed = True
-    return changed
-
-
-def _rigid_groups(tree: UrdfTree) -> dict[str, str]:
-    """The uppermost of the links that are fixed to each other, by the name of each."""
-    above, found = tree.above, dict[str, str]()
-    for name in tree.links:
-        line = [name]
-        while line[-1] in above and above[line[-1]].get("type") == "fixed":
-            line.append(end(above[line[-1]], "parent"))
-        found[name] = line[-1]
-    return found
-
-
-def _set_tensor(tree: UrdfTree, name: str, J: Array) -> None:
-    """Give a link a tensor (3, 3) in the link's axes, about its centre of mass."""
-    inertial = tree.links[name].find("inertial")
-    tensor = None if inertial is None else inertial.find("inertia")
-    if inertial is None or tensor is None:
-        return
-    _, rpy = tree.origin(inertial.find("origin"), f"link '{name}'")
-    R = rpy_matrix(rpy)
-    own = R.T @ J @ R
-    for key, i, j in ENTRIES:
-        tensor.set(key, exact((own[i, j],)))
 
 
 def _is_not_zero(text: str | None) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z
+from bulletbridge.models.formats.handed_tensors import hand_over_tensors
 from bulletbridge.models.formats.robot import (
     UNLIMITED,
     Inertial,
@@ -74,6 +75,7 @@ def _robot(body: BodySpec, friction: bool, notes: list[str]) -> Robot:
     require_tree(body.urdf)
     tree = UrdfTree(body.urdf, read_xml(body.urdf))
     notes += tree.settle_numbers()
+    hand_over_tensors(tree)
     root = tree.root
     robot = Robot(body.name, root, body.fixed_base, {}, {}, pose_of(body.xyz, body.rpy))
     below: dict[str, list[Xml.Element]] = {}
