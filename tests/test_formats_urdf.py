@@ -624,16 +624,24 @@ def test_mimics_of_ros2_control_couple_as_those_of_joints(put, tmp_path):
     assert read_model(done.files[0], fixed_base=True).constraints == spec.constraints  # once
 
 
-def test_plugins_that_couple_joints_are_told(put):
+def test_plugins_that_couple_joints_couple_or_are_told(put):
+    """``joint`` leads in all plugins called mimic_joint; a mimic of the file's own counts first."""
     plugin = (
-        "<gazebo><plugin><joint>j0</joint><mimicJoint>j1</mimicJoint><multiplier>-1</multiplier>"
-        "</plugin></gazebo></robot>"
+        "<gazebo><plugin><joint>j0</joint><mimicJoint>j1</mimicJoint><multiplier>-2</multiplier>"
+        "<offset>0.1</offset></plugin></gazebo></robot>"
     )
     said = "a Gazebo plugin couples 'j0' and 'j1' and is left out: give the joint that follows a"
     spec = read_model(put(chain("", "").replace("</robot>", plugin)), fixed_base=True)
     assert spec.constraints == () and any(said in note for note in spec.notes)
     known = chain("", '<mimic joint="j0"/>').replace("</robot>", plugin)
     assert not any("Gazebo plugin" in note for note in read_model(put(known)).notes)
+    named = plugin.replace("<plugin>", '<plugin filename="libgroup_gazebo_mimic_joint_plugin.so">')
+    spec = read_model(put(chain("", "").replace("</robot>", named)), fixed_base=True)
+    assert spec.constraints == (Coupling("j1_mimic", {"j1": 1.0, "j0": 2.0}, 0.1),)
+    assert any("'j1' follow as Gazebo's plugin mimic_joint" in note for note in spec.notes)
+    for own in (chain("", '<mimic joint="j0"/>'), chain('<mimic joint="j1"/>', "")):
+        (coupling,) = read_model(put(own.replace("</robot>", named))).constraints
+        assert isinstance(coupling, Coupling) and sorted(coupling.coefficients.values()) == [-1, 1]
 
 
 OFF = "<turnGravityOff>true</turnGravityOff>"

@@ -7,9 +7,12 @@ from xml.etree import ElementTree as Xml
 
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.errors import nearest
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 
 TAGS = ("mimic", "drake:mimic")
+PLUGIN = "plugin"
+PLUGIN_WORDS = ("joint", "mimicJoint", "multiplier", "offset")
 ROUND_OFF = 1e-6
 """Part of a range by which limits of joints that mimic each other may differ unmentioned."""
 
@@ -67,14 +70,32 @@ def loose_mimics(tree: UrdfTree) -> list[str]:
 def _elements(tree: UrdfTree) -> dict[str, Xml.Element]:
     """What says that a joint mimics another, by the joint, of all joints that move."""
     of_control = _of_control(tree)
-    return {
-        name: element
-        for name, joint in tree.joints.items()
-        if joint.get("type") in MOVING
-        for own in [next((each for tag in TAGS for each in joint.findall(tag)), None)]
-        for element in [of_control.get(name) if own is None else own]
-        if element is not None
-    }
+    moving = [name for name, joint in tree.joints.items() if joint.get("type") in MOVING]
+    found: dict[str, Xml.Element] = {}
+    for name in moving:
+        joint = tree.joints[name]
+        own = next((each for tag in TAGS for each in joint.findall(tag)), of_control.get(name))
+        if own is not None:
+            found[name] = own
+    for name, element in _of_plugins(tree):
+        line = [element.get("joint", "")]
+        while line[-1] in found and line[-1] not in (name, *line[:-1]):
+            line.append(found[line[-1]].get("joint", ""))
+        if name in moving and name not in found and name not in line:
+            found[name] = element
+    return found
+
+
+def _of_plugins(tree: UrdfTree) -> list[tuple[str, Xml.Element]]:
+    """The same of Gazebo's plugins called mimic_joint, in all of which ``joint`` leads."""
+    found: list[tuple[str, Xml.Element]] = []
+    for plugin in tree.robot.iterfind("gazebo/plugin"):
+        said = {tag: (plugin.findtext(tag) or "").strip() for tag in PLUGIN_WORDS}
+        if "mimic_joint" in plugin.get("filename", "") and said["joint"] in tree.joints:
+            numbers = {key: said[key] for key in ("multiplier", "offset") if said[key]}
+            element = Xml.Element(PLUGIN, {"joint": said["joint"]} | numbers)
+            found.append((said["mimicJoint"], element))
+    return found
 
 
 def _of_control(tree: UrdfTree) -> dict[str, Xml.Element]:
@@ -91,10 +112,16 @@ def _of_control(tree: UrdfTree) -> dict[str, Xml.Element]:
 def plugin_notes(tree: UrdfTree) -> list[str]:
     """What is to be said of Gazebo's plugins that join links, or joints that nothing else couples.
 
-    Which of both follows differs between plugins of the same words.
+    Those that are not called mimic_joint do what is not in the file.
     """
     said: list[str] = []
     coupled = _elements(tree)
+    by_plugin = [f"'{name}'" for name, element in coupled.items() if element.tag == PLUGIN]
+    if by_plugin:
+        said.append(
+            f"{listed(by_plugin)} follow as Gazebo's plugin mimic_joint has it, exactly here;"
+            " its gains and bounds of force are left out"
+        )
     for plugin in tree.robot.iterfind("gazebo/plugin"):
         both = [(plugin.findtext(tag) or "").strip() for tag in ("joint", "mimicJoint")]
         both[0] = both[0] or (plugin.findtext("jointName") or "").strip()
