@@ -125,7 +125,8 @@ def plugin_notes(tree: UrdfTree) -> list[str]:
     for plugin in tree.robot.iterfind("gazebo/plugin"):
         both = [(plugin.findtext(tag) or "").strip() for tag in ("joint", "mimicJoint")]
         both[0] = both[0] or (plugin.findtext("jointName") or "").strip()
-        if both[1] and not coupled.keys() & set(both):
+        stands = both[1] in tree.joints and tree.joints[both[1]].get("type") not in MOVING
+        if both[1] and not stands and not coupled.keys() & set(both):
             said.append(
                 f"a Gazebo plugin couples '{both[0]}' and '{both[1]}' and is left out: give the"
                 " joint that follows a <mimic>"
