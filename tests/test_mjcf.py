@@ -903,6 +903,15 @@ def test_parts_are_looked_for_from_the_file_and_then_from_what_includes_them(
             assert unassembled(read_mjcf(path, tmp_path)).mechanism.nv == expected
 
 
+def test_a_file_may_end_in_mjcf(tmp_path: Path) -> None:
+    """MuJoCo reads what ends in .xml alone; ours finds parts beside the file all the same."""
+    (tmp_path / "part.xml").write_text(f"<mujoco>{ARM.format(geom='')}</mujoco>")
+    path = write(tmp_path, '<include file="part.xml"/>')
+    known = read_model(path)
+    spec = read_model(path.rename(path.with_suffix(".mjcf")))
+    np.testing.assert_array_equal(unassembled(spec).terms().M, unassembled(known).terms().M)
+
+
 def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
     inside, outside = tmp_path / "robot" / "part.xml", tmp_path / "secret.xml"
     inside.parent.mkdir()

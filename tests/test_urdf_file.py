@@ -11,6 +11,7 @@ from bulletbridge.models.bundled import find
 from bulletbridge.models.flexible.make_flexible import Flexibility, make_flexible
 from bulletbridge.models.inertia import repair
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.xml_file import read_xml
 from bulletbridge.models.yaml_text import MOST_BYTES
 
 ROBOT = """<robot name="r">
@@ -230,6 +231,15 @@ def test_what_is_not_well_formed_is_refused_before_bullet_sees_it(tmp_path, righ
     )
     with pytest.raises(ModelError, match=f"not well-formed XML: {re.escape(message)}"):
         bb.load(str(tmp_path / "robot.loops.yaml"))
+
+
+def test_a_licence_may_stand_above_the_declaration(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text("<!-- a licence,\nof two lines -->\n<?xml version='1.0'?>\n<robot name='r'/>")
+    assert read_xml(path).get("name") == "r"
+    path.write_text("<!-- a licence -->\n<?xml version='1.0'?>\n<robot>")
+    with pytest.raises(ModelError, match="line 3"):
+        read_xml(path)
 
 
 @pytest.mark.parametrize(

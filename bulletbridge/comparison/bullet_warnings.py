@@ -146,12 +146,11 @@ def from_world(body: int, prefix: str, client: int) -> list[str]:
         info = pybullet.getJointInfo(body, joint, physicsClientId=client)
         name = prefix + info[12].decode()
         mass, _, inertia = pybullet.getDynamicsInfo(body, joint, physicsClientId=client)[:3]
+        if info[2] == pybullet.JOINT_FIXED:  # what it has is part of what carries it
+            continue
         if mass > 0.0 and max(inertia) == 0.0:
-            found.append(
-                f"link '{name}' has mass but no inertia: Bullet replaces a tensor that breaks the "
-                f"triangle inequality by zero"
-            )
-        if mass == 0.0 and info[2] != pybullet.JOINT_FIXED:
+            found.append(f"link '{name}' has mass but no inertia: a point of mass")
+        if mass == 0.0:
             found.append(
                 f"link '{name}' on the movable joint '{prefix}{info[1].decode()}' has no mass"
             )

@@ -13,6 +13,7 @@ from bulletbridge.errors import ModelError
 COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
 TIGHT = re.compile(rb'(=\s*"[^"<>]*")(?=[A-Za-z_])')
 """An attribute that the next one follows without a blank."""
+DECLARATION = re.compile(rb"\A\s*<\?xml.*?\?>", re.DOTALL)
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MOST_BYTES = 100_000_000
 """Size of a file that is refused."""
@@ -22,8 +23,8 @@ def read_xml(path: Path) -> Xml.Element:
     """The root of an XML file.
 
     What Bullet reads all the same is let pass: prefixes that nothing declares, stray ampersands,
-    attributes without a blank between, whatever is in comments or after a zero byte, and text in
-    another encoding than the one named.
+    attributes without a blank between, whatever is in comments or after a zero byte, a declaration
+    after comments, and text in another encoding than the one named.
 
     Raises:
         ModelError: The file cannot be read, is too large, is not well-formed or declares entities.
@@ -39,7 +40,8 @@ def read_xml(path: Path) -> Xml.Element:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ModelError(f"cannot read {path}: {why}; check the path") from None
-    text = COMMENT.sub(lambda found: b"\n" * found.group().count(b"\n"), text)
+    text = COMMENT.sub(_blank, text)
+    text = DECLARATION.sub(_blank, text)  # after a licence in a comment it would be refused
     text = TIGHT.sub(rb"\1 ", STRAY.sub(b"&amp;", text))
     try:
         text.decode()
@@ -61,6 +63,11 @@ def read_xml(path: Path) -> Xml.Element:
     except expat.ExpatError as error:
         raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
     return build.close()
+
+
+def _blank(found: re.Match[bytes]) -> bytes:
+    """As many lines without anything."""
+    return b"\n" * found.group().count(b"\n")
 
 
 def leading_number(piece: str) -> str:

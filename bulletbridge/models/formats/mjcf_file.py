@@ -53,7 +53,9 @@ def _read(mujoco: Any, path: Path) -> tuple[Any, list[str]]:
     Raises:
         ModelError: It cannot be read.
     """
-    robot, notes = None, list[str]()
+    # MuJoCo knows what a file is by its ending alone
+    robot = None if path.suffix == ".xml" else _in_one(path, path.resolve().parent, ())
+    notes = list[str]()
     while True:
         try:
             if robot is None:
