@@ -185,6 +185,48 @@ def test_a_floating_robot_keeps_its_root_and_what_weighs_nothing(
     np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)
 
 
+SUMS = """<mujoco><worldbody>
+<body><joint name="a" axis="0 1 0"/><geom size="0.1" pos="0.3 0 0"/>
+<body pos="0.3 0 0"><joint name="b" axis="0 1 0.2"/><geom size="0.1" pos="0.2 0 0.1"/>
+<body pos="0.3 0 0"><joint name="c" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/>
+<site name="s" pos="0.1 0 0.1"/></body></body></body><site name="w" pos="0 0 1"/></worldbody>
+<tendon>
+<fixed name="f"><joint joint="a" coef="1"/><joint joint="b" coef="2"/><joint joint="c" coef="-1"/>
+</fixed><fixed name="g" stiffness="5" springlength="-.1 .3"><joint joint="b" coef="1"/>
+<joint joint="c" coef="-1.5"/></fixed><fixed name="h" limited="true" range="-1 2">
+<joint joint="a" coef="1"/><joint joint="c" coef="1"/></fixed>
+<spatial name="k" stiffness="3" damping=".2" springlength=".2"><site site="w"/><site site="s"/>
+</spatial></tendon><equality><tendon tendon1="f" polycoef=".1 0 0 0 0"/>
+<joint joint1="c" polycoef=".2 0 0 0 0"/></equality></mujoco>"""
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+@pytest.mark.parametrize(("to", "ending"), [("loop_joint", ".urdf"), ("sdf", ".sdf")])
+def test_sums_of_joints_and_springs_are_written_in_drakes_words(
+    to: str, ending: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sums.xml").write_text(SUMS)
+    spec = read_model(tmp_path / "sums.xml")
+    done = convert(spec, tmp_path / "written", to)
+    assert not any("left out" in note.lower() for note in done.notes)
+    again = read_model(tmp_path / f"written{ending}")
+    with load(spec) as model, load(again) as written:
+        start = model.system.q
+        limits = [each.limits for each in again.elements if isinstance(each, bb.Tendon)]
+        shift = start[0] + start[2] if to == "sdf" else 0.0
+        assert limits[1] == pytest.approx((-1.0 - shift, 2.0 - shift), abs=ROUND_TRIP)
+        assert written.system.evaluate().energy == pytest.approx(
+            model.system.evaluate().energy, abs=ROUND_TRIP
+        )
+    ours, theirs = unassembled(spec), unassembled(again)
+    q, v = random_state(ours, np.random.default_rng(5))
+    other_q, T = counted_from(start if to == "sdf" else 0.0 * q, q, ours, theirs)
+    a, b = terms_at(ours, q, v), terms_at(theirs, other_q, T @ v)
+    assert apart(T.T @ b.M @ T, a.M) < ROUND_TRIP
+    assert apart(T.T @ (b.h - b.forces), a.h - a.forces) < ROUND_TRIP
+    assert apart(b.g, a.g) < ROUND_TRIP and apart(b.J @ T, a.J) < ROUND_TRIP
+
+
 FORMATS = {"loops": ".loops.yaml", "loop_joint": ".urdf", "mjcf": ".xml", "sdf": ".sdf"}
 CHAIN = """
 bulletbridge: 1

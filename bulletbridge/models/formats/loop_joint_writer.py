@@ -1,8 +1,9 @@
-"""A URDF that has its loops in it, as ``<loop_joint>`` and ``<mimic>`` elements."""
+"""A URDF that has its loops in it, as ``<loop_joint>``, ``<mimic>`` and Drake's elements."""
 
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.constraints.force_elements import ForceElement
 from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
@@ -12,12 +13,15 @@ from bulletbridge.constraints.joints import (
     Triple,
 )
 from bulletbridge.errors import ModelError
+from bulletbridge.models.formats.drake_elements import READERS as OF_DRAKE
+from bulletbridge.models.formats.drake_writer import drake_element, put_attribute
 from bulletbridge.models.formats.gazebo_joints import SPRING, add_gazebo_spring, set_weightless
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.loop_tags import KINDS, READERS, ROUND
 from bulletbridge.models.formats.mimic import TAGS
 from bulletbridge.models.formats.robot import end_b, listed
 from bulletbridge.models.formats.rotors import add_rotors
+from bulletbridge.models.formats.sdf_frames import XMLNS
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
@@ -40,7 +44,7 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
         said = "several robots" if len(spec.bodies) > 1 else "a scale"
         raise ModelError(f"{spec.path} has {said}, which a URDF cannot say; convert it to loops")
     robot = robot_to_write(body.urdf)
-    for tag in READERS:
+    for tag in (*READERS, *OF_DRAKE):
         for element in robot.findall(tag):
             robot.remove(element)
     tree = UrdfTree(body.urdf, robot)
@@ -54,12 +58,15 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
         if constraint.motion is not None or constraint.max_force is not None:
             notes.append(f"motion or force limit of '{constraint.name}' is left out")
         if isinstance(constraint, Coupling):
-            _add_mimic(tree, constraint, spec.actuated, notes)
+            if not _add_mimic(tree, constraint, spec.actuated, notes):
+                _add_drake(tree, constraint, notes)
         elif isinstance(constraint, Distance) or constraint.model not in TYPES:
             kind = "distance" if isinstance(constraint, Distance) else constraint.model.value
             notes.append(f"'{constraint.name}' is left out: no <loop_joint> is of type {kind}")
         else:
             robot.append(_loop_joint(constraint, notes))
+    for element in spec.elements:
+        _add_drake(tree, element, notes)
     if left := set_weightless(tree, spec.wrenches, spec.own_gravity):
         names = listed(f"'{wrench.name}'" for wrench in left)
         notes.append(f"wrenches {names}: a URDF has no place for them")
@@ -76,7 +83,6 @@ def _lost(spec: ModelSpec) -> list[str]:
     parts = {
         "gravity": spec.own_gravity != EARTH,
         "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
-        "springs between frames, tendons": bool(spec.elements),
         "torques on joints": any(bool(force.torque) for force in spec.forces),
         "that friction of joints acts": spec.joint_friction,
         "beams": bool(spec.beams),
@@ -172,8 +178,12 @@ def _hold_base(tree: UrdfTree, body: BodySpec, notes: list[str]) -> None:
 
 def _add_mimic(
     tree: UrdfTree, coupling: Coupling, actuated: tuple[str, ...], notes: list[str]
-) -> None:
-    """Let one joint of a coupling mimic the other: rather one that has no drive, and no chain."""
+) -> bool:
+    """Let one joint of a coupling mimic the other: rather one that has no drive, and no chain.
+
+    Returns:
+        Whether one can.
+    """
     pair = list(coupling.coefficients.items())
     turned = (pair, pair[::-1]) if len(pair) == 2 and not coupling.higher else ()
     mimics = {name: joint.find("mimic") for name, joint in tree.joints.items()}
@@ -184,13 +194,29 @@ def _add_mimic(
         if own != 0.0 and name not in leaders and name not in _line(other, leaders)
     ]
     if not possible:
-        notes.append(f"'{coupling.name}' is left out: it is no joint that mimics one other joint")
-        return
+        return False
     _, driven, name, own, other, factor = min(possible, key=lambda x: (*x[:2], x[3] != 1.0))
     numbers = {"multiplier": repr(-factor / own), "offset": repr(coupling.offset / own)}
     Xml.SubElement(tree.joints[name], "mimic", {"joint": other} | numbers)
     if driven:
         notes.append(f"'{name}' mimics '{other}' and is not listed as actuated any more")
+    return True
+
+
+def _add_drake(tree: UrdfTree, made: Coupling | ForceElement, notes: list[str]) -> None:
+    """Say a coupling or force element in Drake's words, or that it is left out."""
+    joints, links = tree.joints, tree.links
+    element = drake_element(
+        made,
+        lambda name: name if name in joints else None,
+        lambda name: name if name in links else None,
+        put_attribute,
+    )
+    if element is None:
+        notes.append(f"'{made.name}' is left out: neither <mimic> nor Drake's elements say it")
+        return
+    tree.robot.set("xmlns:drake", XMLNS["xmlns:drake"])
+    tree.robot.append(element)
 
 
 def _line(joint: str, leaders: dict[str, str]) -> list[str]:

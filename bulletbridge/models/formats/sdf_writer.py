@@ -5,19 +5,21 @@ and positions are counted from there.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.force_elements import Wrench
+from bulletbridge.constraints.force_elements import ForceElement, Spring, Tendon, Wrench
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopAxis, LoopJoint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.model import Joint as MechanismJoint
+from bulletbridge.models.formats.drake_writer import drake_element, put_text
 from bulletbridge.models.formats.robot import (
     Joint,
     Link,
@@ -97,11 +99,12 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
         if loop.motion is not None or loop.max_force is not None:
             scene.notes.append(f"motion or force limit of '{loop.name}' is left out")
         if isinstance(loop, Coupling):
-            _mimic(joints, loop, scene.notes)
+            if not _mimic(joints, loop):
+                _add_drake(scene, models, loop)
         else:
             _loop(holder, loop, scene)
     for element in scene.elements:
-        scene.notes.append(f"force element '{element.name}' is left out: SDF has none")
+        _add_drake(scene, models, element)
     scene.lose_base_damping()
     lost = [wrench for wrench in scene.wrenches if not _weightless(scene, models, wrench)]
     if lost:
@@ -168,6 +171,7 @@ def _name_plainly(scene: Scene) -> None:
         replace(each, frame=replace(each.frame, link=plain(each.frame.link)))
         for each in scene.wrenches
     ]
+    scene.elements = [_renamed(element, plain) for element in scene.elements]
     if changed:
         scene.notes.append(f"'{SCOPE}' in names is '_': {listed(dict.fromkeys(changed))}")
 
@@ -193,12 +197,27 @@ def _name_apart(scene: Scene) -> None:
         else loop
         for loop in scene.loops
     ]
+    scene.elements = [
+        _renamed(each, lambda n: renamed.get(n, n)) if isinstance(each, Tendon) else each
+        for each in scene.elements
+    ]
     taken = {name for robot in scene.robots for name in (*robot.links, *robot.joints)}
     for k, loop in enumerate(scene.loops):
         if loop.name in taken and not isinstance(loop, Coupling):
             scene.loops[k] = replace(loop, name=free_name(f"{loop.name}_loop", taken))
     if renamed:
         scene.notes.append(f"joints called like links got '_joint' added: {listed(renamed)}")
+
+
+def _renamed(element: ForceElement, name: Callable[[str], str]) -> ForceElement:
+    """A tendon with other names of joints, or a spring with other names of links."""
+    if isinstance(element, Tendon):
+        factors = {name(joint): factor for joint, factor in element.coefficients.items()}
+        return replace(element, coefficients=factors)
+    if isinstance(element, Spring):
+        a, b = (replace(end, link=name(end.link)) for end in (element.a, element.b))
+        return replace(element, a=a, b=b)
+    return element
 
 
 def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
@@ -241,6 +260,9 @@ def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
     if np.abs(v).max(initial=0.0) > REST:
         scene.notes.append("rates at the start are left out: SDF has no place for them")
     scene.loops = [_counted(scene, loop, q, joints) for loop in scene.loops]
+    turning = {n for n, own in scene.joints().items() if own.kind in ("revolute", "prismatic")}
+    at = {name: float(q[joints[name].q][0]) for name in turning}
+    scene.elements = [_shifted(element, at) for element in scene.elements]
 
 
 def _counted(
@@ -255,6 +277,16 @@ def _counted(
         return loop  # which is left out
     shift = loop.value({name: x if abs(x) > REST else 0.0 for name, x in at.items()})
     return replace(loop, offset=loop.offset - shift)
+
+
+def _shifted(element: ForceElement, at: Mapping[str, float]) -> ForceElement:
+    """A tendon whose length is counted from the start."""
+    if not isinstance(element, Tendon):
+        return element
+    known = {name: at.get(name, 0.0) for name in element.coefficients}
+    x = sum(c * known[name] for name, c in element.coefficients.items() if abs(known[name]) > REST)
+    limits = element.limits and (element.limits[0] - x, element.limits[1] - x)
+    return replace(element, rest=element.rest - x, limits=limits)
 
 
 def _motion(joint: Joint, x: float) -> Pose:
@@ -449,15 +481,33 @@ def _pose_text(joint: Xml.Element, place: Pose) -> None:
         pose.text = f"{exact(place.xyz)} {exact(place.rpy)}"
 
 
-def _mimic(
-    joints: Mapping[str, tuple[Xml.Element, Xml.Element]], coupling: Coupling, notes: list[str]
-) -> None:
+def _add_drake(scene: Scene, models: list[Xml.Element], made: Coupling | ForceElement) -> None:
+    """Say a coupling or force element of one model in Drake's words, or that it is left out."""
+    for robot, model in zip(scene.robots, models, strict=True):
+        prefix = scene.prefix(robot)
+
+        def local(name: str, known: Container[str], prefix: str = prefix) -> str | None:
+            own = name.removeprefix(prefix)
+            return own if name.startswith(prefix) and own in known else None
+
+        element = drake_element(
+            made, partial(local, known=robot.joints), partial(local, known=robot.links), put_text
+        )
+        if element is not None:
+            model.append(element)
+            return
+    scene.notes.append(f"'{made.name}' is LEFT OUT: neither <mimic> nor Drake's elements say it")
+
+
+def _mimic(joints: Mapping[str, tuple[Xml.Element, Xml.Element]], coupling: Coupling) -> bool:
     """A coupling of two joints of a model as SDF's mimic, on the one that follows.
 
     Args:
         joints: Elements of joints and of their models, by full name.
         coupling: What is to be said.
-        notes: Get a note where it cannot be.
+
+    Returns:
+        Whether it can be said so.
     """
     pairs = sorted(coupling.coefficients.items(), key=lambda pair: pair[1] != 1.0)
     for (own, c), (leader, factor) in (
@@ -472,8 +522,8 @@ def _mimic(
         Xml.SubElement(mimic, "multiplier").text = exact((-factor / c,))
         Xml.SubElement(mimic, "offset").text = exact((coupling.offset / c,))
         Xml.SubElement(mimic, "reference").text = "0"
-        return
-    notes.append(f"coupling '{coupling.name}' is LEFT OUT: no joint mimics just one other")
+        return True
+    return False
 
 
 def _unit(axis: tuple[float, float, float]) -> Array:
