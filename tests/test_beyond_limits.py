@@ -64,6 +64,46 @@ def test_a_joint_beyond_its_limit_is_taken_back_at_a_bounded_speed(model, joint,
         assert before <= 10 * SHALLOW
 
 
+def test_loops_are_closed_within_limits_where_they_can_be():
+    """The nearest closure leaves the rocker's range; another does not, unless the crank is held."""
+    with bb.load("four_bar") as as_it_is:
+        q = as_it_is.system.q
+        rocker, crank = (as_it_is.system.mechanism.joint(n).q.start for n in ("rocker", "crank"))
+    low, high = q[rocker] + 0.2, q[rocker] + 0.6
+
+    def adjust(mechanism):
+        joints = dict(mechanism.joints)
+        joints["rocker"] = replace(joints["rocker"], lower=low, upper=high)
+        return replace(mechanism, joints=joints)
+
+    with pytest.warns(BulletBridgeWarning, match="beyond its limits"):
+        loaded = bb.load("four_bar", adjust=adjust, limits=True)
+    with loaded:
+        system, guess = loaded.system, {"rocker": low + 0.01}
+        system.assemble(guess=guess)
+        assert system.q[rocker] < low - SHALLOW
+        before = system.q
+        system.set_state(q)
+        system.assemble(guess=guess, within_limits=True)
+        assert low <= system.q[rocker] <= high
+        assert system.evaluate().largest("metres") < 1e-12
+        system.set_state(q)
+        system.assemble({"crank": float(q[crank])}, guess=guess, within_limits=True)
+        assert system.q[rocker] < low and system.q[crank] == q[crank]
+        system.set_state(before)
+
+
+def test_hinges_are_not_wound_up_by_closing():
+    """From a guess that is far off the way leads round; whole turns are taken back."""
+    with bb.load("four_bar") as loaded:
+        system = loaded.system
+        for far in (0.7, 1.4, 2.0, -1.9):
+            guess = {name: far * (k + 1) for k, name in enumerate(("crank", "coupler", "rocker"))}
+            system.assemble(guess=guess)
+            for name, given in guess.items():
+                assert abs(system.q[system.mechanism.joint(name).q.start] - given) <= np.pi
+
+
 @pytest.mark.parametrize("dt", [1 / 240, 1 / 1000])
 def test_a_limit_that_loops_keep_out_of_reach_throws_nothing(dt):
     """The angle between coupler and rocker is least where the crank lies along the ground.

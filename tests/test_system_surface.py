@@ -12,7 +12,7 @@ METHODS = {
     "acceleration": "(self)",
     "applied_power": "(self, q=None, v=None, t=None)",
     "applied_wrenches": "(self, q=None, v=None, t=None)",
-    "assemble": "(self, q=None, v=None, guess=None)",
+    "assemble": "(self, q=None, v=None, guess=None, *, within_limits=False)",
     "compiled": "(self)",
     "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",
     "contact_forces": "(self, bodies)",

@@ -209,7 +209,7 @@ def load(
         options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
         system = System(mechanism, joining, world=bodies, **options)
-        assembly = _assemble(system, spec)
+        assembly = _assemble(system, spec, within_limits=limits)
         if system_options.get("springs") is None:
             system.take_stiff_springs_implicitly()
         if limits:
@@ -272,7 +272,7 @@ def start_of(spec: ModelSpec, mechanism: Mechanism, q: Array) -> Array:
     return start
 
 
-def _assemble(system: System, spec: ModelSpec) -> Assembly:
+def _assemble(system: System, spec: ModelSpec, *, within_limits: bool) -> Assembly:
     """Assemble at the model's start.
 
     A single robot's floating base that was given a pose stays there, unless ``start`` names it;
@@ -287,7 +287,9 @@ def _assemble(system: System, spec: ModelSpec) -> Assembly:
     if placed and BASE in joints and BASE not in spec.start_guess:
         held[BASE] = system.q[joints[BASE].q].tolist()
     try:
-        return system.assemble(held | spec.start_q, spec.start_v, spec.start_guess)
+        return system.assemble(
+            held | spec.start_q, spec.start_v, spec.start_guess, within_limits=within_limits
+        )
     except AssemblyError as error:
         if not held.keys() - spec.start_q.keys():
             raise

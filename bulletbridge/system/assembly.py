@@ -110,6 +110,32 @@ def close(
         The configuration, which is closed as far as its rows allow, or where none is found the one
         that is open the least, and the iterations needed.
     """
+    found, iterations = _nearest_closed(solver, q, t, held, enough, shakes)
+    return unwound(solver, q, found, t), iterations
+
+
+def unwound(solver: Solver, q: Array, found: Array, t: float) -> Array:
+    """A configuration (nq,) with no turn of a hinge more than half a one away from q.
+
+    The way there may have taken it round several times. Where whole turns count, as in couplings,
+    all stays as it was found.
+    """
+    turns = np.zeros_like(q)
+    for joint in solver.mechanism.joints.values():
+        if joint.kind == "revolute":
+            k = joint.q.start
+            turns[k] = np.round((found[k] - q[k]) / (2.0 * np.pi))
+    if not turns.any():
+        return found
+    nearer = found - 2.0 * np.pi * turns
+    as_closed = max(round_off(solver, nearer, t), open_by(solver, found, t))
+    return nearer if open_by(solver, nearer, t) <= as_closed else found
+
+
+def _nearest_closed(
+    solver: Solver, q: Array, t: float, held: Mask, enough: float, shakes: Sequence[float]
+) -> tuple[Array, int]:
+    """What ``close`` finds, which may be whole turns away."""
     if not held.any() and isinstance(solver.stepper, SparseStepper):
         nearest = project_by_links(solver, q, t)
         if nearest is not None:

@@ -124,6 +124,7 @@ from bulletbridge.system.shown_world import ShownWorld
 from bulletbridge.system.smoothed_derivatives import SmoothStep
 from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
+from bulletbridge.system.within_limits import closed_within, joints_beyond
 
 
 class System:
@@ -416,7 +417,12 @@ class System:
         return self._stepping.status
 
     def assemble(
-        self, q: Values | None = None, v: Values | None = None, guess: Values | None = None
+        self,
+        q: Values | None = None,
+        v: Values | None = None,
+        guess: Values | None = None,
+        *,
+        within_limits: bool = False,
     ) -> Assembly:
         """Close all loops, holding the named joints and moving the others as little as possible.
 
@@ -428,6 +434,8 @@ class System:
             q: Positions by joint name [rad or m], quaternions xyzw of spherical joints.
             v: Rates by joint name.
             guess: Positions to start from that are free to move.
+            within_limits: Where joints would leave limits within which they were, look farther
+                for positions that leave none; where none are found, limits do not count.
 
         Raises:
             ModelError: Unknown joint or a value that is not finite.
@@ -445,7 +453,20 @@ class System:
         held = put_values(self.mechanism, q or {}, start, "q")
         self._ask_for_radians({**(guess or {}), **(q or {})}, before)
         held_v = put_values(self.mechanism, v or {}, speed, "v")
-        return self._assemble(start, held, speed, held_v)
+        assembly = self._assemble(start, held, speed, held_v)
+        closed, t, mechanism = self.q, self._active.t, self.mechanism
+        if not within_limits or not joints_beyond(mechanism, closed) - joints_beyond(
+            mechanism, start
+        ):
+            return assembly
+        for nearer in closed_within(self._active.solver, start, closed, t, held):
+            try:
+                assembly = self._assemble(nearer, held, speed, held_v)
+            except AssemblyError:
+                continue
+            if not joints_beyond(mechanism, self.q):
+                return assembly
+        return self._assemble(closed, held, speed, held_v)
 
     def _ask_for_radians(self, given: Values, now: Array) -> None:
         """Warn of angles that look like degrees, unless joints are turned as far already."""

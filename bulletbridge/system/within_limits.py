@@ -1,0 +1,81 @@
+"""Closed configurations within joint limits, where the one nearest to a guess leaves some.
+
+Least squares on all gaps with limits as bounds on joint positions: a trust region that stays inside
+them, from the guess, from what had closed, and from random positions within limits.
+"""
+
+import numpy as np
+
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.inequalities.motor_limit_rows import SHALLOW
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.one_thread import one_blas_thread
+from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.system.assembly import displaced, open_by, unwound
+
+RANDOM_STARTS = 8
+NEARLY = 1e-7
+"""Residual, divided by its unit, from which assembling goes to a closure that is as near."""
+INSIDE = 10.0 * SHALLOW
+"""How far within its limits a joint is looked for, so that closing leaves it there [rad or m]."""
+
+
+def joints_beyond(mechanism: Mechanism, q: Array) -> set[str]:
+    """Hinges and sliders that a configuration (nq,) has beyond their limits."""
+    ends = {n: (j.lower, j.upper, q[j.q.start]) for n, j in mechanism.joints.items() if j.is_single}
+    return {n for n, (low, high, x) in ends.items() if max(low - x, x - high) > SHALLOW}
+
+
+@one_blas_thread()
+def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: Mask) -> list[Array]:
+    """Configurations that are nearly closed within limits, those nearest to the guess first.
+
+    Args:
+        solver: What has the rows.
+        guess: (nq,) whence the nearest is looked for.
+        closed: (nq,) one that is closed beyond limits, as another place to begin.
+        t: [s]
+        held: (nv,) rates that are not moved.
+    """
+    from scipy.optimize import least_squares
+
+    mechanism, rng = solver.mechanism, np.random.default_rng(0)
+    low, high = np.full((2, mechanism.nv), np.inf) * [[-1.0], [1.0]]
+    single = np.zeros(mechanism.nv, np.int64) - 1  # where its position is
+    for joint in mechanism.joints.values():
+        if joint.is_single:
+            k = joint.v.start
+            single[k] = joint.q.start
+            low[k], high[k] = joint.lower + INSIDE, joint.upper - INSIDE
+    general = displaced(solver, guess, 0.1 * rng.standard_normal(mechanism.nv))
+    moves = solver.terms(general, np.zeros(mechanism.nv), t).J.any(axis=0)  # others stay
+    free = ~held & (low < high) & moves
+    rows = solver.encoded.has_position
+    bounded = free & np.isfinite(high - low)
+
+    def search(start: Array) -> Array:
+        at = np.where(single >= 0, start[single], 0.0)
+        move = np.zeros(mechanism.nv)
+
+        def gaps(x: Array) -> Array:
+            move[free] = x
+            return (solver.encoded.scale * solver.gaps_at(displaced(solver, start, move), t))[rows]
+
+        ends = (low - at)[free], (high - at)[free]
+        move[free] = least_squares(gaps, np.clip(0.0, *ends), bounds=ends, xtol=1e-12).x
+        return displaced(solver, start, move)
+
+    starts = [guess, closed]
+    for _ in range(RANDOM_STARTS):
+        start, inside = guess.copy(), rng.uniform(size=mechanism.nv)
+        width = high[bounded] - low[bounded]
+        start[single[bounded]] = low[bounded] + inside[bounded] * width
+        starts.append(start)
+    found: list[tuple[float, Array]] = []
+    for number, start in enumerate(starts):
+        if number == 2 and found:
+            break
+        q = unwound(solver, guess, search(start), t)
+        if open_by(solver, q, t) < NEARLY and not joints_beyond(mechanism, q):
+            found.append((float(np.abs(q - guess).sum()), q))
+    return [q for _, q in sorted(found, key=lambda pair: pair[0])]
