@@ -13,7 +13,7 @@ from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.assembly import displaced, open_by, unwound
 
-RANDOM_STARTS = 8
+RANDOM_STARTS, MOST_TRIALS = 8, 50
 NEARLY = 1e-7
 """Residual, divided by its unit, from which assembling goes to a closure that is as near."""
 INSIDE = 10.0 * SHALLOW
@@ -62,7 +62,8 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
             return (solver.encoded.scale * solver.gaps_at(displaced(solver, start, move), t))[rows]
 
         ends = (low - at)[free], (high - at)[free]
-        move[free] = least_squares(gaps, np.clip(0.0, *ends), bounds=ends, xtol=1e-12).x
+        first, most = np.clip(0.0, *ends), MOST_TRIALS
+        move[free] = least_squares(gaps, first, bounds=ends, xtol=1e-12, max_nfev=most).x
         return displaced(solver, start, move)
 
     starts = [guess, closed]
