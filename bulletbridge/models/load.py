@@ -209,7 +209,7 @@ def load(
         options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
         system = System(mechanism, joining, world=bodies, **options)
-        assembly = _assemble(system, spec, within_limits=limits)
+        assembly = _assemble(system, spec, within_limits=bool(limits))
         if system_options.get("springs") is None:
             system.take_stiff_springs_implicitly()
         if limits:
