@@ -330,8 +330,8 @@ def motions_between(mechanism: Mechanism, poses: np.ndarray, length: float) -> A
     up = R[:, parents].swapaxes(2, 3)
     way = own - own[:, parents] + offset - offset[:, parents]
     turned, moved = up @ R, (up @ way[..., None])[..., 0]
-    cosine = 0.5 * (np.einsum("bij,sbij->sb", turned[0], turned) - 1.0)
-    turn = np.arccos(np.clip(cosine, -1.0, 1.0))
+    cosine: Array = 0.5 * (np.einsum("bij,sbij->sb", turned[0], turned) - 1.0)
+    turn: Array = np.arccos(np.clip(cosine, -1.0, 1.0))
     chord = np.linalg.norm(turned - turned[0], axis=(2, 3)) / np.sqrt(2.0)
     turn = np.where(turn > 1e-3, turn, chord)  # which is exact where the cosine is flat
     found = np.maximum(turn, np.linalg.norm(moved - moved[0], axis=2) / length)
