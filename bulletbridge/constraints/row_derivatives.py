@@ -70,16 +70,22 @@ Rates = tuple[Vector, Vector, Vector]
 """A vector with its first and second rate."""
 
 
+ALL, RATE_ALONE, FORCE_ALONE = range(3)
+"""Which derivatives of rows are wanted: of velocities alone, of forces alone."""
+
+
 class RowDerivatives(NamedTuple):
     """Where derivatives of rows go, and what they are asked for.
 
     Attributes:
+        wanted: Which of them; the others are left as they are.
         lam: (nc,) multipliers.
         rate: (nc, nv) of J v + g_t by positions.
         acceleration: (nc, 2 nv) of J v̇ + gamma by positions, then by rates.
         F: (nv, 2 nv or more), from which the change of Jᵀ lam by positions is taken.
     """
 
+    wanted: int
     lam: Array
     rate: Array
     acceleration: Array
@@ -103,9 +109,15 @@ def differentiate_rows(
 ) -> None:
     """Derivatives of the rows of loops and couplings."""
     (loops, couplings, terms), axes, nv = rows, tree.axes, len(tree.axes)
-    for i in range(found.rate.shape[0]):
-        for k in range(nv):
-            found.rate[i, k] = found.acceleration[i, k] = found.acceleration[i, nv + k] = 0.0
+    wanted = found.wanted
+    if wanted != FORCE_ALONE:
+        for i in range(found.rate.shape[0]):
+            for k in range(nv):
+                found.rate[i, k] = 0.0
+    if wanted == ALL:
+        for i in range(found.rate.shape[0]):
+            for k in range(2 * nv):
+                found.acceleration[i, k] = 0.0
     for i in range(len(loops)):
         loop = loops[i]
         motion = relative_motion(loop, tree.poses, targets)
@@ -121,10 +133,13 @@ def differentiate_rows(
             term, j = terms[k], terms[k].axis
             x, v = axes[j].position, axes[j].rate
             bent = curvature(term, x)
-            found.rate[coupling.row, j] += bent * v
-            found.acceleration[coupling.row, j] += bent * vdot[j] + third(term, x) * v * v
-            found.acceleration[coupling.row, nv + j] += 2.0 * bent * v
-            found.F[j, j] -= found.lam[coupling.row] * bent
+            if wanted != FORCE_ALONE:
+                found.rate[coupling.row, j] += bent * v
+            if wanted == ALL:
+                found.acceleration[coupling.row, j] += bent * vdot[j] + third(term, x) * v * v
+                found.acceleration[coupling.row, nv + j] += 2.0 * bent * v
+            if wanted != RATE_ALONE:
+                found.F[j, j] -= found.lam[coupling.row] * bent
 
 
 @helper
@@ -150,19 +165,30 @@ def differentiate_loop(
     spin, way = relative_variation(
         loop, poses, targets, motion, S, scale_pair(sign, U), scale_pair(sign, C)
     )
-    spun, gone = relative_variation(loop, poses, targets, motion, (ZERO, ZERO), S, E)
-    by_place, by_rate = turned_rates(spin, motion), turned_rates(spun, motion)
-    for i in range(constant_rows(loop)):
-        row, moment, force = loop.row + i, vec(loop.moment[i]), vec(loop.force[i])
-        found.rate[row, j] = dot(moment, by_place[0]) + dot(force, way[1])
-        found.acceleration[row, j] = dot(moment, by_place[1]) + dot(force, way[2])
-        found.acceleration[row, nv + j] = dot(moment, by_rate[1]) + dot(force, gone[2])
-    if loop.variable > 0:
-        row = loop.row + loop.rows - 1
-        rate, acceleration = varied_row(loop, motion, spin[0], by_place, way)
-        found.rate[row, j] += rate
-        found.acceleration[row, j] += acceleration
-        found.acceleration[row, nv + j] += varied_row(loop, motion, ZERO, by_rate, gone)[1]
+    varied = loop.row + loop.rows - 1
+    if found.wanted != FORCE_ALONE:
+        by_place = turned_rates(spin, motion)
+        for i in range(constant_rows(loop)):
+            row, moment, force = loop.row + i, vec(loop.moment[i]), vec(loop.force[i])
+            found.rate[row, j] = dot(moment, by_place[0]) + dot(force, way[1])
+            if found.wanted == ALL:
+                found.acceleration[row, j] = dot(moment, by_place[1]) + dot(force, way[2])
+        if loop.variable > 0:
+            rate, acceleration = varied_row(loop, motion, spin[0], by_place, way)
+            found.rate[varied, j] += rate
+            if found.wanted == ALL:
+                found.acceleration[varied, j] += acceleration
+    if found.wanted == ALL:
+        spun, gone = relative_variation(loop, poses, targets, motion, (ZERO, ZERO), S, E)
+        by_rate = turned_rates(spun, motion)
+        for i in range(constant_rows(loop)):
+            row, moment, force = loop.row + i, vec(loop.moment[i]), vec(loop.force[i])
+            found.acceleration[row, nv + j] = dot(moment, by_rate[1]) + dot(force, gone[2])
+        if loop.variable > 0:
+            by_rates = varied_row(loop, motion, ZERO, by_rate, gone)[1]
+            found.acceleration[varied, nv + j] += by_rates
+    if found.wanted == RATE_ALONE:
+        return
     changed, total = changed_reaction(loop, motion, found.lam, spin[0], way[0])
     turned = force_cross(own, total)
     if sign < 0.0:

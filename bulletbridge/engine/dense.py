@@ -30,6 +30,7 @@ from bulletbridge.mechanism.dynamics import (
     add_impedance,
     bias,
     clear,
+    composite_inertias,
     is_damped,
     joint_forces,
     look_ahead,
@@ -204,6 +205,20 @@ def put_bias(a: Arrays, v: Array) -> None:
     bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, a.control.gravity, v, h)
 
 
+@outlined
+def put_bias_of_motion(a: Arrays, gravity: Array, v: Array) -> None:
+    """The same without efforts, as derivatives of the motion take it."""
+    h = a.vectors[BIAS]
+    bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, gravity, v, h)
+
+
+@outlined
+def place(a: Arrays, f: Factors, now: Instant, q: Array, v: Array) -> None:
+    """Poses at q, with the inertias of what is carried, where the factors are known."""
+    update_positions(a, f, now, q, v)
+    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+
+
 @helper
 def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
     """Applied less bias forces, tau - h, on the rates (nv,), at the poses of q."""
@@ -372,11 +387,11 @@ def solve_motion(
     vdot: Array,
     lam: Array,
 ) -> None:
-    """Acceleration vdot (nv,) and multipliers lam (nc,) at a state, which is factored for it.
+    """Acceleration vdot (nv,) and multipliers lam (nc,), with the factors of this configuration.
 
     What the rows supply, whitened, is left in vectors[ACCELERATION].
     """
-    accelerate_at(a, f, now, q, v, tau, vdot)
+    accelerate(a, f, now, q, v, tau, vdot)
     needed = a.vectors[FORCE, : len(v)]
     forces_less_bias(a, q, v, tau, needed)
     solution_multipliers(a, f, a.control.rank, needed, vdot, lam)

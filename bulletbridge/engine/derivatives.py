@@ -14,15 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.compilation.jit import bundling, helper, kernel, outlined
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.records import Target
-from bulletbridge.constraints.row_derivatives import RowDerivatives, differentiate_rows
+from bulletbridge.constraints.row_derivatives import ALL, RowDerivatives, differentiate_rows
 from bulletbridge.constraints.row_rates import RowRecords
-from bulletbridge.engine.dense import set_implicit_horizon, solve_motion
+from bulletbridge.engine.dense import (
+    factor_at,
+    put_bias_of_motion,
+    set_implicit_horizon,
+    solve_motion,
+)
 from bulletbridge.engine.records import (
-    BIAS,
     DONE,
     Arrays,
     Factors,
@@ -46,11 +50,10 @@ from bulletbridge.mechanism.derivatives import (
     take_accelerations,
     vary_axes,
 )
-from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.force_derivatives import (
     differentiate_efforts,
 )
-from bulletbridge.numerics.many_sides import SplitArrays, respond
+from bulletbridge.numerics.many_sides import SplitArrays, respond, take_multipliers
 from bulletbridge.numerics.records import Array, Records
 
 
@@ -83,31 +86,27 @@ class DerivativeArrays(NamedTuple):
 
 @outlined
 def differentiate_equations(
-    a: Arrays,
-    d: DerivativeArrays,
-    targets: Records[Target],
-    gravity: Array,
-    v: Array,
-    vdot: Array,
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], vdot: Array, wanted: int
 ) -> None:
-    """Derivatives of M v̇ + h - Jᵀ λ without other forces into F, of the rows into theirs."""
-    h = a.vectors[BIAS]
-    bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, gravity, v, h)
+    """Derivatives of M v̇ + h - Jᵀ λ without other forces into F, of the rows into theirs.
+
+    Where ``put_bias_of_motion`` was called last; at rest ``FORCE_ALONE`` may be wanted.
+    """
     take_accelerations(a.bodies, a.poses, a.axes, vdot, d.loads)
     vary_axes(a.bodies, a.poses, a.axes, d.variations)
     for i in range(d.F.shape[0]):
         for j in range(d.F.shape[1]):
             d.F[i, j] = 0.0
-    differentiate_tree(a.bodies, a.poses, a.axes, d.variations, d.loads, d.F)
-    put_row_derivatives(a, d, targets, vdot)
+    differentiate_tree(a.bodies, a.poses, a.axes, d.variations, d.loads, wanted == ALL, d.F)
+    put_row_derivatives(a, d, targets, vdot, wanted)
 
 
 @outlined
 def put_row_derivatives(
-    a: Arrays, d: DerivativeArrays, targets: Records[Target], vdot: Array
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], vdot: Array, wanted: int
 ) -> None:
     """Derivatives of the rows into theirs, of Jᵀ λ from F, by what ``vary_axes`` has written."""
-    found = RowDerivatives(d.lam, d.rate, d.acceleration, d.F)
+    found = RowDerivatives(wanted, d.lam, d.rate, d.acceleration, d.F)
     rows = RowRecords(a.loops, a.couplings, a.terms)
     tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
     differentiate_rows(tree, rows, targets, vdot, found)
@@ -117,8 +116,13 @@ def put_row_derivatives(
 def differentiate_motion(
     a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, vdot: Array
 ) -> None:
-    """Derivatives of M v̇ + h - τ - Jᵀ λ into F, of the rows into theirs."""
-    differentiate_equations(a, d, targets, a.control.gravity, v, vdot)
+    """Derivatives of M v̇ + h - τ - Jᵀ λ into F, of the rows into theirs.
+
+    Where ``put_bias`` was called last, at the rates v.
+    """
+    if len(a.efforts) > 0:  # which that has counted in
+        put_bias_of_motion(a, a.control.gravity, v)
+    differentiate_equations(a, d, targets, vdot, ALL)
     tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
     differentiate_efforts(tree, a.efforts, d.F)
     differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
@@ -140,7 +144,10 @@ def ask_forces_of_solution(d: DerivativeArrays) -> None:
 def differentiate_solution(
     a: Arrays, f: Factors, d: DerivativeArrays, now: Instant, q: Array, v: Array, tau: Array
 ) -> None:
-    """Acceleration and multipliers; of their equations derivatives by positions and rates."""
+    """Acceleration and multipliers; of their equations derivatives by positions and rates.
+
+    With the factors of this configuration.
+    """
     solve_motion(a, f, now, q, v, tau, d.vdot, d.lam)
     differentiate_motion(a, d, now.targets, v, d.vdot)
 
@@ -149,19 +156,22 @@ def differentiate_solution(
 def differentiate_acceleration(
     a: Arrays, f: Factors, d: DerivativeArrays, now: Instant, q: Array, v: Array, tau: Array
 ) -> None:
-    """Acceleration and multipliers with their derivatives by positions, rates and forces."""
+    """Acceleration and multipliers; of the acceleration derivatives by positions, rates, forces.
+
+    With the factors of this configuration.
+    """
     differentiate_solution(a, f, d, now, q, v, tau)
     ask_forces_of_solution(d)
     for i in range(d.acceleration.shape[0]):
         for j in range(d.acceleration.shape[1]):
             d.acceleration[i, j] = -d.acceleration[i, j]
-    respond(
-        SplitArrays(f.L, f.Y, f.R, f.rows, a.control.rank),
-        d.acceleration,
-        d.X,
-        d.parts,
-        d.multipliers,
-    )
+    respond(split_of(f, a.control.rank), d.acceleration, d.X, d.parts)
+
+
+@bundling
+def split_of(f: Factors, rank: int) -> SplitArrays:
+    """Factors as many right sides take them."""
+    return SplitArrays(f.L, f.Y, f.R, f.rows, rank)
 
 
 @kernel
@@ -175,16 +185,18 @@ def differentiate(arrays: SystemArrays, d: DerivativeArrays, targets: Array, tau
     now = Instant(arrays.state[nq + nv], targets[0])
     set_implicit_horizon(a, 0.0)
     q, v = arrays.state[:nq], arrays.state[nq : nq + nv]
+    factor_at(a, f, now, q, v)
     differentiate_acceleration(a, f, d, now, q, v, tau[0])
+    take_multipliers(split_of(f, a.control.rank), d.parts, d.multipliers)
     return DONE
 
 
 @kernel
 def answer(arrays: SystemArrays, sides: Array, X: Array, parts: Array, multipliers: Array) -> int:
     """Solve ``respond`` with the factors that ``differentiate`` left; return 0."""
-    L, Y, R, rows = arrays.L[0], arrays.Y[0], arrays.R[0], arrays.rows[0]
-    split = SplitArrays(L, Y, R, rows, arrays.control[0].rank)
-    respond(split, sides, X, parts, multipliers)
+    split = split_of(dense_factors(arrays, 0), arrays.control[0].rank)
+    respond(split, sides, X, parts)
+    take_multipliers(split, parts, multipliers)
     return DONE
 
 

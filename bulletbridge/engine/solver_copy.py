@@ -2,11 +2,38 @@
 
 import numpy as np
 
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.engine.records import DONE, NOT_FACTORED, SystemArrays
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.numerics.records import Array, copied
 
-ASKING = "asked", "callback", "scripted"
-"""Of ``Control``: what calls back into the solver itself."""
+
+@helper
+def take_numbers(arrays: SystemArrays, others: SystemArrays) -> None:
+    """Take over what may change in the arrays of another, but for its state.
+
+    What it knows of its configuration is forgotten, and what calls back into it.
+    """
+    arrays.control[0] = others.control[0]
+    c = arrays.control[0]
+    c.asked = c.callback = c.scripted = c.biased = 0
+    c.factored = NOT_FACTORED
+    for i in range(len(arrays.axes)):
+        arrays.axes[i] = others.axes[i]
+    for i in range(len(arrays.efforts)):
+        arrays.efforts[i] = others.efforts[i]
+    for i in range(arrays.rows.shape[0]):
+        for k in range(arrays.rows.shape[1]):
+            arrays.rows[i, k] = others.rows[i, k]
+
+
+@kernel
+def take_all_numbers(arrays: SystemArrays, others: SystemArrays) -> int:
+    """``take_numbers``; return 0."""
+    take_numbers(arrays, others)
+    return DONE
 
 
 class SolverCopy:
@@ -37,12 +64,6 @@ class SolverCopy:
         self.poses, self.axes, self.efforts, self.rows, self.control = copies
         self.state, self.vectors = solver.state.copy(), solver.vectors.copy()
         L, Y, R, first = (np.zeros_like(x[:2]) for x in solver.factors)
-        self._taken = [  # as bytes, which costs less than field by field
-            (mine.view(np.uint8), other.view(np.uint8))
-            for mine, other in zip(copies[1:], own[1:], strict=True)
-        ]
-        self._q, self._v = self.state[: len(solver.q)], self.state[len(solver.q) : -1]
-        self._forgotten = [self.control[name] for name in (*ASKING, "factored", "biased")]
         self.arrays = solver.arrays._replace(
             beams=copied(solver.beams),
             stations=copied(solver.stations),
@@ -58,11 +79,11 @@ class SolverCopy:
             state=self.state,
             control=self.control,
         )
+        self._q, self._v = self.state[: len(solver.q)], self.state[len(solver.q) : -1]
+        with announce_compilation(take_all_numbers):
+            self._take = StoredCall(take_all_numbers, (self.arrays, solver.arrays), ()).call
 
     def take(self, q: Array, v: Array, t: float) -> None:
         """Take over all numbers of the solver, and a state."""
         self._q[:], self._v[:], self.state[-1] = q, v, t
-        for mine, other in self._taken:
-            mine[...] = other
-        for number in self._forgotten:
-            number[0] = 0
+        self._take(())

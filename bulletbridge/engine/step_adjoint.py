@@ -23,19 +23,16 @@ from bulletbridge.constraints.row_rates import RowRecords
 from bulletbridge.constraints.rows import jacobian
 from bulletbridge.engine.dense import (
     accelerate,
-    factor_at,
     filter_velocity,
     forces_less_bias,
+    place,
     put_bias,
-    set_implicit_horizon,
+    put_bias_of_motion,
     solution_multipliers,
-    update_positions,
 )
 from bulletbridge.engine.derivatives import DerivativeArrays
 from bulletbridge.engine.records import (
     ACCELERATION,
-    BIAS,
-    BY_DENSE,
     CORRECTION,
     DONE,
     EULER,
@@ -49,7 +46,6 @@ from bulletbridge.engine.records import (
     Instant,
     SystemArrays,
     arrays_of,
-    dense_factors,
 )
 from bulletbridge.engine.step_derivatives import (
     LONGEST,
@@ -58,6 +54,8 @@ from bulletbridge.engine.step_derivatives import (
     ZEROS,
     StepArrays,
     StepDifferentiator,
+    factor_start,
+    keep_factors,
     put_matrix,
     put_metric,
     put_metric_derivatives,
@@ -81,7 +79,6 @@ from bulletbridge.mechanism.displacement_maps import (
     put_displacement_maps,
     turn_columns,
 )
-from bulletbridge.mechanism.dynamics import bias, composite_inertias
 from bulletbridge.mechanism.force_derivatives import (
     differentiate_efforts,
     take_ahead,
@@ -194,30 +191,6 @@ def kept_factors(tape: Tape, n: int) -> Factors:
 
 
 @helper
-def keep_factors(arrays: SystemArrays, tape: Tape, n: int) -> None:
-    """Keep the factors of the present configuration."""
-    put_matrix(tape.L[n], 1.0, arrays.L[0])
-    put_matrix(tape.Y[n], 1.0, arrays.Y[0])
-    put_matrix(tape.R[n], 1.0, arrays.R[0])
-    for k in range(arrays.first.shape[1]):
-        tape.first[n, k] = arrays.first[0, k]
-    for i in range(arrays.rows.shape[1]):
-        tape.rows[n, i] = arrays.rows[0, i]
-    tape.ranks[n, 0], tape.ranks[n, 1] = arrays.control[0].rank, arrays.control[0].filter_rank
-
-
-@helper
-def factor_start(arrays: SystemArrays, targets: Array, t: float) -> None:
-    """Have the factors of the present state, from which a step is to start."""
-    a, nv, c = arrays_of(arrays), len(arrays.axes), arrays.control[0]
-    nq = len(arrays.state) - nv - 1
-    set_implicit_horizon(a, c.dt if c.integrator == EULER else 0.0)
-    start = Instant(t, targets[0])
-    factor_at(a, dense_factors(arrays, 0), start, arrays.state[:nq], arrays.state[nq : nq + nv])
-    c.factored = BY_DENSE
-
-
-@helper
 def is_plain(arrays: SystemArrays, led_to: Array, alike: float) -> bool:
     """Whether the last step is one whose derivative is known, and has led where it is to lead."""
     c, nv = arrays.control[0], len(arrays.axes)
@@ -268,7 +241,7 @@ def record_steps(
         if here == 0:
             copy_into(arrays.state, states[n])
             factor_start(arrays, now, states[n, len(states[n]) - 1])
-            keep_factors(arrays, tape, n)
+            keep_factors(arrays, kept_factors(tape, n), tape.ranks[n])
         copy_into(tape.states[n], arrays.state)
         failure = call_stored(run, (now, tau[n : n + 1], record, STEP, 1))
         here = 1 if failure == DONE and is_plain(arrays, states[n + 1], alike) else 0
@@ -281,7 +254,7 @@ def record_steps(
         if here == 1:
             copy_into(tape.accelerations[n], arrays.vectors[row, :nv])
             copy_into(tape.corrections[n], arrays.vectors[CORRECTION, :nv])
-            keep_factors(arrays, tape, n + 1)
+            keep_factors(arrays, kept_factors(tape, n + 1), tape.ranks[n + 1])
             copy_into(tape.states[n + 1], arrays.state)
     return len(tau)
 
@@ -326,13 +299,6 @@ def add_transposed(x: Array, size: float, A: Array, first: int, w: Array) -> Non
 
 
 @outlined
-def place(a: Arrays, f: Factors, now: Instant, q: Array, v: Array) -> None:
-    """Poses at q, with the inertias of what is carried."""
-    update_positions(a, f, now, q, v)
-    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
-
-
-@outlined
 def answer_at_end(
     a: Arrays, f: Factors, at: Place, guess: Array, push: Array, led: Array, lam: Array
 ) -> None:
@@ -357,8 +323,7 @@ def pull_back_equations(
     vdot: Array, asked: RowGradients, g: TreeGradients,
 ) -> None:  # fmt: skip
     """``differentiate_equations`` transposed: of M v̇ + h - Jᵀ λ along w, and of rows."""
-    h = a.vectors[BIAS]
-    bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, gravity, v, h)
+    put_bias_of_motion(a, gravity, v)
     pull_back_biased(a, d, targets, vdot, asked, g)
 
 
@@ -369,8 +334,7 @@ def pull_back_motion(
 ) -> None:  # fmt: skip
     """``differentiate_motion`` transposed, where ``put_bias`` was called last, at the rates v."""
     if len(a.efforts) > 0:  # which that has counted in
-        h, gravity = a.vectors[BIAS], a.control.gravity
-        bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, gravity, v, h)
+        put_bias_of_motion(a, a.control.gravity, v)
     pull_back_biased(a, d, targets, vdot, asked, g)
     pull_back_joint_forces(a.axes, a.control.spring_dt, g)
     if len(a.efforts) > 0:

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.jit import helper, kernel
-from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.jit import caller, helper, kernel, outlined
+from bulletbridge.compilation.stored_calls import StoredCall, call_stored
 from bulletbridge.constraints.records import Target
+from bulletbridge.constraints.row_derivatives import ALL, FORCE_ALONE, RATE_ALONE
 from bulletbridge.constraints.rows import jacobian
 from bulletbridge.engine.dense import (
     accelerate,
@@ -27,6 +28,8 @@ from bulletbridge.engine.dense import (
     factor_at,
     filter_velocity,
     forces_less_bias,
+    place,
+    put_bias_of_motion,
     set_implicit_horizon,
     solution_multipliers,
     update_positions,
@@ -40,10 +43,12 @@ from bulletbridge.engine.derivatives import (
     differentiate_motion,
     differentiate_solution,
     put_row_derivatives,
+    split_of,
 )
 from bulletbridge.engine.explicit import A4, C4, combine
 from bulletbridge.engine.records import (
     AT_LIMIT,
+    BY_DENSE,
     CHART,
     CORRECTION,
     DONE,
@@ -64,6 +69,7 @@ from bulletbridge.engine.records import (
     arrays_of,
     dense_factors,
 )
+from bulletbridge.engine.solver_copy import take_numbers
 from bulletbridge.engine.step_kernel import stepping_kernel
 from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.engine.tasks import STEP
@@ -90,7 +96,8 @@ from bulletbridge.mechanism.force_elements import add_compliance
 from bulletbridge.mechanism.kinematics import displace, put_twists
 from bulletbridge.mechanism.records import FREE, SPHERICAL, Effort
 from bulletbridge.numerics.lu import back_lines, lu_real
-from bulletbridge.numerics.many_sides import SplitArrays, add_product, respond, unwhiten_columns
+from bulletbridge.numerics.many_sides import add_product, respond, unwhiten_columns
+from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
@@ -149,7 +156,9 @@ class StepArrays(NamedTuple):
         slopes: (nc, nc) the same along Z, then its factors.
         turns: (nc,) of these.
         kept: (nc,) which rows of the start are kept.
+        first: Factors that a step has started with.
         vectors: (5, nv) displacement, rates, guessed and filtered ones, zeros.
+        counts: (3,) ranks that a step started with, of accelerations and of the filter; steps made.
     """
 
     changes: Array
@@ -173,9 +182,12 @@ class StepArrays(NamedTuple):
     slopes: Array
     turns: Array
     kept: Ints
+    first: Factors
     vectors: Array
+    counts: Ints
 
 
+RANK, FILTER_RANK, MADE = range(3)
 U, V, GUESS, FILTERED, ZEROS = range(5)
 OF_STEP, OF_CORRECTION = 0, 1
 
@@ -264,14 +276,12 @@ def put_end_terms(a: Arrays, f: Factors, s: StepArrays, end: Instant) -> None:
 def put_rate_derivatives(
     a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array
 ) -> None:
-    """Derivatives of J v + g_t by positions into ``rate``; of λ and v̇ what is known is lost."""
-    for i in range(len(d.lam)):
-        d.lam[i] = 0.0
+    """Derivatives of J v + g_t by positions into ``rate``, with variations of the axes at v."""
     put_twists(a.bodies, a.axes, v, a.poses)
     for k in range(len(v)):
         a.axes[k].rate = v[k]
     vary_axes(a.bodies, a.poses, a.axes, d.variations)
-    put_row_derivatives(a, d, targets, v)
+    put_row_derivatives(a, d, targets, v, RATE_ALONE)
 
 
 @helper
@@ -332,8 +342,10 @@ def differentiate_admissible(
     v: Array,
     tau: Array,
 ) -> None:
-    """What forces do to admissible velocities, J v̇ = 0, as Euler's step takes it: v̇ and X."""
-    factor_at(a, f, now, q, v)
+    """What forces do to admissible velocities, J v̇ = 0, as Euler's step takes it: v̇ and X.
+
+    With the factors of this configuration.
+    """
     put_metric(a, s)
     admissible_acceleration(a, f, q, v, tau, d.vdot)
     needed = a.vectors[FORCE, : len(v)]
@@ -341,7 +353,8 @@ def differentiate_admissible(
     put_metric_derivatives(a, d, s, now, d.vdot)
     put_rate_sides(a, d, s, now, d.vdot, s.sides)
     solution_multipliers(a, f, a.control.rank, needed, d.vdot, d.lam)
-    differentiate_equations(a, d, now.targets, a.control.gravity, v, d.vdot)
+    put_bias_of_motion(a, a.control.gravity, v)
+    differentiate_equations(a, d, now.targets, d.vdot, ALL)
     take_ahead(a.efforts, a.poses, a.axes, a.control.spring_dt)
     tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
     differentiate_efforts(tree, a.efforts, d.F)
@@ -352,9 +365,7 @@ def differentiate_admissible(
     for i in range(len(d.lam)):
         for j in range(len(v), 3 * len(v)):
             s.sides[i, j] = 0.0
-    respond(
-        SplitArrays(f.L, f.Y, f.R, f.rows, a.control.rank), s.sides, d.X, d.parts, d.multipliers
-    )
+    respond(split_of(f, a.control.rank), s.sides, d.X, d.parts)
 
 
 @helper
@@ -373,7 +384,8 @@ def differentiate_projection(
     copy_into(needed, push)
     put_metric_derivatives(a, d, s, now, w)
     solution_multipliers(a, f, rank, needed, w, d.lam)
-    differentiate_equations(a, d, now.targets, none, none[: len(w)], w)
+    put_bias_of_motion(a, none, none[: len(w)])
+    differentiate_equations(a, d, now.targets, w, FORCE_ALONE)
     add_metric_derivatives(a, d, s)
 
 
@@ -399,7 +411,7 @@ def prepare_correction(
             s.bent[i, j] = d.F[i, j]
         for j in range(s.Z.shape[1]):
             s.Z[i, j] = f.Y[j, i] if j < rank else 0.0
-    respond(SplitArrays(f.L, f.Y, f.R, f.rows, rank), s.none, s.bent, d.parts, d.multipliers)
+    respond(split_of(f, rank), s.none, s.bent, d.parts)
     unwhiten_columns(f.L, s.Z)
 
 
@@ -453,7 +465,7 @@ def solve_filter(a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, rank
     """Changes of filtered rates into X, by those of momenta there and the rows in ``rate``."""
     put_zeros(s.sides)
     add_product(-1.0, d.rate, 0, s.changes[: len(a.axes)], s.sides)
-    respond(SplitArrays(f.L, f.Y, f.R, f.rows, rank), s.sides, d.X, d.parts, d.multipliers)
+    respond(split_of(f, rank), s.sides, d.X, d.parts)
 
 
 @helper
@@ -562,6 +574,7 @@ def differentiate_stages(
         line = int(2.0 * C4[n])
         now = Instant(start.t + C4[n] * dt, targets[min(line, len(targets) - 1)])
         displace(a.bodies, q0, u, 1.0, q)
+        factor_at(a, f, now, q, v)
         differentiate_solution(a, f, d, now, q, v, tau[min(line, len(tau) - 1)])
         put_units(d.X, 2 * nv)
         add_product(-1.0, d.F, 0, by_q, d.X)
@@ -569,9 +582,7 @@ def differentiate_stages(
         put_zeros(s.sides)
         add_product(-1.0, d.acceleration, 0, by_q, s.sides)
         add_product(-1.0, d.acceleration, nv, by_v, s.sides)
-        respond(
-            SplitArrays(f.L, f.Y, f.R, f.rows, a.control.rank), s.sides, d.X, d.parts, d.multipliers
-        )
+        respond(split_of(f, a.control.rank), s.sides, d.X, d.parts)
         put_matrix(s.pushes[n], 1.0, d.X)
         put_matrix(s.rates[n], 1.0, by_v)
         turn_lines(a.bodies, s.maps[OF_STEP, RATE_BY_V], s.rates[n])
@@ -580,7 +591,31 @@ def differentiate_stages(
         add_matrix(s.rates[n], 1.0, s.guess)
 
 
-@kernel
+@helper
+def factor_start(arrays: SystemArrays, targets: Array, t: float) -> None:
+    """Have the factors of the present state, from which a step is to start."""
+    a, nv, c = arrays_of(arrays), len(arrays.axes), arrays.control[0]
+    nq = len(arrays.state) - nv - 1
+    set_implicit_horizon(a, c.dt if c.integrator == EULER else 0.0)
+    start = Instant(t, targets[0])
+    factor_at(a, dense_factors(arrays, 0), start, arrays.state[:nq], arrays.state[nq : nq + nv])
+    c.factored = BY_DENSE
+
+
+@helper
+def keep_factors(arrays: SystemArrays, kept: Factors, ranks: Ints) -> None:
+    """Keep the factors of the present configuration, and ranks (2,) of accelerations and filter."""
+    put_matrix(kept.L, 1.0, arrays.L[0])
+    put_matrix(kept.Y, 1.0, arrays.Y[0])
+    put_matrix(kept.R, 1.0, arrays.R[0])
+    for k in range(arrays.first.shape[1]):
+        kept.first[k] = arrays.first[0, k]
+    for i in range(arrays.rows.shape[1]):
+        kept.rows[i] = arrays.rows[0, i]
+    ranks[0], ranks[1] = arrays.control[0].rank, arrays.control[0].filter_rank
+
+
+@outlined
 def differentiate_step(
     arrays: SystemArrays,
     d: DerivativeArrays,
@@ -591,8 +626,8 @@ def differentiate_step(
 ) -> int:
     """Derivatives of the step from t [s] that the arrays have just made; ``DONE``, or why not.
 
-    Takes the state, the correction and the factors that it ended with, and its start and stages
-    from the scratch vectors. targets and tau are those of the step.
+    Takes the state, the correction, the factors that it started and ended with, and its start and
+    stages from the scratch vectors. targets and tau are those of the step.
     """
     a, c, nv = arrays_of(arrays), arrays.control[0], len(arrays.axes)
     if c.guarded != 0 or c.taken != 1:
@@ -601,13 +636,15 @@ def differentiate_step(
     for k in range(nv):
         if abs(correction[k] * a.vectors[ONE_OVER_UNITS, k]) > LONGEST:
             return TOO_FAR
-    first, last = dense_factors(arrays, 1), dense_factors(arrays, 0)
+    first, last = s.first, dense_factors(arrays, 0)
     nq, dt, rank, filter_rank = len(arrays.state) - nv - 1, c.dt, c.rank, c.filter_rank
-    start = Instant(t, targets[0])
+    c.rank, c.filter_rank = s.counts[RANK], s.counts[FILTER_RANK]
+    own, start = c.rank, Instant(t, targets[0])
     line = min(TARGETS_PER_STEP[c.integrator], len(targets) - 1)
     end = Instant(arrays.state[nq + nv], targets[line])
     q0, v0, q1 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv], arrays.state[:nq]
     by_v, u, v = s.changes[nv:], s.vectors[U, :nv], s.vectors[V, :nv]
+    place(a, first, start, q0, v0)
     if c.integrator == EULER:
         differentiate_admissible(a, first, d, s, start, q0, v0, tau[0])
     else:
@@ -618,7 +655,6 @@ def differentiate_step(
             v[k] += correction[k] / dt
             s.vectors[GUESS, k] = d.vdot[k]
     prepare_correction(a, first, d, s, start)
-    own = c.rank
     if c.integrator == RK4:
         differentiate_stages(a, first, d, s, start, q0, targets, tau)
     else:
@@ -634,6 +670,75 @@ def differentiate_step(
         differentiate_second_half(a, last, d, s, filter_rank, end, q1, tau[len(tau) - 1])
     else:
         filter_step(a, last, d, s, filter_rank, end)
+    c.biased = 0
+    return DONE
+
+
+class Steps(NamedTuple):
+    """Steps that are to be made and differentiated, and where what they lead to goes.
+
+    Attributes:
+        method: Integrator.
+        targets: (times, targets) prescribed motions.
+        tau: (lines, nv) forces, as many lines for each step.
+        record: Empty.
+        changes: (n, 2 nv, 3 nv) receives derivatives of as many steps,
+        states: (n, nq + nv + 1) and where they lead.
+    """
+
+    method: int
+    targets: np.ndarray
+    tau: Array
+    record: Array
+    changes: Array
+    states: Array
+
+
+@caller
+def differentiate_steps(
+    run: Any,
+    arrays: SystemArrays,
+    others: SystemArrays,
+    d: DerivativeArrays,
+    s: StepArrays,
+    asked: Steps,
+) -> int:
+    """Make steps, one after another, and differentiate each.
+
+    Args:
+        run: The kernel of steps with the arrays, stored.
+        arrays: Of whom.
+        others: Of the solver whose state they begin in.
+        d: What derivatives are worked out in,
+        s: and those of a step.
+        asked: Which steps.
+
+    Returns:
+        ``DONE``, or why the first one that is no plain step has no derivatives; ``counts`` tells
+        how many were made before it.
+    """
+    take_numbers(arrays, others)
+    copy_into(arrays.state, others.state)
+    c, targets, tau = arrays.control[0], asked.targets, asked.tau
+    c.integrator = asked.method
+    n, each = len(asked.changes), TARGETS_PER_STEP[asked.method]
+    lines = len(tau) // n
+    for i in range(n):
+        s.counts[MADE] = i
+        line = min(each * i, len(targets) - 1)
+        now = targets[line : min(each * (i + 1), len(targets) - 1) + 1]
+        pushes, t = tau[lines * i : lines * (i + 1)], arrays.state[len(arrays.state) - 1]
+        if c.factored != BY_DENSE:
+            factor_start(arrays, now, t)
+        keep_factors(arrays, s.first, s.counts)
+        failure = call_stored(run, (now, pushes, asked.record, STEP, 1))
+        if failure == DONE:
+            failure = differentiate_step(arrays, d, s, now, pushes, t)
+        if failure != DONE:
+            return failure
+        put_matrix(asked.changes[i], 1.0, s.changes)
+        copy_into(asked.states[i], arrays.state)
+    s.counts[MADE] = n
     return DONE
 
 
@@ -651,7 +756,9 @@ def differentiate_prediction(
     nq = len(arrays.state) - nv - 1
     set_implicit_horizon(a, dt)
     q, v, start = arrays.state[:nq], arrays.state[nq : nq + nv], Instant(t, targets[0])
-    differentiate_admissible(a, dense_factors(arrays, 0), d, s, start, q, v, tau[0])
+    f = dense_factors(arrays, 0)
+    factor_at(a, f, start, q, v)
+    differentiate_admissible(a, f, d, s, start, q, v, tau[0])
     lead(a, d, s, dt, v)
     put_displaced(a, s, s.vectors[U, :nv], s.vectors[V, :nv])
     return DONE
@@ -724,8 +831,8 @@ class StepDifferentiator:
     def __init__(self, solver: Solver, equations: Differentiator) -> None:
         self.solver, self._equations = solver, equations
         self._calls = dict[int, StoredCall]()
-        _require_method(solver)
         nv, nc = len(solver.v), solver.encoded.nc
+        L, Y, R = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros((nc, nc))
         found = StepArrays(
             np.zeros((2 * nv, 3 * nv)),
             np.zeros((4, nv, 3 * nv)),
@@ -748,13 +855,20 @@ class StepDifferentiator:
             np.zeros((nc, nc)),
             np.zeros(nc),
             np.zeros(nc, np.int64),
+            Factors(L, Y, R, np.zeros(nc, ROW), np.zeros(nv, np.int64)),
             np.zeros((5, max(nv, 3))),
+            np.zeros(3, np.int64),
         )
         self.arrays = equations.arrays, equations.found, found
-        self._stored: StoredCall | None = None  # compiled when it is first needed
+        self._steps = dict[int, StoredCall]()  # compiled when they are first needed
         self._predict: StoredCall | None = None
         self._closing: StoredCall | None = None
         self._changes, self._pushes, self._vectors = found.changes, found.pushes, found.vectors
+        self._nv, self._size = nv, len(solver.state)
+        control = solver.control
+        self._integrator, self._directions = control["integrator"], control["directions"]
+        self._passes = control["passes"]
+        self._method()
 
     def step(self, push: Array | None = None) -> StepDerivatives:
         """The step from the state of the solver.
@@ -767,15 +881,36 @@ class StepDifferentiator:
             UnsupportedError: It was no plain step: it was cut in parts or corrected by other
                 directions than those of its start.
         """
-        solver, e = self.solver, self._equations
-        call, t = self.begin(push is not None), solver.t
-        targets = solver.targets(1) if solver.encoded.motions else solver.still
+        solver, nv = self.solver, self._nv
         forces = solver.forces(1)
         if push is not None:
             forces = forces + push
-        failure = call((targets, forces, NO_RECORD, STEP, 1))
-        if failure == DONE:
-            failure = self._differentiate((targets, forces, t))
+        changes, states = np.empty((1, 2 * nv, 3 * nv)), np.empty((1, self._size))
+        failure = self._make(push is not None, forces, changes, states)
+        if failure != DONE:
+            self._refuse(failure, solver.t)
+        A, B, end = changes[0, :, : 2 * nv], changes[0, :, 2 * nv :], states[0]
+        return StepDerivatives(A, B, end[: -nv - 1], end[-nv - 1 : -1])
+
+    def _make(self, by_euler: bool, forces: Array, changes: Array, states: Array) -> int:
+        """Call ``differentiate_steps`` for as many steps as there is room for."""
+        solver = self.solver
+        method = self._method(by_euler)
+        targets = solver.targets(1) if solver.encoded.motions else solver.still
+        rest = (Steps(method, targets, forces, NO_RECORD, changes, states),)
+        if method not in self._steps:
+            run, (arrays, *found) = self.kernel(method).block, self.arrays
+            with announce_compilation(differentiate_steps):
+                fixed = run, arrays, solver.arrays, *found
+                self._steps[method] = StoredCall(differentiate_steps, fixed, rest)
+        return self._steps[method].call(rest)
+
+    def _refuse(self, failure: int, t: float) -> None:
+        """Say why the step from t [s] has no derivatives.
+
+        Raises:
+            UnsupportedError: Always.
+        """
         if failure == TOO_FAR:
             raise UnsupportedError(
                 f"the step from t = {t:.6g} s is corrected by more than {LONGEST:g}; take a"
@@ -792,18 +927,6 @@ class StepDifferentiator:
             if failure == AT_LIMIT:
                 way_out += "; it has no smoothing: with one, start farther from the limit"
             raise UnsupportedError(f"the step from t = {t:.6g} s {why} {way_out}")
-        changes, end = self._changes.copy(), e.state.copy()
-        nv = len(changes) // 2
-        return StepDerivatives(
-            changes[:, : 2 * nv], changes[:, 2 * nv :], end[: -nv - 1], end[-nv - 1 : -1]
-        )
-
-    def _differentiate(self, rest: tuple[np.ndarray, Array, float]) -> int:
-        """Call ``differentiate_step`` with the rest of its arguments."""
-        if self._stored is None:
-            with announce_compilation(differentiate_step):
-                self._stored = StoredCall(differentiate_step, self.arrays, rest)
-        return self._stored.call(rest)
 
     def prediction(self, push: Array) -> tuple[Array, Array]:
         """Where forces lead in a step of Euler's from the state of the solver, before closing.
@@ -861,30 +984,45 @@ class StepDifferentiator:
             Of m <= n steps, up to the first one that is no plain step, changes (m, 2 nv, 3 nv) by
             displacements, rates and forces, and ends (m, nq + nv + 1): q, v, t.
         """
-        solver, e = self.solver, self._equations
+        solver = self.solver
         if solver.encoded.motions or solver.script.signals or solver.held:
             found = self.step()
-            changes = np.hstack([found.A, found.B])
-            return changes[None], np.concatenate([found.q, found.v, e.state[-1:]])[None]
-        call, still, m = self.begin(), solver.still, 0
-        found, ends = np.empty((len(tau), *self._changes.shape)), np.empty((len(tau), len(e.state)))
-        for forces in tau[:, None]:
-            t = e.state[-1]
-            if call((still, forces, NO_RECORD, STEP, 1)) != DONE:
-                break
-            if self._differentiate((still, forces, t)) != DONE:
-                break
-            found[m], ends[m] = self._changes, e.state
-            m += 1
-        return found[:m], ends[:m]
+            end = np.concatenate([found.q, found.v, [solver.t + float(solver.control[0]["dt"])]])
+            return np.hstack([found.A, found.B])[None], end[None]
+        changes = np.empty((len(tau), 2 * self._nv, 3 * self._nv))
+        states = np.empty((len(tau), self._size))
+        self._make(False, np.ascontiguousarray(tau), changes, states)
+        made = int(self.arrays[2].counts[MADE])
+        return changes[:made], states[:made]
 
     def begin(self, by_euler: bool = False) -> Callable[[Any], int]:
         """Take over the state of the solver; the kernel of its steps."""
         solver = self.solver
-        method = _require_method(solver, by_euler)
+        method = self._method(by_euler)
         self._equations.take(solver.q, solver.v, solver.t)
         self._equations.control[0]["integrator"] = method
         return self.kernel(method).call
+
+    def _method(self, by_euler: bool = False) -> int:
+        """The integrator of the solver, or Euler's, if steps by it can be differentiated.
+
+        Raises:
+            UnsupportedError: It says what to give.
+        """
+        method = EULER if by_euler else int(self._integrator[0])
+        what, asked = "", self.solver.asked_forces
+        if method not in METHODS:
+            what = f"steps other than those of {', '.join(METHODS.values())}"
+        elif self._directions[0] != START or self._passes[0] >= 0:
+            what = "corrections along other directions than those of the start, or of few passes"
+        elif asked:
+            what = f"the {asked.forces[0].what}, a function that steps ask for,"
+        if what:
+            raise UnsupportedError(
+                f"derivatives of {what} are not known; use another integrator, or central"
+                " differences of step()"
+            )
+        return method
 
     def kernel(self, method: int) -> StoredCall:
         """The kernel of a step by a method, which may have changed, on arrays of our own."""
@@ -895,25 +1033,3 @@ class StepDifferentiator:
             with announce_compilation(kernel):
                 self._calls[method] = StoredCall(kernel, (self._equations.arrays,), examples)
         return self._calls[method]
-
-
-def _require_method(solver: Solver, by_euler: bool = False) -> int:
-    """The integrator of a solver, or Euler's, if steps by it can be differentiated.
-
-    Raises:
-        UnsupportedError: It says what to give.
-    """
-    control, what = solver.control[0], ""
-    method = EULER if by_euler else int(control["integrator"])
-    if method not in METHODS:
-        what = f"steps other than those of {', '.join(METHODS.values())}"
-    elif control["directions"] != START or control["passes"] >= 0:
-        what = "corrections along other directions than those of the start, or of few passes"
-    elif solver.asked_forces:
-        what = f"the {solver.asked_forces.forces[0].what}, a function that steps ask for,"
-    if what:
-        raise UnsupportedError(
-            f"derivatives of {what} are not known; use another integrator, or central differences"
-            " of step()"
-        )
-    return method

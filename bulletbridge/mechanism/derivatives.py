@@ -229,12 +229,14 @@ def differentiate_tree(
     axes: Records[Axis],
     variations: Records[Variation],
     loads: Records[Load],
+    by_rates: bool,
     F: Array,
 ) -> None:
     """Derivatives of M v̇ + h without forces: by positions, then by rates; F (nv, 2 nv or more).
 
     Positions are tangent coordinates: rates of a displacement from here. Takes what
-    ``take_accelerations`` and ``vary_axes`` write.
+    ``take_accelerations`` and ``vary_axes`` write. At rest nothing changes with rates, which may
+    then be left out.
     """
     nv = len(axes)
     for k in range(nv):
@@ -245,8 +247,7 @@ def differentiate_tree(
         rest = needed_more(pose, load, added_velocity(variation), added_acceleration(variation))
         turned = force_cross(S, (vec(load.fw), vec(load.fv)))
         whole = add_pair(rest, turned)
-        rated = needed_more(pose, load, S, acceleration_by_rate(variation))
-        F[k, k], F[k, nv + k] = power(rest, S), power(rated, S)
+        F[k, k] = power(rest, S)
         # axes below displaced: what is needed along this one
         pushed = momentum(carried_inertia(pose), S)
         bent = add(
@@ -259,13 +260,20 @@ def differentiate_tree(
             lower, other = axis_twist(axes[j]), variations[j]
             alike = several and axes[j].body == axis.body
             F[j, k] = power(rest if alike and not free_turn else whole, lower)
-            F[j, nv + k] = power(rated, lower)
             by_place = power(pushed, added_acceleration(other)) + dot(bent, vec(other.w))
             if alike and turns_a_base(bodies, axes, j):
                 by_place += power(force_cross(lower, (vec(load.fw), vec(load.fv))), S)
             F[k, j] = by_place
-            F[k, nv + j] = power(pushed, acceleration_by_rate(other)) + dot(bent, lower[0])
             j = axes[j].below
+        if by_rates:
+            rated = needed_more(pose, load, S, acceleration_by_rate(variation))
+            F[k, nv + k] = power(rated, S)
+            j = axis.below
+            while j >= 0:
+                lower, other = axis_twist(axes[j]), variations[j]
+                F[j, nv + k] = power(rated, lower)
+                F[k, nv + j] = power(pushed, acceleration_by_rate(other)) + dot(bent, lower[0])
+                j = axes[j].below
 
 
 @helper

@@ -9,22 +9,22 @@ from bulletbridge.numerics.records import Array, Records
 
 @helper
 def add_lines(line: Array, size: float, factors: Array, first: int, last: int, B: Array) -> None:
-    """line += size Σ factors[k] B[k], k from ``first`` to ``last`` - 1; B (n, m), line m or longer.
+    """line += size Σ factors[k] B[k], k from ``first`` to ``last`` - 1, as far as both reach.
 
     Four at a time, which takes a fourth of the passes over the line; zeros cost nothing.
     """
-    k = first
+    k, m = first, min(len(line), B.shape[1])
     while k + 4 <= last:
         a, b = size * factors[k], size * factors[k + 1]
         c, d = size * factors[k + 2], size * factors[k + 3]
         if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
-            for j in range(B.shape[1]):
+            for j in range(m):
                 line[j] += a * B[k, j] + b * B[k + 1, j] + c * B[k + 2, j] + d * B[k + 3, j]
         k += 4
     while k < last:
         a = size * factors[k]
         if a != 0.0:
-            for j in range(B.shape[1]):
+            for j in range(m):
                 line[j] += a * B[k, j]
         k += 1
 
@@ -76,21 +76,14 @@ class SplitArrays(NamedTuple):
 
 
 @outlined
-def respond(
-    split: SplitArrays,
-    sides: Array,
-    X: Array,
-    parts: Array,
-    multipliers: Array,
-) -> None:
+def respond(split: SplitArrays, sides: Array, X: Array, parts: Array) -> None:
     """Solve M X - Jᵀ Λ = X, J X = sides for as many columns as X has.
 
     Args:
         split: Of M and J.
         sides: (nc, m) with m up to n; further columns are zero.
         X: (nv, n) forces, then accelerations.
-        parts: (nc, n) scratch.
-        multipliers: (nc, n) Λ, of the rows without their scale; zero for those left out.
+        parts: (nc, n) receives what ``take_multipliers`` makes Λ of.
     """
     (L, Y, R, rows, rank), n, m = split, X.shape[1], sides.shape[1]
     whiten_forces(L, X)
@@ -100,39 +93,33 @@ def respond(
             parts[i, j] = 0.0
         for j in range(m):
             parts[i, j] = row.scale * sides[rows[i].pivot, j]
-        for k in range(i):
-            x = R[i, k]
-            if x != 0.0:
-                for j in range(m):
-                    parts[i, j] -= x * parts[k, j]
+        add_lines(parts[i], -1.0, R[i], 0, i, parts)
         s = 1.0 / R[i, i]
-        for j in range(m):
+        for j in range(n):
             parts[i, j] *= s
-    # the columns' own parts along the rows are exchanged for those that the rows ask for, one row
-    # after the other: what rounding leaves of one is then seen by the next
-    for i in range(rank):
-        row_part = multipliers[i]
-        for j in range(n):
-            row_part[j] = 0.0
-        add_lines(row_part, 1.0, Y[i], 0, L.shape[0], X)
-        for j in range(n):
-            parts[i, j] -= row_part[j]
-            row_part[j] = parts[i, j]
+    # the columns' own parts along the rows are exchanged for those that the rows ask for, four rows
+    # after the others: what rounding leaves of these is then seen by the next
+    for first in range(0, rank, 4):
+        last = min(first + 4, rank)
+        for i in range(first, last):
+            add_lines(parts[i], -1.0, Y[i], 0, L.shape[0], X)
         for k in range(L.shape[0]):
-            x = Y[i, k]
-            if x != 0.0:
-                for j in range(n):
-                    X[k, j] += x * row_part[j]
+            add_lines(X[k], 1.0, Y[:, k], first, last, parts)
     unwhiten_columns(L, X)
+
+
+@helper
+def take_multipliers(split: SplitArrays, parts: Array, multipliers: Array) -> None:
+    """Λ (nc, n) of ``respond`` from parts, which are lost.
+
+    Of the rows without their scale; zero for those left out.
+    """
+    (_, _, R, rows, rank), n = split, parts.shape[1]
     for i in range(multipliers.shape[0]):
         for j in range(n):
             multipliers[i, j] = 0.0
     for i in range(rank - 1, -1, -1):
-        for k in range(i + 1, rank):
-            x = R[k, i]
-            if x != 0.0:
-                for j in range(n):
-                    parts[i, j] -= x * parts[k, j]
+        add_lines(parts[i], -1.0, R[:, i], i + 1, rank, parts)
         row = rows[rows[i].pivot]
         s, size, p = 1.0 / R[i, i], row.scale, rows[i].pivot
         for j in range(n):

@@ -10,6 +10,7 @@ from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.records import Loop
 from bulletbridge.constraints.rows import axes_of_free_body, free_rows, jacobian
 from bulletbridge.engine.dense import (
+    factor_at,
     put_bias,
     put_matrices,
     set_implicit_horizon,
@@ -83,6 +84,7 @@ def forward_dynamics(
         put_matrices(a, f, now)
         put_bias(a, v)
     else:
+        factor_at(a, f, now, q, v)
         solve_motion(a, f, now, q, v, tau[0], found.vdot, found.lam)
         copy_into(found.supplied, a.vectors[ACCELERATION, :nv])
         if a.control.rank < len(found.lam):
