@@ -214,9 +214,6 @@ def test_what_has_no_derivatives_is_named():
     user = bb.System(mechanism, [SAMPLES["user"]])._active.full
     with pytest.raises(UnsupportedError, match="constraint 'sphere' is written in Python"):
         Differentiator(user)
-    pushed = bb.System(mechanism, forces={"joint2": lambda t, q, v: -v["joint2"]})
-    with pytest.raises(UnsupportedError, match="joint2.* function of the state"):
-        Differentiator(pushed._active.full)
     beam = FlexibleBeam(1.0, 10.0, 1.0)
     with pytest.raises(UnsupportedError, match="'bends' is a beam"):
         Differentiator(bb.System(with_beam(empty_mechanism(), "bends", beam, "tip"))._active.full)

@@ -95,6 +95,27 @@ def test_a_step_of_semi_implicit_euler_is_known_in_closed_form():
     assert (step.states, step.inputs, step.dt) == (("x", "x.rate"), ("x",), dt)
 
 
+def test_a_mechanism_under_its_own_regulator():
+    """Euler's step asks a force of the state once, where it starts: A + B K."""
+    K, options = np.array([-20.0, 3.0]), {"integrator": "semi_implicit_euler", "dt": 1e-3}
+    rates = np.array([1.0, -1.0, 1.0])  # a parallelogram
+    free = bb.load("parallelogram", "new", **options).system
+    free.set_state(v=rates)
+    free.tau["crank"] = K @ [np.sin(free.q["crank"]), rates[0]]
+
+    def law(t, q, v):
+        return K @ [np.sin(q["crank"]), v["crank"]]
+
+    forced = bb.load("parallelogram", "new", forces={"crank": law}, **options).system
+    forced.set_state(v=rates)
+    plain, held = free.linearise(), forced.linearise(by="equations")
+    want = plain.A.copy()
+    by_state = np.zeros(6)
+    by_state[[0, 3]] = K * [np.cos(free.q["crank"]), 1.0]
+    want += np.outer(plain.B[:, 0], by_state) @ held.lift
+    assert np.abs(held.A - want).max() <= 1e-9 * np.abs(want).max()
+
+
 def test_turns_are_displaced_as_kinematics_turns_them():
     """A torque-free body: δ̇ = δω + ω x δ in world axes, with M(q) ω̇ = -ω x M ω."""
     body = free_body(moments=(0.1, 0.2, 0.4), gravity=(0, 0, 0))

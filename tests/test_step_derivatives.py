@@ -127,6 +127,33 @@ def test_steps_of_driven_loops_and_forces_of_time(method):
     require_step_derivatives(system)
 
 
+def drag(t, q, v):
+    return np.sin(3.0 * q["joint2"]) - 0.7 * v["joint2"] * abs(v["joint2"]) + 0.2 * t
+
+
+def swirl(t, q, v, frame):
+    return np.cross(frame.position, frame.velocity) - 0.5 * frame.R[:, 1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_steps_under_forces_of_the_state(method):
+    """On a joint and, by the frame where it acts, on a link."""
+    wrench = bb.Wrench(bb.Frame("link3", (0.1, 0.2, 0)), force=swirl, torque=(0.1, 0.2, -0.3))
+    forces = {"joint2": drag, "blow": wrench}
+    system = closed_system((102, True, KINDS, "ball", False), integrator=method, forces=forces)
+    require_step_derivatives(system)
+
+
+def test_a_force_of_the_state_that_fails_says_so():
+    def broken(t, q, v):
+        raise ArithmeticError("no force")
+
+    mechanism = random_mechanism(np.random.default_rng(3), [REVOLUTE])
+    system = bb.System(mechanism, dt=1e-3, forces={"joint1": broken})
+    with pytest.raises(ArithmeticError, match="no force"):
+        system.step_derivatives()
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("twice", [False, True])
 def test_changes_move_along_the_loops(method, twice):

@@ -8,15 +8,15 @@ is asked of the same factors:
 Rows that follow from others are left out, as in the step, and so are weak ones; nothing iterates.
 """
 
+import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.jit import bundling, helper, kernel, outlined
+from bulletbridge.compilation.jit import Callback, bundling, call_back, helper, kernel, outlined
 from bulletbridge.compilation.stored_calls import StoredCall
-from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.records import Target
 from bulletbridge.constraints.row_derivatives import ALL, RowDerivatives, differentiate_rows
 from bulletbridge.constraints.row_rates import RowRecords
@@ -26,8 +26,15 @@ from bulletbridge.engine.dense import (
     set_implicit_horizon,
     solve_motion,
 )
+from bulletbridge.engine.force_differences import ForceDifferences
 from bulletbridge.engine.records import (
     DONE,
+    FORCE_CHANGE_PHASE,
+    FORCE_PHASE,
+    INTERRUPTED,
+    ONE_OVER_UNITS,
+    SEEN_Q,
+    SEEN_V,
     Arrays,
     Factors,
     Instant,
@@ -52,9 +59,10 @@ from bulletbridge.mechanism.derivatives import (
 )
 from bulletbridge.mechanism.force_derivatives import (
     differentiate_efforts,
+    take_changes,
 )
 from bulletbridge.numerics.many_sides import SplitArrays, respond, take_multipliers
-from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.records import Array, Ints, Records
 
 
 class DerivativeArrays(NamedTuple):
@@ -70,6 +78,8 @@ class DerivativeArrays(NamedTuple):
         multipliers: (nc, 3 nv) of λ by the same.
         lam: (nc,) λ
         vdot: (nv,) v̇
+        asked_at: (m, 2) where numbers act that functions of the state give,
+        asked: (m, 2 nv) and what they change by, as of ``ForceDifferences``.
     """
 
     loads: Records[Load]
@@ -82,6 +92,8 @@ class DerivativeArrays(NamedTuple):
     multipliers: Array
     lam: Array
     vdot: Array
+    asked_at: Ints
+    asked: Array
 
 
 @outlined
@@ -126,6 +138,16 @@ def differentiate_motion(
     tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
     differentiate_efforts(tree, a.efforts, d.F)
     differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
+    add_asked_changes(a, d)
+
+
+@helper
+def add_asked_changes(a: Arrays, d: DerivativeArrays) -> None:
+    """Less what forces that are functions of the state change by, where they were asked last."""
+    if a.control.asked != 0:
+        call_back(a.control.asked, FORCE_CHANGE_PHASE)
+        tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
+        take_changes(tree, a.efforts, d.asked_at, d.asked, d.F)
 
 
 @helper
@@ -148,6 +170,7 @@ def differentiate_solution(
 
     With the factors of this configuration.
     """
+    a.control.t = now.t
     solve_motion(a, f, now, q, v, tau, d.vdot, d.lam)
     differentiate_motion(a, d, now.targets, v, d.vdot)
 
@@ -218,6 +241,13 @@ class Differentiator(SolverCopy):
         require_derivatives(solver)
         super().__init__(solver)
         nv, nc = len(solver.v), solver.encoded.nc
+        self._changes = ForceDifferences(solver, 1.0 / self.vectors[ONE_OVER_UNITS, :nv])
+        self._asked_places = solver.asked_forces.places(self.efforts, self.axes)
+        self._interruption: BaseException | None = None
+        self._callback = Callback(self._ask)
+        if solver.asked_forces:
+            c, address = self.control[0], ctypes.cast(self._callback, ctypes.c_void_p).value
+            c["asked"], c["asked_for"] = address or 0, FORCE_PHASE
         self.found = DerivativeArrays(
             np.zeros(len(solver.bodies), LOAD),
             np.zeros(nv, VARIATION),
@@ -229,6 +259,8 @@ class Differentiator(SolverCopy):
             np.zeros((nc, 3 * nv)),
             np.zeros(nc),
             np.zeros(nv),
+            self._changes.places,
+            self._changes.by_state,
         )
         fixed, examples = (self.arrays, self.found), (solver.still, solver.tau)
         with announce_compilation(differentiate):
@@ -249,12 +281,30 @@ class Differentiator(SolverCopy):
         targets, forces = solver.still, np.array(tau, np.float64)[None]
         if solver.encoded.motions:
             targets = solver.encoded.targets(np.array([t]))
-        if solver.encoded.motions or solver.asked_forces:
-            self.efforts[:] = solver.efforts_at(targets[0], self.poses, self.axes, q, v, t)
         if solver.script.signals:
             forces += solver.scripted(t)
         self.call((targets, forces))
+        self.raise_interruption()
         return self.found
+
+    def raise_interruption(self) -> None:
+        """Pass on what a user's function has raised while a kernel asked for it."""
+        if self._interruption is not None:
+            error, self._interruption = self._interruption, None
+            raise error
+
+    def _ask(self, phase: int) -> None:
+        """Answer a kernel's call for forces, or for what they change by; errors are kept."""
+        try:
+            solver, t = self.solver, float(self.control[0]["t"])
+            q, v = self.vectors[SEEN_Q, : len(solver.q)], self.vectors[SEEN_V, : len(solver.v)]
+            if phase == FORCE_CHANGE_PHASE:
+                self._changes.at(q, v, t)
+            else:
+                solver.asked_forces.fill(self._asked_places, t, q, v)
+        except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
+            self._interruption = self._interruption or error
+            self.control[0]["failure"] = INTERRUPTED
 
     def answer(self, F: Array, sides: Array) -> tuple[Array, Array]:
         """What acceleration and multipliers change by with the equations, where they were last.
@@ -282,10 +332,6 @@ def require_derivatives(solver: SolverArrays) -> None:
     for user in solver.encoded.users:
         what = f"constraint '{user.name}' is written in Python"
         break
-    for force in solver.asked_forces.forces:
-        if force.takes != Takes.TIME:
-            what = f"{force.what} is a function of the state"
-            break
     if len(solver.beams):
         body = int(solver.beams[0]["body"])
         joint = next(

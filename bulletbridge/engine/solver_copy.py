@@ -14,11 +14,14 @@ from bulletbridge.numerics.records import Array, copied
 def take_numbers(arrays: SystemArrays, others: SystemArrays) -> None:
     """Take over what may change in the arrays of another, but for its state.
 
-    What it knows of its configuration is forgotten, and what calls back into it.
+    What it knows of its configuration is forgotten, and it is not called back: forces that are
+    functions are asked of whom they were.
     """
-    arrays.control[0] = others.control[0]
     c = arrays.control[0]
-    c.asked = c.callback = c.scripted = c.biased = 0
+    asked, asked_for = c.asked, c.asked_for
+    arrays.control[0] = others.control[0]
+    c.asked, c.asked_for = asked, asked_for
+    c.callback = c.scripted = c.biased = 0
     c.factored = NOT_FACTORED
     for i in range(len(arrays.axes)):
         arrays.axes[i] = others.axes[i]
@@ -62,6 +65,7 @@ class SolverCopy:
         )
         copies: tuple[np.ndarray, ...] = tuple(copied(each) for each in own)
         self.poses, self.axes, self.efforts, self.rows, self.control = copies
+        self.control[0]["asked"] = self.control[0]["asked_for"] = 0
         self.state, self.vectors = solver.state.copy(), solver.vectors.copy()
         L, Y, R, first = (np.zeros_like(x[:2]) for x in solver.factors)
         self.arrays = solver.arrays._replace(

@@ -729,6 +729,8 @@ class StepAdjoint:
             raise UnsupportedError("adjoints of steps by stages are not known")
         if solver.script.signals:
             raise UnsupportedError("adjoints under forces that are functions of time are not known")
+        if solver.asked_forces:
+            raise UnsupportedError("adjoints under forces of the state are not known")
 
     def record(self, states: Array, tau: Array, alike: float) -> tuple[Mask, Array]:
         """Make steps from the state of the solver.

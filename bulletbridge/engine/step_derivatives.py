@@ -37,6 +37,7 @@ from bulletbridge.engine.dense import (
 from bulletbridge.engine.derivatives import (
     DerivativeArrays,
     Differentiator,
+    add_asked_changes,
     ask_forces_of_solution,
     differentiate_acceleration,
     differentiate_equations,
@@ -346,6 +347,7 @@ def differentiate_admissible(
 
     With the factors of this configuration.
     """
+    a.control.t = now.t
     put_metric(a, s)
     admissible_acceleration(a, f, q, v, tau, d.vdot)
     needed = a.vectors[FORCE, : len(v)]
@@ -361,6 +363,7 @@ def differentiate_admissible(
     differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
     take_ahead(a.efforts, a.poses, a.axes, -a.control.spring_dt)  # as they were
     add_metric_derivatives(a, d, s)
+    add_asked_changes(a, d)
     ask_forces_of_solution(d)
     for i in range(len(d.lam)):
         for j in range(len(v), 3 * len(v)):
@@ -517,6 +520,7 @@ def differentiate_second_half(
     add_product(1.0, s.M, 0, by_v, s.pushed)
     for k in range(nv):
         s.pushed[k, 2 * nv + k] += half
+    a.control.t = end.t
     for n in range(2):
         accelerate(a, f, end, q, guess, tau, d.vdot)
         needed = a.vectors[FORCE, :nv]
@@ -903,7 +907,9 @@ class StepDifferentiator:
             with announce_compilation(differentiate_steps):
                 fixed = run, arrays, solver.arrays, *found
                 self._steps[method] = StoredCall(differentiate_steps, fixed, rest)
-        return self._steps[method].call(rest)
+        failure = self._steps[method].call(rest)
+        self._equations.raise_interruption()
+        return failure
 
     def _refuse(self, failure: int, t: float) -> None:
         """Say why the step from t [s] has no derivatives.
@@ -945,6 +951,7 @@ class StepDifferentiator:
             with announce_compilation(differentiate_prediction):
                 self._predict = StoredCall(differentiate_prediction, self.arrays, rest)
         self._predict.call(rest)
+        self._equations.raise_interruption()
         return self._vectors[V, :nv].copy(), self._changes.copy()
 
     def closing(self, q: Array, moved: Array, push: Array, rates: Array) -> Closing:
@@ -1010,13 +1017,11 @@ class StepDifferentiator:
             UnsupportedError: It says what to give.
         """
         method = EULER if by_euler else int(self._integrator[0])
-        what, asked = "", self.solver.asked_forces
+        what = ""
         if method not in METHODS:
             what = f"steps other than those of {', '.join(METHODS.values())}"
         elif self._directions[0] != START or self._passes[0] >= 0:
             what = "corrections along other directions than those of the start, or of few passes"
-        elif asked:
-            what = f"the {asked.forces[0].what}, a function that steps ask for,"
         if what:
             raise UnsupportedError(
                 f"derivatives of {what} are not known; use another integrator, or central"

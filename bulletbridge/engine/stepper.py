@@ -10,6 +10,7 @@ from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.engine.backend import SolverName
+from bulletbridge.engine.force_signals import Script
 from bulletbridge.engine.modified import GIVEN_METRIC, METRIC, METRICS
 from bulletbridge.engine.plausible import EXCESS, MOST_EXCESS, SAG
 from bulletbridge.engine.records import (
@@ -189,6 +190,15 @@ class Solver(SolverArrays):
         self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
         self._step_tau = NO_RECORD
         self._asked = bool(encoded.motions) or self.user_size > 0
+
+    def take_script(self, script: Script) -> None:
+        """Have these forces on rates act; what differentiates others is forgotten.
+
+        Raises:
+            ModelError: A compiled function does not compile for what it is given.
+        """
+        super().take_script(script)
+        self.differentiator = self.step_differentiator = self.step_adjoint = None
 
     def memory(self) -> Memory:
         """All that its kernels work on: state, settings, factors, what the step control knows."""

@@ -36,7 +36,7 @@ from bulletbridge.mechanism.records import (
     Pose,
 )
 from bulletbridge.mechanism.wrapping import bent_round, length_round
-from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import (
     ZERO,
     Pair,
@@ -162,6 +162,39 @@ def differentiate_wrench(
             if of_b and is_carried(bodies, axes, j, k):
                 F[k, j] -= power(total, motion_cross(S, own))
             k = axes[k].below
+
+
+@outlined
+def take_changes(
+    tree: VariedTree, efforts: Records[Effort], places: Ints, changes: Array, F: Array
+) -> None:
+    """Take from F (nv, m or more) what given numbers do on the rates, of wrenches or of rates.
+
+    Args:
+        tree: With poses.
+        efforts: Wrenches.
+        places: (n, 2) of each number: the effort and the place in its wrench, or -1 and the rate.
+        changes: (n, m) of the numbers.
+        F: Receives.
+    """
+    for n in range(len(places)):
+        i, place = int(places[n, 0]), int(places[n, 1])
+        if i < 0:
+            for j in range(changes.shape[1]):
+                F[place, j] -= changes[n, j]
+            continue
+        effort = efforts[i]
+        pose = tree.poses[effort.body_b]
+        at = add(vec(pose.p), apply(mat(pose.R), vec(effort.p_b)))
+        turn = mul(mat(tree.poses[effort.body_a].R), mat(effort.R_a))
+        along = apply(turn, unit(place % 3))
+        wrench = (cross(at, along), along) if place >= 3 else (along, ZERO)
+        k = tree.bodies[effort.body_b].axis
+        while k >= 0:
+            size = power(wrench, axis_twist(tree.axes[k]))
+            for j in range(changes.shape[1]):
+                F[k, j] -= size * changes[n, j]
+            k = tree.axes[k].below
 
 
 @helper

@@ -932,9 +932,9 @@ class System:
 
         Raises:
             ModelError: There is no such parameter.
-            UnsupportedError: Motors, limits, contacts or force limits act; or a constraint or a
-                force of the state is written in Python, or a beam bends, or a parameter is one of
-                friction. The message names it.
+            UnsupportedError: Motors, limits, contacts or force limits act; or a constraint is
+                written in Python, or a beam bends, or a parameter is one of friction. The message
+                names it.
         """
         self._trim()
         self._inequalities.require_none()
