@@ -186,6 +186,28 @@ def test_a_limit_holds_whatever_presses():
     assert np.abs(found.B).max() <= 1e-12
 
 
+def limited(force: float | None) -> bb.System:
+    """A random mechanism, floating, whose loop gives way at a force."""
+    kinds = [REVOLUTE, SPHERICAL, PRISMATIC, SPHERICAL]
+    plain = closed_system((102, True, kinds, "weld", False))
+    (weld,) = plain.constraints
+    loop = replace(weld, max_force=force)
+    options = {"integrator": "semi_implicit_euler", "limits": "always"}
+    system = bb.System(plain.mechanism, [loop], dt=1e-3, **options)
+    system.set_state(plain.q, plain.v)
+    system.tau[:] = np.linspace(-1.0, 1.0, len(system.v))
+    return system
+
+
+def test_a_constraint_with_a_force_limit_is_rigid_while_it_holds():
+    """The step is that of the rigid one, to round-off, and is differentiated by the same."""
+    found, rigid = limited(1e5).step_derivatives(), limited(None).step_derivatives()
+    for one, other in zip(found[:4], rigid[:4], strict=True):
+        assert np.abs(one - other).max() <= 1e-10 * np.abs(other).max()
+    with pytest.raises(UnsupportedError, match="'loop' gives way to its force limit"):
+        limited(1e-3).step_derivatives()
+
+
 def test_what_is_about_to_change_or_not_known_is_refused(connect):
     def refused(system: bb.System, match: str) -> None:
         with pytest.raises(UnsupportedError, match=match):

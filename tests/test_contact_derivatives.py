@@ -116,6 +116,19 @@ def test_a_ball_that_lands(solids, mu):
     assert found.active == (f"world on b {'sliding' if mu < 1.0 else 'sticking'}",)
 
 
+@pytest.mark.parametrize("mu", [0.02, 3.0])
+def test_a_ball_that_bounces(solids, mu):
+    """It comes off by a share of what it came by, along the normal of a slope."""
+    _, normal = solids.ground(0.1, plane=True)
+    rub = {"friction": mu, "restitution": 0.6}
+    ball = solids.solid('<sphere radius="0.1"/>', 0.1005 * normal, moments=[0.008] * 3, **rub)
+    system = solids.system(ball)
+    system.set_state(v=[1.0, 2.0, 3.0, 0.3, 0.5, -1.5])
+    found = require_short_differences(system, 2)
+    assert found.active == (f"world on b {'sliding' if mu < 1.0 else 'sticking'}",)
+    assert_allclose(normal @ found.A[9:, 9:], -0.6 * normal, atol=1e-9)
+
+
 def test_bodies_on_one_another_on_a_slope(solids):
     """A ball slides and rolls down a block that stands, on more points than it takes."""
     _, normal = solids.ground(0.3, plane=True)
@@ -162,10 +175,12 @@ def test_what_is_about_to_change_is_refused(solids):
         system.step_derivatives()
 
 
-def test_the_gradient_of_a_trajectory_that_lands_and_slides(solids):
+@pytest.mark.parametrize("restitution", [0.0, 0.7])
+def test_the_gradient_of_a_trajectory_that_lands_or_bounces(solids, restitution):
     """Against central differences of its cost, 1e-8 of which rounds; none of its steps is one."""
     solids.ground(plane=True)
-    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1002), moments=[0.008] * 3, friction=0.2)
+    rub = {"friction": 0.2, "restitution": restitution}
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1002), moments=[0.008] * 3, **rub)
     system = solids.system(ball)
     system.set_state(v=[0.5, 1.0, 0.3, 2.0, 0.5, 0.0])
     tau = 0.3 * np.random.default_rng(0).normal(size=(10, 6))

@@ -482,10 +482,15 @@ class InequalityStepper:
             self._forget_impulses()  # they would be the next start
         return failure
 
+    @property
+    def supplied(self) -> Array:
+        """(nc,) impulses of the rigid rows in the last step [N s, N m s]."""
+        return self._multipliers[SUPPLIED]
+
     def _holds(self, dt: float) -> bool:
         """Whether all that is rigid stayed within its limits; else ``gave_way`` says what not."""
         assert self.rigid is not None
-        self.gave_way = self.rigid.over(self._multipliers[SUPPLIED], dt)
+        self.gave_way = self.rigid.over(self.supplied, dt)
         return not self.gave_way
 
     def adopt(self, other: "InequalityStepper") -> None:

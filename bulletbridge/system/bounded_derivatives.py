@@ -56,7 +56,7 @@ OTHERWISE = "; use central differences of step()"
 
 
 def require_no_force_limits(constraints: Iterable[Constraint]) -> None:
-    """Refuse force limits.
+    """Refuse force limits, for steps that know none.
 
     Args:
         constraints: That act.
@@ -80,6 +80,35 @@ def require_whole(step: InequalityStepper | None, dt: float) -> InequalitySteppe
     if step is None or step.dt != dt:
         raise UnsupportedError(f"the step was made in parts{OTHERWISE}")
     return step
+
+
+def solver_at_start(
+    solver: Solver, step: InequalityStepper, constraints: Iterable[Constraint]
+) -> Solver:
+    """The solver of a step, at its start: one in which constraints with a force limit are rigid.
+
+    Args:
+        solver: At the start of the step.
+        step: That was made in a copy, which may be put elsewhere.
+        constraints: That act.
+
+    Raises:
+        UnsupportedError: One of them gives way, or is about to.
+    """
+    rigid = step.rigid
+    holding = frozenset[str]() if rigid is None else rigid.holding
+    for one in constraints:
+        if has_force_limit(one) and one.name not in holding:
+            raise UnsupportedError(
+                f"'{one.name}' gives way to its force limit, of which no derivatives are"
+                f" known{OTHERWISE}"
+            )
+    if rigid is None:
+        return solver
+    if name := rigid.over(step.supplied / (1.0 - CLEAR), step.dt):
+        raise UnsupportedError(f"'{name}' is about to reach its force limit{OTHERWISE}")
+    rigid.solver.put(solver.q, solver.v, solver.t)
+    return rigid.solver
 
 
 class Made(NamedTuple):
@@ -459,11 +488,7 @@ def _names(solver: Solver) -> dict[int, str]:
 
 
 def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
-    """Those of the contacts of a step that push, or might; None for none.
-
-    Raises:
-        UnsupportedError: One bounces.
-    """
+    """Those of the contacts of a step that push, or might; None for none."""
     solver, _, step, surroundings = made
     x, dt, moving, numbers = step.impulses[X], step.dt, made.moving, list[int]()
     if not len(step.contact_points) or surroundings is None:
@@ -472,9 +497,6 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
         n = int(own["normal"])
         if x[n] > 0.0:
             numbers.append(k)
-            bounces = point["restitution"] > 0.0 and point["gap"] <= 0.0
-            if bounces and step.rows[n] @ solver.v < -SLOWEST_BOUNCE:
-                raise UnsupportedError(f"the {_name(point, _names(solver))} bounces{OTHERWISE}")
             continue
         left = point["gap"] + dt * float(step.rows[n] @ (leads.rates - moving))
         if left <= CLEAR * dt and step.report[BY_LINKS] + step.D[0, n, n] > 0.0:
@@ -534,7 +556,7 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
         one = OneContact(
             point, varied.C[k], varied.C_by_q[:, k], varied.gap_by_q[:, k], forces[k], at
         )
-        _add_contact(acting, one, step, (leads, made.moving), name)
+        _add_contact(acting, one, made, leads, name)
     by_place = np.einsum("knrj,nr->jk", varied.C_by_q, forces)
     return np.asarray(by_place @ leads.place_by_all, np.float64)
 
@@ -559,31 +581,51 @@ class OneContact(NamedTuple):
     at: dict[int, int]
 
 
-def _add_contact(
-    acting: Active,
-    one: OneContact,
-    step: InequalityStepper,
-    led: tuple[Leads, Array],
-    name: str,
-) -> None:
+def _bounces(one: OneContact, made: Made) -> bool:
+    """Whether a contact comes off again by its restitution.
+
+    Raises:
+        UnsupportedError: It is about to, or not to any more.
+    """
+    if not one.point["restitution"] > 0.0:
+        return False
+    gap, approach = float(one.point["gap"]), float(one.C[0] @ made.solver.v)
+    slack = min(-gap / made.step.dt, -approach - SLOWEST_BOUNCE)
+    if abs(slack) <= CLEAR:
+        raise UnsupportedError(ABOUT_CONTACT.format(_name(one.point, _names(made.solver))))
+    return slack > 0.0
+
+
+def _normal_rate(one: OneContact, made: Made, leads: Leads) -> tuple[float, Array]:
+    """What a contact asks of its rate along the normal, and what that changes by (3 nv,)."""
+    moving, v, dt = made.moving, made.solver.v, made.step.dt
+    if _bounces(one, made):
+        drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], v) @ leads.place_by_all
+        drawn[len(v) : 2 * len(v)] += one.C[0]
+        share = float(one.point["restitution"])
+        return -share * float(one.C[0] @ v), -share * drawn
+    left = one.point["gap"] - dt * float(one.C[0] @ moving)
+    if left < -SHALLOW:  # at rest they are in each other by rounding
+        return 0.0, np.zeros(3 * len(v))
+    drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], moving)
+    side = (drawn - one.gap_by_q / dt) @ leads.place_by_all + one.C[0] @ leads.rates_by_all
+    return -max(left, 0.0) / dt, side
+
+
+def _add_contact(acting: Active, one: OneContact, made: Made, leads: Leads, name: str) -> None:
     """Add the rows of a contact.
 
     Args:
         acting: Receives them.
         one: That contact.
-        step: Of which.
-        led: Where forces lead, and the rates (nv,) that lead to where it was found.
+        made: The step.
+        leads: Where forces lead.
         name: What it is, in words.
     """
-    (leads, moving), dt, none = led, step.dt, np.zeros(led[0].changes.shape[1])
+    step, none = made.step, np.zeros(leads.changes.shape[1])
     bent = np.einsum("krj,j->rk", one.C_by_q, leads.rates) @ leads.place_by_all
-    rates, (normal, side) = one.C @ leads.rates, (0.0, none)
-    left = one.point["gap"] - dt * float(one.C[0] @ moving)
-    if left >= -SHALLOW:  # at rest they are in each other by rounding
-        normal = -max(left, 0.0) / dt
-        drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], moving)
-        side = (drawn - one.gap_by_q / dt) @ leads.place_by_all + one.C[0] @ leads.rates_by_all
-    by_force = leads.changes[:, 2 * len(moving) :]
+    rates, (normal, side) = one.C @ leads.rates, _normal_rate(one, made, leads)
+    by_force = leads.changes[:, 2 * len(made.solver.v) :]
     load, about = float(one.forces[0]), ABOUT_CONTACT.format(name)
     if load == 0.0:
         acting.idle.append(Asked(one.C[0], bent[0], side, 0.0, normal, 0.0, 0.0, about))

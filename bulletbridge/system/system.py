@@ -51,6 +51,7 @@ from bulletbridge.system.bounded_derivatives import (
     bounded_step_derivatives,
     require_no_force_limits,
     require_whole,
+    solver_at_start,
 )
 from bulletbridge.system.carrying import require_rigid, same
 from bulletbridge.system.connecting import (
@@ -951,7 +952,7 @@ class System:
         what is at its force pushes by it, what is not holds its rate, what slides rubs against its
         slip. ``active`` tells it; where it is about to become another one, steps have a kink, and
         no derivative. Contacts at rest are at one, by places: theirs is that from the side where
-        the bodies are apart.
+        the bodies are apart. Constraints with a force limit are rigid while they hold.
 
         Args:
             smoothing: Energy s [J]. More than zero: A, B, q and v are those of another step, that
@@ -961,11 +962,11 @@ class System:
 
         Raises:
             ModelError: The smoothing is negative, or contacts do not act.
-            UnsupportedError: Force limits act, motors along axes of loops, or contacts that
-                bounce or are taken out of each other, or, with smoothing, motors or a limit; the
-                active set is about to become another one; a constraint or force is not known, as
-                of ``derivatives``; or it is another integrator, steps in Python, or this step is
-                cut in parts or corrected anew, as beside singular positions.
+            UnsupportedError: A constraint gives way to its force limit, motors act along axes of
+                loops, contacts are taken out of each other, or, with smoothing, motors or a limit
+                act; the active set is about to become another one; a constraint or force is not
+                known, as of ``derivatives``; or it is another integrator, steps in Python, or this
+                step is cut in parts or corrected anew, as beside singular positions.
         """
         self._trim()
         solver = self._active.solver
@@ -973,13 +974,13 @@ class System:
         if smoothing != 0.0:
             return self._smooth_step(smoothing).derivatives()
         if self.has_inequalities:
-            require_no_force_limits(self.constraints)
             copy = self.differentiable()
             copy.step(write=False)
             active, last = tuple(sorted(active_set(copy).elements())), copy._inequalities.last
             around = copy._shown.surroundings() if copy.finds_contacts else None
             step = require_whole(last, self.dt)
-            return bounded_step_derivatives(Made(solver, copy._active.solver, step, around), active)
+            start = solver_at_start(solver, step, self.constraints)
+            return bounded_step_derivatives(Made(start, copy._active.solver, step, around), active)
         return step_differentiator_of(solver).step()
 
     def _require_compiled_steps(self) -> None:
