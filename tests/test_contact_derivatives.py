@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from support.solid_worlds import BLOCK, DT, G
 
 import bulletbridge as bb
-from bulletbridge.engine.step_derivatives import StepDerivatives
+from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.kinematics import displace

@@ -53,7 +53,6 @@ from bulletbridge.engine.step_derivatives import (
     OF_STEP,
     ZEROS,
     StepArrays,
-    StepDifferentiator,
     factor_start,
     keep_factors,
     put_matrix,
@@ -61,6 +60,7 @@ from bulletbridge.engine.step_derivatives import (
     put_metric_derivatives,
     put_zeros,
 )
+from bulletbridge.engine.step_differentiator import StepDifferentiator
 from bulletbridge.engine.stepper import NO_RECORD
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.errors import UnsupportedError

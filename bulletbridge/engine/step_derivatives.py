@@ -11,14 +11,12 @@ passes, which do not commute where bodies turn; that errs by the product of two 
 second one is smaller by what the rows turn in the step.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import caller, helper, kernel, outlined
-from bulletbridge.compilation.stored_calls import StoredCall, call_stored
+from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.constraints.records import Target
 from bulletbridge.constraints.row_derivatives import ALL, FORCE_ALONE, RATE_ALONE
 from bulletbridge.constraints.rows import jacobian
@@ -36,7 +34,6 @@ from bulletbridge.engine.dense import (
 )
 from bulletbridge.engine.derivatives import (
     DerivativeArrays,
-    Differentiator,
     add_asked_changes,
     ask_forces_of_solution,
     differentiate_acceleration,
@@ -48,7 +45,6 @@ from bulletbridge.engine.derivatives import (
 )
 from bulletbridge.engine.explicit import A4, C4, combine
 from bulletbridge.engine.records import (
-    AT_LIMIT,
     BY_DENSE,
     CHART,
     CORRECTION,
@@ -58,7 +54,6 @@ from bulletbridge.engine.records import (
     ONE_OVER_UNITS,
     RK4,
     STAGE_Q,
-    START,
     START_Q,
     START_V,
     TARGETS_PER_STEP,
@@ -71,10 +66,7 @@ from bulletbridge.engine.records import (
     dense_factors,
 )
 from bulletbridge.engine.solver_copy import take_numbers
-from bulletbridge.engine.step_kernel import stepping_kernel
-from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.engine.tasks import STEP
-from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.derivatives import VariedTree, differentiate_joint_forces, vary_axes
 from bulletbridge.mechanism.displacement_maps import (
     CARRIED,
@@ -95,38 +87,17 @@ from bulletbridge.mechanism.force_derivatives import (
 )
 from bulletbridge.mechanism.force_elements import add_compliance
 from bulletbridge.mechanism.kinematics import displace, put_twists
-from bulletbridge.mechanism.records import FREE, SPHERICAL, Effort
+from bulletbridge.mechanism.records import Effort
 from bulletbridge.numerics.lu import back_lines, lu_real
 from bulletbridge.numerics.many_sides import add_product, respond, unwhiten_columns
-from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
-METHODS = {EULER: "semi_implicit_euler", VERLET: "verlet", RK4: "rk4"}
 LONGEST = 1e-4
 """Correction [rad or lengths] beyond which what is left out could exceed 1e-8."""
 NOT_PLAIN, TOO_FAR = -1, -2
 """Why a step has no derivatives: it was cut in parts, or corrected by other directions than those
 of its start; it was corrected by more than ``LONGEST``."""
-
-
-class StepDerivatives(NamedTuple):
-    """A step as a linear map of small changes, in tangent coordinates at both of its ends.
-
-    Attributes:
-        A: (2 nv, 2 nv) of displacements of q and changes of v at its start to those at its end.
-        B: (2 nv, nv) by forces that act through the whole step.
-        q: (nq,) configuration at the end.
-        v: (nv,) rates there.
-        active: Motors, friction and joint limits that act in the step, each with how: the
-            derivative is that of this active set.
-    """
-
-    A: Array
-    B: Array
-    q: Array
-    v: Array
-    active: tuple[str, ...] = ()
 
 
 class StepArrays(NamedTuple):
@@ -795,246 +766,3 @@ def differentiate_closing(
     put_rate_derivatives(a, d, now.targets, v)
     put_displacement_maps(a.bodies, given[MOVED], given[MOVED], s.maps[OF_CORRECTION])
     return rank
-
-
-class Closing(NamedTuple):
-    """What closes loops at a configuration.
-
-    Attributes:
-        M: (nv, nv) mass matrix, with dampers and springs that act there.
-        J: (rank, nv) rows that are kept.
-        bent: (nv, nv) of M w - Jᵀ λ by positions.
-        rate: (rank, nv) of J v by positions.
-        carried: (nv, nv) what a displacement by w does to one before it,
-        turned: (nv, nv) and to a change of it.
-    """
-
-    M: Array
-    J: Array
-    bent: Array
-    rate: Array
-    carried: Array
-    turned: Array
-
-
-class StepDifferentiator:
-    """Derivatives of the steps of one solver, from its present state.
-
-    Args:
-        solver: Whose; it is read alone.
-        equations: Its derivatives at states.
-
-    Attributes:
-        solver: That one.
-        arrays: Of the equations, what these are put together in, and of the steps.
-
-    Raises:
-        UnsupportedError: Its steps cannot be differentiated; the message says why.
-    """
-
-    def __init__(self, solver: Solver, equations: Differentiator) -> None:
-        self.solver, self._equations = solver, equations
-        self._calls = dict[int, StoredCall]()
-        nv, nc = len(solver.v), solver.encoded.nc
-        L, Y, R = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros((nc, nc))
-        found = StepArrays(
-            np.zeros((2 * nv, 3 * nv)),
-            np.zeros((4, nv, 3 * nv)),
-            np.zeros((4, nv, 3 * nv)),
-            np.zeros((nv, 3 * nv)),
-            np.zeros((nv, 3 * nv)),
-            np.zeros((nv, 3 * nv)),
-            np.zeros((nv, 3 * nv)),
-            np.zeros((nc, 3 * nv)),
-            np.zeros((nc, 0)),
-            np.zeros((2, 4, nv, 3)),
-            np.zeros((nv, nv)),
-            np.zeros((nc, nv)),
-            solver.efforts.copy(),
-            np.zeros((nv, 2 * nv)),
-            np.zeros((nv, nv)),
-            np.zeros((nv, nc)),
-            np.zeros((nc, nv)),
-            np.zeros((nc, nv)),
-            np.zeros((nc, nc)),
-            np.zeros(nc),
-            np.zeros(nc, np.int64),
-            Factors(L, Y, R, np.zeros(nc, ROW), np.zeros(nv, np.int64)),
-            np.zeros((5, max(nv, 3))),
-            np.zeros(3, np.int64),
-        )
-        self.arrays = equations.arrays, equations.found, found
-        self._steps = dict[int, StoredCall]()  # compiled when they are first needed
-        self._predict: StoredCall | None = None
-        self._closing: StoredCall | None = None
-        self._changes, self._pushes, self._vectors = found.changes, found.pushes, found.vectors
-        self._nv, self._size = nv, len(solver.state)
-        control = solver.control
-        self._integrator, self._directions = control["integrator"], control["directions"]
-        self._passes = control["passes"]
-        self._method()
-
-    def step(self, push: Array | None = None) -> StepDerivatives:
-        """The step from the state of the solver.
-
-        Args:
-            push: (nv,) forces on the rates besides those that the solver knows, with which
-                Euler's step is meant, whatever the integrator; none unless given.
-
-        Raises:
-            UnsupportedError: It was no plain step: it was cut in parts or corrected by other
-                directions than those of its start.
-        """
-        solver, nv = self.solver, self._nv
-        forces = solver.forces(1)
-        if push is not None:
-            forces = forces + push
-        changes, states = np.empty((1, 2 * nv, 3 * nv)), np.empty((1, self._size))
-        failure = self._make(push is not None, forces, changes, states)
-        if failure != DONE:
-            self._refuse(failure, solver.t)
-        A, B, end = changes[0, :, : 2 * nv], changes[0, :, 2 * nv :], states[0]
-        return StepDerivatives(A, B, end[: -nv - 1], end[-nv - 1 : -1])
-
-    def _make(self, by_euler: bool, forces: Array, changes: Array, states: Array) -> int:
-        """Call ``differentiate_steps`` for as many steps as there is room for."""
-        solver = self.solver
-        method = self._method(by_euler)
-        targets = solver.targets(1) if solver.encoded.motions else solver.still
-        rest = (Steps(method, targets, forces, NO_RECORD, changes, states),)
-        if method not in self._steps:
-            run, (arrays, *found) = self.kernel(method).block, self.arrays
-            with announce_compilation(differentiate_steps):
-                fixed = run, arrays, solver.arrays, *found
-                self._steps[method] = StoredCall(differentiate_steps, fixed, rest)
-        failure = self._steps[method].call(rest)
-        self._equations.raise_interruption()
-        return failure
-
-    def _refuse(self, failure: int, t: float) -> None:
-        """Say why the step from t [s] has no derivatives.
-
-        Raises:
-            UnsupportedError: Always.
-        """
-        if failure == TOO_FAR:
-            raise UnsupportedError(
-                f"the step from t = {t:.6g} s is corrected by more than {LONGEST:g}; take a"
-                " shorter dt, or central differences of step()"
-            )
-        if failure != DONE:
-            why = "was cut in parts or corrected along other directions than those of its start, as"
-            why += " beside singular positions; take a shorter dt, or"
-            if failure == AT_LIMIT:
-                why = "leads beyond a limit of a joint; take"
-            elif failure != NOT_PLAIN:
-                why = "could not be finished as a whole; take a shorter dt, or"
-            way_out = "central differences of step()"
-            if failure == AT_LIMIT:
-                way_out += "; it has no smoothing: with one, start farther from the limit"
-            raise UnsupportedError(f"the step from t = {t:.6g} s {why} {way_out}")
-
-    def prediction(self, push: Array) -> tuple[Array, Array]:
-        """Where forces lead in a step of Euler's from the state of the solver, before closing.
-
-        Args:
-            push: (nv,) forces on the rates besides those that the solver knows.
-
-        Returns:
-            Rates (nv,), and changes (2 nv, 3 nv) of positions and rates.
-        """
-        solver, nv = self.solver, self._pushes.shape[1]
-        self.begin(by_euler=True)
-        targets = solver.targets(1) if solver.encoded.motions else solver.still
-        rest = targets, solver.forces(1) + push, solver.t
-        if self._predict is None:
-            with announce_compilation(differentiate_prediction):
-                self._predict = StoredCall(differentiate_prediction, self.arrays, rest)
-        self._predict.call(rest)
-        self._equations.raise_interruption()
-        return self._vectors[V, :nv].copy(), self._changes.copy()
-
-    def closing(self, q: Array, moved: Array, push: Array, rates: Array) -> Closing:
-        """What closes loops of which none is driven.
-
-        Args:
-            q: (nq,) there.
-            moved: (nv,) w, with M w = Jᵀ λ + push,
-            push: (nv,)
-            rates: (nv,) v of which J v is held.
-        """
-        e, solver = self._equations, self.solver
-        self.begin(by_euler=True)
-        e.state[: len(q)] = q
-        rest = solver.still, np.array([moved, push, rates])
-        if self._closing is None:
-            with announce_compilation(differentiate_closing):
-                self._closing = StoredCall(differentiate_closing, self.arrays, rest)
-        rank = self._closing.call(rest)
-        found, step = e.found, self.arrays[2]
-        kept = e.rows["pivot"][0, :rank]
-        nv = len(moved)
-        turns = np.array([np.eye(nv), np.eye(nv)])
-        for body in solver.bodies[1:]:
-            if body["joint"] in (FREE, SPHERICAL):
-                part = slice(int(body["v"]), int(body["v"]) + 3)
-                for matrix, kind in zip(turns, (CARRIED, TURNED), strict=True):
-                    matrix[part, part] = step.maps[OF_CORRECTION, kind, part]
-        return Closing(
-            step.M.copy(), step.J[kept], step.bent.copy(), found.rate[kept], turns[0], turns[1]
-        )
-
-    def steps(self, tau: Array) -> tuple[Array, Array]:
-        """Steps one after another from the state of the solver, under forces tau (n, nv).
-
-        Returns:
-            Of m <= n steps, up to the first one that is no plain step, changes (m, 2 nv, 3 nv) by
-            displacements, rates and forces, and ends (m, nq + nv + 1): q, v, t.
-        """
-        solver = self.solver
-        if solver.encoded.motions or solver.script.signals or solver.held:
-            found = self.step()
-            end = np.concatenate([found.q, found.v, [solver.t + float(solver.control[0]["dt"])]])
-            return np.hstack([found.A, found.B])[None], end[None]
-        changes = np.empty((len(tau), 2 * self._nv, 3 * self._nv))
-        states = np.empty((len(tau), self._size))
-        self._make(False, np.ascontiguousarray(tau), changes, states)
-        made = int(self.arrays[2].counts[MADE])
-        return changes[:made], states[:made]
-
-    def begin(self, by_euler: bool = False) -> Callable[[Any], int]:
-        """Take over the state of the solver; the kernel of its steps."""
-        solver = self.solver
-        method = self._method(by_euler)
-        self._equations.take(solver.q, solver.v, solver.t)
-        self._equations.control[0]["integrator"] = method
-        return self.kernel(method).call
-
-    def _method(self, by_euler: bool = False) -> int:
-        """The integrator of the solver, or Euler's, if steps by it can be differentiated.
-
-        Raises:
-            UnsupportedError: It says what to give.
-        """
-        method = EULER if by_euler else int(self._integrator[0])
-        what = ""
-        if method not in METHODS:
-            what = f"steps other than those of {', '.join(METHODS.values())}"
-        elif self._directions[0] != START or self._passes[0] >= 0:
-            what = "corrections along other directions than those of the start, or of few passes"
-        if what:
-            raise UnsupportedError(
-                f"derivatives of {what} are not known; use another integrator, or central"
-                " differences of step()"
-            )
-        return method
-
-    def kernel(self, method: int) -> StoredCall:
-        """The kernel of a step by a method, which may have changed, on arrays of our own."""
-        solver = self.solver
-        if method not in self._calls:
-            kernel = stepping_kernel(method)
-            examples = solver.still, solver.tau, NO_RECORD, STEP, 1
-            with announce_compilation(kernel):
-                self._calls[method] = StoredCall(kernel, (self._equations.arrays,), examples)
-        return self._calls[method]

@@ -8,7 +8,7 @@ import numpy as np
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.engine.derivatives import Differentiator
 from bulletbridge.engine.step_adjoint import StepAdjoint
-from bulletbridge.engine.step_derivatives import StepDifferentiator
+from bulletbridge.engine.step_differentiator import StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.contact_variations import RowsAt
 from bulletbridge.mechanism.by_joint import rate_names

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.engine.records import CORRECTION
-from bulletbridge.engine.step_derivatives import Closing, StepDifferentiator
+from bulletbridge.engine.step_differentiator import Closing, StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.contact_variations import RowsAt

@@ -16,7 +16,7 @@ from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import check_finite
-from bulletbridge.engine.step_derivatives import StepDerivatives
+from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, UnsupportedError, warn_user
 from bulletbridge.inequalities.motors import Motors

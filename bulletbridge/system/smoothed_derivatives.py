@@ -17,7 +17,7 @@ and Shpakovych 2023, of the path with friction.
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.engine.step_derivatives import StepDerivatives
+from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.contact_variations import ContactVariations

@@ -18,7 +18,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
 from bulletbridge.engine.redundancy import Decision
-from bulletbridge.engine.step_derivatives import StepDerivatives
+from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
