@@ -35,6 +35,10 @@ class Records(Protocol[T_co]):
     @overload
     def __getitem__(self, index: slice, /) -> "Records[T_co]": ...
 
+    def __setitem__(self, index: int, record: Any, /) -> None:
+        """Copy all of a record there."""
+        ...
+
     def __len__(self) -> int:
         """How many."""
         ...
