@@ -112,6 +112,13 @@ def test_a_measure_of_gaps_that_does_not_exist_is_told_with_the_nearest():
         system.evaluate().largest("meters")
 
 
+def test_what_a_joint_bears_is_shown_in_a_line(tmp_path):
+    with bb.load(pendulum(tmp_path, "fixed_base: true"), "new") as model:
+        shown = repr(model.system.joint_reactions()["hip"])
+    assert shown.startswith("<JointReaction of 'hip' on 'arm': [")
+    assert shown.endswith("world axes>")
+
+
 def test_a_saved_state_is_shown_in_a_line():
     system = four_bar()
     system.assemble()

@@ -143,6 +143,12 @@ def test_a_run_that_raises_is_kept_with_its_error(here, tmp_path):
     assert np.array_equal(np.isnan(results.columns["y"]), [False, True, False])
 
 
+@pytest.mark.parametrize("given", [["x", "n"], [1.0, 2.0]])
+def test_parameters_that_have_no_values_are_told_how_to_have_them(here, tmp_path, given):
+    with pytest.raises(ModelError, match=r"as \{'mass': \[1\.0, 2\.0\]\}"):
+        bb.sweep(functions.power, given, tmp_path / "s.parquet")
+
+
 def test_two_studies_or_two_clients_are_not_mixed(here, tmp_path):
     file = tmp_path / "s.parquet"
     values = {"x": [1.0, 2.0], "n": [2.0]}

@@ -33,6 +33,8 @@ CALLED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("rest", "rest_length", "free_length"), ("length",)),
 }
 """Keys by what others call them; the first that may stand in a place is meant."""
+FIXED = "fixed_base: true"
+"""How a base is held, which others write below ``base``."""
 OF_STEPS = "dt", "integrator", "contacts", "limits"
 """What others write beside the robot, and is chosen here when it is loaded."""
 AXES = "x", "y", "z"
@@ -81,6 +83,8 @@ class Node:
                 hint = f"did you mean '{near[0]}'?" if near else nearest(name, known, 1, 0.5)
                 if "q" in known and value._is_number():
                     hint = f"positions stand under q, as {{q: {{{name}: {value.yaml.value}}}}}"
+                elif self.key.endswith("base") and "fixed" in name.lower():
+                    hint = f"write {FIXED} beside base"
                 elif name in OF_STEPS:
                     hint = f"it is no part of the robot; give it to load(..., {name}=...)"
                 hint = hint or f"known keys: {', '.join(known)}"
@@ -111,6 +115,8 @@ class Node:
             hint = "; write 'key: value', without '- '" if self.is_list() else ""
             if self.key.endswith((".a", ".b")) and self._kind() == "str":
                 hint = f"; write {{link: {self.yaml.value}}}"
+            elif self.key.endswith("base") and self.yaml.value == "fixed":
+                hint = f"; write {FIXED}"
             self.fail(f"must be a mapping of keys to values, not {self._said()}{hint}")
         entries: dict[str, tuple[Node, Node]] = {}
         for raw, value in self.yaml.value:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, require_kind
 from bulletbridge.numerics.records import array_of
 from bulletbridge.studies.journal import COLUMNS, Journal, Results
 from bulletbridge.studies.measures import ModelRun
@@ -45,11 +45,15 @@ def sweep(
         progress: Called after each run.
 
     Raises:
-        ModelError: There are no runs, ``file`` has other results, or there is no such cluster.
+        ModelError: There are no runs, or no values by name, ``file`` has other results, or there is
+            no such cluster.
         BulletBridgeError: The disk is full or the cluster lost; what was done is kept.
         MissingExtraError: pyarrow, or distributed for a cluster, is not installed.
     """
     runs = grid(parameters) if isinstance(parameters, Mapping) else list(parameters)
+    for run in runs:
+        said = f"a run has parameters {run!r}; give values by name, as {{'mass': [1.0, 2.0]}}, or"
+        require_kind(run, Mapping, f"{said} one such mapping of numbers for each run")
     study = study_of(function, [dict(run) for run in runs])
     if workers is not None and workers < 1:
         raise ModelError(f"workers is {workers}; give one or more")

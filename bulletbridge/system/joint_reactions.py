@@ -52,6 +52,17 @@ class JointReaction:
     axes: Array
     unique: bool
 
+    def __repr__(self) -> str:
+        """Force and torque, where and on what."""
+        force, torque = (
+            np.array2string(x, precision=4, suppress_small=True) for x in (self.force, self.torque)
+        )
+        shared = "" if self.unique else ", of a load that constraints share"
+        return (
+            f"<JointReaction of '{self.name}' on '{self.link}': {force} N and {torque} N m about"
+            f" its origin, world axes{shared}>"
+        )
+
     @property
     def in_link(self) -> Array:
         """Force [N], then torque [N m], in the axes of the link, as a sensor there reads (6,)."""
