@@ -249,7 +249,7 @@ def project_force(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: A
 @helper
 def admit_force(a: Arrays, f: Factors, force: Array) -> None:
     """Forces on the rates (nv,) into what they do to the admissible velocities, whitened."""
-    whiten_force(f.L, force, f.first)
+    whiten_force(f.L, force)
     project_out(f.Y, a.control.rank, force)
 
 
@@ -273,7 +273,7 @@ def accelerate(
     row_space_solution(f.Y, f.R, control.rank, y, z)
     for k in range(len(vdot)):
         vdot[k] += z[k]
-    unwhiten(f.L, vdot, f.first)
+    unwhiten(f.L, vdot)
 
 
 @helper
@@ -288,7 +288,7 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 @helper
 def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
     """The nearest velocity in the metric of f that so many of its rows allow."""
-    whiten_velocity(f.L, v, f.first)
+    whiten_velocity(f.L, v)
     project_out(f.Y, rank, v)
     if a.control.driven:
         y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
@@ -298,7 +298,7 @@ def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
         row_space_solution(f.Y, f.R, rank, y, z)
         for k in range(len(v)):
             v[k] += z[k]
-    unwhiten(f.L, v, f.first)
+    unwhiten(f.L, v)
 
 
 @outlined
@@ -365,8 +365,8 @@ def solution_multipliers(
     """Multipliers lam (nc,) with M vdot - needed = Jᵀ lam; ``needed`` (nv,) is lost."""
     whitened, y = a.vectors[ACCELERATION, : len(vdot)], a.vectors[RIGHT_SIDE]
     copy_into(whitened, vdot)
-    whiten_velocity(f.L, whitened, f.first)
-    whiten_force(f.L, needed, f.first)
+    whiten_velocity(f.L, whitened)
+    whiten_force(f.L, needed)
     for k in range(len(vdot)):
         whitened[k] -= needed[k]
     for i in range(rank):
@@ -400,7 +400,7 @@ def solve_motion(
 @helper
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
-    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]], f.first)
+    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
     take_away(a, q)
 
 
@@ -417,7 +417,7 @@ def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
     """Kinetic energy of the rates v (nv,), with the factors of M."""
     y = a.vectors[SOLUTION, : len(v)]
     copy_into(y, v)
-    whiten_velocity(f.L, y, f.first)
+    whiten_velocity(f.L, y)
     total = 0.0
     for k in range(len(v)):
         total += y[k] * y[k]
@@ -460,7 +460,7 @@ def admissible_acceleration(
 ) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     project_force(a, f, q, v, tau, vdot)
-    unwhiten(f.L, vdot, f.first)
+    unwhiten(f.L, vdot)
 
 
 @helper

@@ -89,7 +89,7 @@ def widen(M: Array, first: Ints) -> None:
 def whiten_rows(L: Array, Y: Array, first: Ints | None = None) -> None:
     """Rows into whitened coordinates: Y <- Y L⁻¹.
 
-    Here and below rows of L begin in columns ``first``, where these are given.
+    Rows of L begin in columns ``first``, where these are given.
     """
     r, end = 0, Y.shape[0]
     while r + 2 < end:  # rows of one loop are mostly of the same columns
@@ -104,38 +104,38 @@ def whiten_rows(L: Array, Y: Array, first: Ints | None = None) -> None:
                     Y[r + 2, j] -= x2 * L[k, j]
         r += 3
     while r < end:
-        whiten_force(L, Y[r], first)
+        whiten_force(L, Y[r])
         r += 1
 
 
 @helper
-def whiten_force(L: Array, f: Array, first: Ints | None = None) -> None:
+def whiten_force(L: Array, f: Array) -> None:
     """Forces into whitened coordinates: f <- L⁻ᵀ f."""
     for k in range(L.shape[0] - 1, -1, -1):
         x = f[k]
         if x != 0.0:
             x /= L[k, k]
             f[k] = x
-            for j in range(beginning(first, k), k):
+            for j in range(k):
                 f[j] -= x * L[k, j]
 
 
 @helper
-def whiten_velocity(L: Array, y: Array, first: Ints | None = None) -> None:
+def whiten_velocity(L: Array, y: Array) -> None:
     """Velocities into whitened coordinates: y <- L y."""
     for k in range(L.shape[0] - 1, -1, -1):
         total = 0.0
-        for j in range(beginning(first, k), k + 1):
+        for j in range(k + 1):
             total += L[k, j] * y[j]
         y[k] = total
 
 
 @helper
-def unwhiten(L: Array, y: Array, first: Ints | None = None) -> None:
+def unwhiten(L: Array, y: Array) -> None:
     """Whitened velocities or accelerations back: y <- L⁻¹ y."""
     for k in range(L.shape[0]):
         total = y[k]
-        for j in range(beginning(first, k), k):
+        for j in range(k):
             total -= L[k, j] * y[j]
         y[k] = total / L[k, k]
 
