@@ -172,6 +172,16 @@ def test_what_other_programs_have_is_told_with_ours(robot, client):
     attempt(ModelError, "needs 3 positions", client, lambda: law(system.q, system.v, 0.0))
 
 
+def test_a_property_of_a_system_that_raises_keeps_its_own_message():
+    class Told(bb.System):
+        @property
+        def friction(self):
+            return self.mechanism.friction
+
+    with pytest.raises(AttributeError, match="'Mechanism' object has no attribute 'friction'"):
+        _ = Told(planar_chain([0.5], [1.0])).friction
+
+
 def test_parts_of_a_system_print_as_a_line(robot, client):
     system = attach(robot, client, PIN)
     system.assemble()

@@ -230,6 +230,8 @@ class System:
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what it has not; what other programs call so is told by its name here."""
+        if hasattr(type(self), name):  # a property that raised: once more, for its own message
+            object.__getattribute__(self, name)
         raise AttributeError(f"a system has no '{name}'{how_to_read(name)}", name=name, obj=self)
 
     @property
