@@ -7,7 +7,8 @@ from numba.core.registry import cpu_target
 from numba.extending import overload
 
 from bulletbridge.compilation import bookkeeping, mode
-from bulletbridge.compilation.bookkeeping import CHANGES, sparing, variables_in
+from bulletbridge.compilation.bookkeeping import replacing, variables_in
+from bulletbridge.compilation.linking import CHANGES
 
 pytestmark = pytest.mark.skipif(not mode.LINKED, reason="plain numba is left as it is")
 
@@ -36,7 +37,7 @@ def test_statements_name_the_same_variables():
     parts = [*body, *sides]
     given = [lists(one) for one in parts]
     assert sum(map(len, given)) > 100
-    with sparing():
+    with replacing(CHANGES):
         assert ir.Inst._rec_list_vars is variables_in
         assert [lists(one) for one in parts] == given
     x, y = (ir.Var(None, name, ir.unknown_loc) for name in "xy")
@@ -50,10 +51,10 @@ def test_numba_is_as_it_was_after_a_compilation():
         return [getattr(owner, name) for owner, name, _ in CHANGES]
 
     before = given()
-    with sparing(), sparing():
+    with replacing(CHANGES), replacing(CHANGES):
         assert all(now is not then for now, then in zip(given(), before, strict=True))
     assert given() == before
-    with pytest.raises(ZeroDivisionError), sparing():
+    with pytest.raises(ZeroDivisionError), replacing(CHANGES):
         raise ZeroDivisionError
     assert given() == before
 
@@ -65,7 +66,7 @@ def test_what_is_registered_between_two_functions_is_found():
     def use(x):
         return new(x) + 1.0
 
-    with sparing():
+    with replacing(CHANGES):
         assert numba.njit(lambda x: 2.0 * x)(3.0) == 6.0
         entries = bookkeeping.entries(cpu_target.typing_context._registries)
         with pytest.raises(numba.TypingError):
@@ -77,7 +78,7 @@ def test_what_is_registered_between_two_functions_is_found():
 
 def test_registries_that_are_as_they_were_are_not_gone_through(monkeypatch):
     gone_through = []
-    with sparing():
+    with replacing(CHANGES):
         cpu_target.target_context.refresh()
         monkeypatch.setattr(
             cpu_target.target_context, "load_additional_registries", lambda: gone_through.append(1)

@@ -97,13 +97,17 @@ if hasattr(colours, "_markup"):  # colorama is installed
 
 
 @contextlib.contextmanager
-def sparing() -> Generator[None]:
-    """Context of a compilation; those that lie in it find everything in place."""
-    before = [getattr(owner, name) for owner, name, _ in CHANGES]
-    for owner, name, function in CHANGES:
+def replacing(changes: list[tuple[Any, str, Any]]) -> Generator[None]:
+    """Context of a compilation; those that lie in it find everything in place.
+
+    Args:
+        changes: What stands in place of what: owner, name, and the function.
+    """
+    before = [getattr(owner, name) for owner, name, _ in changes]
+    for owner, name, function in changes:
         setattr(owner, name, function)
     try:
         yield
     finally:
-        for (owner, name, _), function in zip(CHANGES, before, strict=True):
+        for (owner, name, _), function in zip(changes, before, strict=True):
             setattr(owner, name, function)

@@ -14,7 +14,8 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from bulletbridge.compilation.bookkeeping import sparing
+from bulletbridge.compilation import bookkeeping, indices
+from bulletbridge.compilation.bookkeeping import replacing
 from bulletbridge.compilation.claims import claim, give_up
 from bulletbridge.compilation.inference import in_turn, remembering
 from bulletbridge.compilation.keys import is_there, key_of, place_of
@@ -22,6 +23,8 @@ from bulletbridge.compilation.keys import is_there, key_of, place_of
 llvm: Any = binding  # no types, nor has numba any
 DYNAMIC = "numba.dynamic.globals"
 """Beginning of the names of variables by which numba notes addresses of this process."""
+CHANGES = [*bookkeeping.CHANGES, *indices.CHANGES]
+"""What stands in the place of parts of numba, while kernels are compiled."""
 machinery: Any = compiler_machinery
 typed: Any = typed_passes
 untyped: Any = untyped_passes
@@ -308,7 +311,11 @@ class KernelCompiler(cast(Any, CompilerBase)):
         collected = gc.isenabled()
         gc.disable()
         try:
-            with remembering(), sparing(), in_turn(self.last_calls_first(func)):
+            with (
+                remembering(),
+                replacing(CHANGES),
+                in_turn(self.last_calls_first(func)),
+            ):
                 return cast(Any, CompilerBase).compile_extra(self, func)
         finally:
             if collected:

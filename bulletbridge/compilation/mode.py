@@ -62,6 +62,12 @@ TOUCHED: dict[str, tuple[str, ...] | None] = {
     "numba.core.ir:Inst._rec_list_vars": ("self", "val"),
     "numba.core.ir:Inst.list_vars": ("self",),
     "numba.core.errors:termcolor": (),
+    "numba.np.arrayobj:fix_integer_index": ("context", "builder", "idxty", "idx", "size"),
+    "numba.cpython.slicing:guard_invalid_slice": ("context", "builder", "typ", "slicestruct"),
+    "numba.cpython.slicing:fix_slice": ("builder", "slice", "size"),
+    "numba.cpython.slicing:get_slice_length": ("builder", "slicestruct"),
+    "numba.core.cgutils:do_boundscheck": ("context", "builder", "ind", "dimlen"),
+    "numba.core.base:BaseContext.enable_boundscheck": None,
     "numba.core.callconv:CPUCallConv.call_function":
         ("self", "builder", "callee", "resty", "argtys", "args"),
     "numba.core.callconv:CPUCallConv.get_function_type": ("self", "restype", "argtypes"),

@@ -108,6 +108,17 @@ def wrapped(pair: Any, m: int) -> int:
 
 
 @kernel
+def sum_slices(x: Any, a: int, b: int) -> float:
+    """Numbers of slices, weighted by where they stand."""
+    total = 0.0
+    for part in (x[a:b], x[a:], x[:b]):
+        for k in range(len(part)):
+            total += (k + 1) * part[k]
+        total *= 3.0
+    return total
+
+
+@kernel
 def tell(counter: Any, address: int) -> int:
     """Take a number and call Python back with it."""
     n = take_number(counter)
@@ -147,6 +158,14 @@ def try_linking() -> None:
         require("kernels only" in str(error), f"a call of a helper says {error}")
     else:
         require(False, "helpers have native code of their own")
+
+
+def try_slices() -> None:
+    """Slices are those of arrays in Python, but for bounds that count from the end."""
+    x = np.arange(1.0, 8.0)
+    for a, b in ((0, 7), (2, 5), (5, 2), (3, 3), (2, 40), (7, 9)):
+        python = cast(Any, sum_slices).py_func(x, a, b)
+        require(sum_slices(x, a, b) == python, f"slices from {a} to {b} are others")
 
 
 def try_calls() -> None:
@@ -215,6 +234,7 @@ def main() -> None:
         for one in (
             try_linking,
             try_words,
+            try_slices,
             try_calls,
             try_callbacks,
             try_keeping,

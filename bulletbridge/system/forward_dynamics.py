@@ -77,7 +77,8 @@ def forward_dynamics(
     """
     a, f = arrays_of(arrays), dense_factors(arrays, 0)
     nv, nq = len(a.axes), len(arrays.state) - len(a.axes) - 1
-    q, v, now = arrays.state[:nq], arrays.state[nq : nq + nv], Instant(arrays.state[-1], targets[0])
+    state = arrays.state
+    q, v, now = state[:nq], state[nq : nq + nv], Instant(state[nq + nv], targets[0])
     set_implicit_horizon(a, 0.0)
     if given:
         update_positions_apart(a, f, now, q, v)
