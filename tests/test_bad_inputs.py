@@ -271,6 +271,15 @@ def test_the_wrong_client(robot, client):
         pybullet.disconnect(other)
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [("HINGE", "JointModel.REVOLUTE"), ("ball", "JointModel.BALL"), ("ROD", "bb.Distance")],
+)
+def test_a_joint_model_that_is_called_otherwise_is_told(said, told):
+    with pytest.raises(AttributeError, match=f"no JointModel.{said}; that is {told}"):
+        getattr(bb.JointModel, said)
+
+
 @pytest.mark.parametrize("said", ["hinge", "Revolute", "pin"])
 def test_a_joint_model_by_another_name_is_told_by_ours(said):
     system = bb.System(planar_chain([0.5], [1.0]))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pybullet
 import pytest
 from _campaign_cases import Closer
 from _campaign_conserved import Conserved
@@ -230,3 +231,41 @@ def test_what_flies_keeps_its_momentum_while_joints_are_taken_back_to_their_limi
             assert system.q[joints[name].q.start] < joints[name].upper + 1e-2
     assert (drifts[0] < 5e-3).all()
     assert (drifts[1] < 0.3 * drifts[0]).all()
+
+
+ARM = """<robot name="arm"><link name="world"/>
+<link name="upper"><inertial><origin xyz="0.25 0 0"/><mass value="1"/>
+<inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="lower"><inertial><origin xyz="0.25 0 0"/><mass value="1"/>
+<inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="world"/><child link="upper"/>
+<axis xyz="0 1 0"/><limit lower="0.2" upper="2" effort="10" velocity="10"/></joint>
+<joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/>
+<origin xyz="0.5 0 0"/><axis xyz="0 1 0"/><limit lower="{}" upper="2" effort="10" velocity="10"/>
+</joint></robot>"""
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("lowest", [-2.0, 0.0])
+def test_the_drop_in_closes_what_begins_open_within_limits(tmp_path, mode, lowest):
+    """Two links of 0.5 m reach a point 0.9055 m away by an elbow up or down: cosine rule."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM.format(lowest))
+    client = bb.BulletClient(pybullet.DIRECT, mode=mode)
+    body = client.loadURDF(str(path), useFixedBase=True)  # the shoulder is at 0, below its limit
+    inertial, target = [0.25, 0.0, 0.0], [0.9, 0.0, -0.1]  # the tip, from the centre of mass
+    client.createConstraint(
+        body, 1, -1, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], inertial, target
+    )
+    distance = np.hypot(0.9, 0.1)
+    bend, aim = 2.0 * np.arccos(distance), np.arctan2(0.1, 0.9)
+    if lowest < -bend:  # up, which both limits let be
+        client.stepSimulation()
+        expected = aim + bend / 2.0, -bend
+    else:  # down alone, which the shoulder's limit does not
+        with pytest.warns(BulletBridgeWarning, match="beyond limits alone: joint 'shoulder' is at"):
+            client.stepSimulation()
+        expected = aim - bend / 2.0, bend
+    found = [client.getJointState(body, joint)[0] for joint in (0, 1)]
+    client.disconnect()
+    assert found == pytest.approx(expected, abs=1e-12)

@@ -60,6 +60,21 @@ def test_the_drop_in_couples_them_when_it_is_asked(path, mode):
     client.disconnect()
 
 
+def test_the_drop_in_tells_once_of_those_that_nothing_couples(path):
+    client = bb.BulletClient(pybullet.DIRECT)
+    body = load(client, path)
+    said = r"pair.urdf: 'follow' follow no joint.*coupleMimicJoints\(0\) couples them"
+    with pytest.warns(BulletBridgeWarning, match=said):
+        client.stepSimulation()
+    led = load(client, path)
+    client.setJointMotorControl2(led, 1, pybullet.POSITION_CONTROL, 0.1)  # it does not flop
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.stepSimulation()
+    client.removeBody(body)
+    client.disconnect()
+
+
 def test_attach_couples_them_when_it_is_asked(path):
     client = pybullet.connect(pybullet.DIRECT)
     flags = pybullet.URDF_USE_INERTIA_FROM_FILE

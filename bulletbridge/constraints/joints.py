@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, EnumMeta
+from typing import TYPE_CHECKING
 
 from bulletbridge.constraints.motion import Motion, Signal
-from bulletbridge.errors import require_kind
+from bulletbridge.errors import nearest, require_kind
 
 Triple = tuple[float, float, float]
 Twist = tuple[float, float, float, float, float, float]
@@ -32,7 +33,45 @@ def require_frame(given: object) -> None:
     require_kind(given, Frame, said)
 
 
-class JointModel(Enum):
+ELSEWHERE = {
+    **dict.fromkeys(("hinge", "pin", "continuous"), "revolute"),
+    **dict.fromkeys(("spherical", "point2point", "connect"), "ball"),
+    **dict.fromkeys(("fixed", "rigid"), "weld"),
+    "slider": "prismatic",
+    "slot": "point_on_line",
+    **dict.fromkeys(("cardan", "hooke"), "universal"),
+    "rod": "distance",
+    "mimic": "gear",
+}
+"""Types of constraints by what URDF, PyBullet, MuJoCo and workshops call them."""
+
+
+CLASSES = {"distance": "Distance", "gear": "Coupling", "coupling": "Coupling"}
+"""Types of constraints that are classes of their own."""
+
+
+class _Named(EnumMeta):
+    """Tells what a joint model that is called otherwise elsewhere is called here."""
+
+    if not TYPE_CHECKING:  # which refuses wrong names by itself
+
+        def __getattr__(cls, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            known = cls.__members__
+            if name in known:  # Python 3.10 asks here
+                return known[name]
+            here = ELSEWHERE.get(name.lower(), name.lower())
+            if here in CLASSES:
+                hint = f"that is bb.{CLASSES[here]}"
+            elif here.upper() in known:
+                hint = f"that is {cls.__name__}.{here.upper()}"
+            else:
+                hint = nearest(name.upper(), known) or f"there are: {', '.join(known)}"
+            raise AttributeError(f"there is no {cls.__name__}.{name}; {hint}")
+
+
+class JointModel(Enum, metaclass=_Named):
     """What a loop joint leaves free; the value is the name in loops files."""
 
     BALL = "ball"
@@ -52,18 +91,6 @@ class JointModel(Enum):
     ROLLING = "rolling"
     PURE_ROLLING = "pure_rolling"
 
-
-ELSEWHERE = {
-    **dict.fromkeys(("hinge", "pin", "continuous"), "revolute"),
-    **dict.fromkeys(("spherical", "point2point", "connect"), "ball"),
-    **dict.fromkeys(("fixed", "rigid"), "weld"),
-    "slider": "prismatic",
-    "slot": "point_on_line",
-    **dict.fromkeys(("cardan", "hooke"), "universal"),
-    "rod": "distance",
-    "mimic": "gear",
-}
-"""Types of constraints by what URDF, PyBullet, MuJoCo and workshops call them."""
 
 ROUND = (
     JointModel.POINT_ON_SPHERE,

@@ -90,6 +90,11 @@ class Motor(NamedTuple):
         gained = self.velocity_gain != 0.0 or self.position_gain != 0.0
         return self.force != 0.0 and (gained or bool(self.orientation))
 
+    @property
+    def aims(self) -> bool:
+        """Whether it leads somewhere, where it does not just brake."""
+        return self.on and (self.position_gain != 0.0 or self.velocity != 0.0)
+
 
 AT_FIRST = Motor()
 """Bullet's motors are on from the start."""

@@ -53,7 +53,7 @@ def loadURDF(session: Session, given: Given) -> Any:
     found = (place / str(given.get("fileName", "")) for place in places)
     path = next((place.resolve() for place in found if is_file(place)), None)
     if path is not None:
-        session.robots[body] = LoadedRobot(path, float(given.get("globalScaling", 1.0)))
+        session.note_robot(body, LoadedRobot(path, float(given.get("globalScaling", 1.0))))
     return body
 
 

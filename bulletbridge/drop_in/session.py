@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, get_args
 
 import pybullet
 
-from bulletbridge.bullet.constraints import NOBODY, Loop, all_but_child_frame
+from bulletbridge.bullet.constraints import NOBODY, Loop, all_but_child_frame, gear_parts
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.shaped_bodies import shaped_bodies
-from bulletbridge.bullet.worlds import gravity
+from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.comparison.window.overlay import Overlay, weight_of
 from bulletbridge.drop_in.actions import Actions
 from bulletbridge.drop_in.closing import Closing
@@ -23,6 +23,7 @@ from bulletbridge.drop_in.joined_bodies import named
 from bulletbridge.drop_in.registry import Registry
 from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError, warn_user
+from bulletbridge.models.loaded_mimics import followers_in, tell_of_loose
 
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
@@ -67,6 +68,7 @@ class Session:
         self.constraints = Registry(client)
         self.robots: dict[int, LoadedRobot] = {}
         self.search_path = Path()
+        self._untold: list[int] = []  # bodies with <mimic> that no step was made with
         # bodies to be read again
         self._stale = {b for loop in self.constraints.loops.values() for b in loop.bodies}
         # whether Bullet has gears that it has not made a step with: asked for the force of one
@@ -99,6 +101,28 @@ class Session:
         self._overlay: Overlay | None = None
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
+
+    def note_robot(self, body: int, robot: LoadedRobot) -> None:
+        """Note which file a body has come from."""
+        self.robots[body] = robot
+        if b"<mimic" in robot.path.read_bytes():
+            self._untold.append(body)
+
+    def _tell_of_loose_joints(self) -> None:
+        """Warn of joints that follow others by their URDF, and neither by a gear nor by a motor."""
+        client, loops = self.client, self.constraints.loops.values()
+        gears = [loop for loop in loops if loop.kind == pybullet.JOINT_GEAR]
+        moved = {place for loop in gears for place in gear_parts(loop, client)}
+        moved |= {place for place, motor in self.actions.motors.items() if motor.aims}
+        untold, self._untold = self._untold, []
+        for body in untold:
+            try:
+                places, path = joint_ids({"": body}, client), self.robots[body].path
+                followers = followers_in(path)
+            except (KeyError, BulletBridgeError, pybullet.error):  # gone, or no tree
+                continue
+            loose = (name for name in followers if places.get(name) not in moved)
+            tell_of_loose(path, loose, f"coupleMimicJoints({body}) couples them")
 
     def native(self, name: str, given: dict[str, Any]) -> Any:
         """Call PyBullet's own function for this client."""
@@ -336,7 +360,7 @@ class Session:
 
     def clear(self) -> None:
         """Forget bodies and constraints, as resetSimulation does."""
-        for known in (self.constraints.loops, self._successors, self._vacant):
+        for known in (self.constraints.loops, self._successors, self._vacant, self._untold):
             known.clear()
         self.groups.clear()
         self._group_of.clear()
@@ -376,8 +400,11 @@ class Session:
 
         Warns:
             BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays; or
-                bodies in exact mode need what exact steps do not have, and are filtered.
+                bodies in exact mode need what exact steps do not have, and are filtered; or joints
+                have ``<mimic>`` and follow nothing.
         """
+        if self._untold:
+            self._tell_of_loose_joints()
         while not self._prepare():
             pass
         answer, self._tells_contacts = None, self in EXACT

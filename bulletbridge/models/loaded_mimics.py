@@ -1,6 +1,7 @@
 """Joints of loaded bodies that mimic others, from the files that the bodies were loaded from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from bulletbridge.bullet.reader import file_of, loaded_files, read_body
 from bulletbridge.constraints.encode import Constraint
@@ -47,13 +48,27 @@ def tell_of_loose_joints(
         if path is None or b"<mimic" not in path.read_bytes():
             continue
         prefix = f"{name}/" if len(ids) > 1 else ""
-        followers = mimics_of(UrdfTree(path, read_xml(path)))
-        loose = [joint for joint in followers if prefix + joint not in coupled]
-        if loose:
-            warn_user(
-                f"{path.name}: {', '.join(map(repr, loose))} follow no joint, for Bullet ignores"
-                " <mimic>; attach(..., mimic=True) couples them, mimic=False leaves them loose"
-            )
+        tell_of_loose(
+            path,
+            (joint for joint in followers_in(path) if prefix + joint not in coupled),
+            "attach(..., mimic=True) couples them, mimic=False leaves them loose",
+        )
+
+
+def followers_in(path: Path) -> tuple[str, ...]:
+    """Joints that a URDF has follow others.
+
+    Raises:
+        ModelError: Joints mimic each other in a circle.
+    """
+    return tuple(mimics_of(UrdfTree(path, read_xml(path))))
+
+
+def tell_of_loose(path: Path, joints: Iterable[str], remedy: str) -> None:
+    """Warn of joints that a URDF has follow others and that nothing couples."""
+    loose = ", ".join(map(repr, joints))
+    if loose:
+        warn_user(f"{path.name}: {loose} follow no joint, for Bullet ignores <mimic>; {remedy}")
 
 
 def mimics_of_bodies(ids: Mapping[str, int], client: int) -> list[Coupling]:

@@ -31,7 +31,11 @@ from bulletbridge.errors import (
     warn_user,
 )
 from bulletbridge.formulations.system_dynamics import Tree
-from bulletbridge.inequalities.constraints import Complementarity, with_watched_limits
+from bulletbridge.inequalities.constraints import (
+    Complementarity,
+    beyond_limits,
+    with_watched_limits,
+)
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
@@ -45,7 +49,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
-from bulletbridge.system.assembly import SHAKES, Assembly
+from bulletbridge.system.assembly import SHAKES, Assembly, open_by
 from bulletbridge.system.bounded_derivatives import (
     Made,
     bounded_step_derivatives,
@@ -125,7 +129,7 @@ from bulletbridge.system.shown_world import ShownWorld
 from bulletbridge.system.smoothed_derivatives import SmoothStep
 from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
-from bulletbridge.system.within_limits import closed_within, joints_beyond
+from bulletbridge.system.within_limits import NEARLY, closed_within, joints_beyond
 
 
 class System:
@@ -457,19 +461,30 @@ class System:
         self._ask_for_radians({**(guess or {}), **(q or {})}, before)
         held_v = put_values(self.mechanism, v or {}, speed, "v")
         assembly = self._assemble(start, held, speed, held_v)
-        closed, t, mechanism = self.q, self._active.t, self.mechanism
-        if not within_limits or not joints_beyond(mechanism, closed) - joints_beyond(
-            mechanism, start
+        closed = self.q
+        if not within_limits or not joints_beyond(self.mechanism, closed) - joints_beyond(
+            self.mechanism, start
         ):
             return assembly
-        for nearer in closed_within(self._active.solver, start, closed, t, held):
+        within = self._assemble_within_limits(start, held, speed, held_v)
+        return within or self._assemble(closed, held, speed, held_v)
+
+    def _assemble_within_limits(
+        self, start: Array, held: Mask, speed: Array, held_v: Mask
+    ) -> Assembly | None:
+        """Find a consistent state within limits, given one that is closed; None if none is found.
+
+        The state is then another.
+        """
+        active = self._active
+        for nearer in closed_within(active.solver, start, active.q, active.t, held):
             try:
                 assembly = self._assemble(nearer, held, speed, held_v)
             except AssemblyError:
                 continue
-            if not joints_beyond(mechanism, self.q):
+            if not joints_beyond(self.mechanism, active.q):
                 return assembly
-        return self._assemble(closed, held, speed, held_v)
+        return None
 
     def _ask_for_radians(self, given: Values, now: Array) -> None:
         """Warn of angles that look like degrees, unless joints are turned as far already."""
@@ -1292,6 +1307,7 @@ class System:
         world, active = self._shown.require(), self._active
         sticking = NO_STICKING_POINTS if sticking is None else sticking
         q, v = world.state() if found is None else found
+        first = assemble and not open and active.decision is None
         if assemble and not open:
             q = active.closed_by_bases(q)
         active.decide_near(q, SHAKES if assemble else ())
@@ -1306,9 +1322,32 @@ class System:
             free = active.nothing_held()
             self._assemble(q, free, v, free)
             impulses = close(active.q, active.v, sticking, tuple(open))
+        if first and self._leave_closure_beyond_limits(q, v):
+            impulses = close(active.q, active.v, sticking, ())
         if write:
             world.write(active.solver.q, active.solver.v)
         return impulses
+
+    def _leave_closure_beyond_limits(self, found: Array, v: Array) -> bool:
+        """Close loops within limits, where closing what was found open has left some; whether so.
+
+        Who puts loops together in an open pose has not chosen which way they close.
+
+        Warns:
+            BulletBridgeWarning: No other way is found; the message has the joints.
+        """
+        active, mechanism = self._active, self.mechanism
+        closed = active.q
+        beyond = joints_beyond(mechanism, closed)
+        if not beyond or open_by(active.solver, found, active.t) < NEARLY:
+            return False
+        free = active.nothing_held()
+        if self._assemble_within_limits(found, free, v, free) is not None:
+            return True
+        self._assemble(closed, free, v, free)
+        told = "; ".join(beyond_limits(mechanism, closed))
+        warn_user(f"loops that began open close beyond limits alone: {told}")
+        return False
 
     @property
     def known_filter(self) -> Filter | None:
