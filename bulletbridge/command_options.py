@@ -68,6 +68,10 @@ class ReadingOptions:
         bool,
         typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have."),
     ] = False
+    repair_frames: Annotated[
+        bool,
+        typer.Option("--repair-frames", help="Move frames of loops to where joints let them meet."),
+    ] = False
     inside: Annotated[
         Path | None,
         typer.Option(

@@ -33,6 +33,7 @@ METHODS = {
         "by=None, smoothing=0.0)"
     ),
     "link_pose": "(self, name)",
+    "misplaced_frames": "(self, guess=None)",
     "loop_axes": "(self, name)",
     "place": "(self, name, frame)",
     "reactions": "(self)",

@@ -124,6 +124,7 @@ def load(
     adjust: Callable[[Mechanism], Mechanism] | None = None,
     fixed_base: bool | None = None,
     repair_inertia: bool = False,
+    repair_frames: bool = False,
     inside: str | Path | None = None,
     servos: bool = False,
     **system_options: Unpack[LoadOptions],
@@ -140,6 +141,8 @@ def load(
         fixed_base: Whether the robot's base is part of the world; None for what its file says.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can, with a warning; they are an error otherwise.
+        repair_frames: Whether frames of loops that no joint can bring together, as of linkages
+            whose links are drawn side by side, are moved to where they meet, with a warning.
         inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
             file unless given: nothing outside is opened.
         servos: Whether actuators of MJCF and drives of USD that follow a joint act, as
@@ -167,7 +170,11 @@ def load(
         spec = model
     else:
         how = Reading(
-            fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside, servos=servos
+            fixed_base=fixed_base,
+            repair_inertia=repair_inertia,
+            repair_frames=repair_frames,
+            inside=inside,
+            servos=servos,
         )
         spec = read_model(model, **how)
         notes = notes_besides_start(spec)

@@ -50,6 +50,9 @@ FEW_POSES, IMMOBILE = 3, 1e-9
 """Poses at which joints would move what they can, and how far they do, of the furthest, if not."""
 
 
+MOVED = ", or have the frame moved there with load(..., repair_frames=True) (--repair-frames)"
+"""What does it, where a loop is open across all that moves."""
+
 SEARCHED = (
     f"the least that was found downhill from the start and from {len(SHAKES) * SHAKES_EACH} others"
     f" around it, displaced by {SHAKES[0]:g} to {SHAKES[-1]:g} rad or mechanism lengths"
@@ -274,7 +277,7 @@ def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
         )
         return (
             f"no joint moves it in that direction, so {said}: check 'xyz', 'rpy' and 'axis' of the"
-            " loop, and the joints' in the URDF"
+            f" loop, and the joints' in the URDF{MOVED if encoded.in_metres[worst] else ''}"
         )
     if (own & ~encoded.in_metres & encoded.has_position).any():
         points = encoded.in_metres | ~own

@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_elements import Wrench
-from bulletbridge.constraints.joints import Frame
+from bulletbridge.constraints.joints import Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
@@ -104,6 +104,7 @@ from bulletbridge.system.linearisation import (
     linearise,
 )
 from bulletbridge.system.loop_axes import LoopAxisMotion, loop_axis_motion
+from bulletbridge.system.misplaced import misplaced_frames
 from bulletbridge.system.options import (
     COMPILED,
     ON_CHARTS,
@@ -1119,6 +1120,24 @@ class System:
         q, t = here_q if q is None else q, here_t if t is None else t
         solver = self._active.solver if kept else self._active.full
         return ByName("loop", gap_vectors(solver, q, v, t, kept))
+
+    def misplaced_frames(self, guess: Values | None = None) -> dict[str, Array]:
+        """Ways (3,) [m] by which frame b of loops is off where no joint takes it, by loop.
+
+        In axes of the frame's link, as ``Frame.xyz``; of loops that can meet there is none.
+        Loops may be open: what counts is where they are open least.
+
+        Args:
+            guess: Positions by joint name to start from; the present ones of others.
+        """
+        active, start = self._active, self._active.q
+        put_values(self.mechanism, guess or {}, start, "q")
+        return misplaced_frames(
+            active.full,
+            (start, active.t),
+            {each.name: each.b.link for each in self.constraints if isinstance(each, LoopJoint)},
+            self.tolerances.redundant,
+        )
 
     def kinematics(self) -> Kinematics:
         """Frames, Jacobians and bias accelerations at the state."""

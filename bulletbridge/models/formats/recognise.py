@@ -18,6 +18,7 @@ from bulletbridge.models.formats.urdf import read_robot
 from bulletbridge.models.formats.usd import ENDINGS, read_usd
 from bulletbridge.models.found_meshes import with_found_meshes
 from bulletbridge.models.loops_file import FLOATS, read_loops
+from bulletbridge.models.meeting_frames import with_meeting_frames
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.xml_file import read_xml
@@ -72,6 +73,8 @@ class Reading(TypedDict, total=False):
             and a floating one, as of ``loadURDF``, where it says nothing.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can (``models/nearest_inertia.py``), with a note; they are an error otherwise.
+        repair_frames: Whether frames of loops that no joint can bring together are moved to where
+            they meet (``models/meeting_frames.py``), with a note; they are an error otherwise.
         inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
             file unless given: nothing outside is opened.
         servos: Whether actuators of MJCF and drives of USD that follow a joint act, as springs and
@@ -80,6 +83,7 @@ class Reading(TypedDict, total=False):
 
     fixed_base: bool | None
     repair_inertia: bool
+    repair_frames: bool
     inside: str | Path | None
     servos: bool
 
@@ -108,7 +112,8 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
         spec = form.read(path, folder, within, servos)
     spec = _with_base(spec, how.get("fixed_base"), form is None or form.says_base)
     spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
-    return with_folded_links(spec, folder)
+    spec = with_folded_links(spec, folder)
+    return with_meeting_frames(spec) if how.get("repair_frames", False) else spec
 
 
 def _folder(inside: str | Path) -> Path:
