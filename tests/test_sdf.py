@@ -207,6 +207,23 @@ def test_a_gearbox_turns_two_links_about_a_third(tmp_path: Path) -> None:
     assert gear.coefficients == {"j2": 2.5, "j3": 1.0}
 
 
+def test_the_world_may_be_a_joints_child(tmp_path: Path) -> None:
+    """Gazebo takes it: the frame of the joint is in the world then, and it turns the other way."""
+    placed = arm(joint(OWN)).replace("</model>", "<pose>0.3 -0.2 0.1 0.4 0.5 0.6</pose></model>")
+    ends, turned = (
+        "<parent>world</parent><child>one</child>",
+        "<parent>one</parent><child>world</child>",
+    )
+    at = Rotation.from_euler("xyz", (0.4, 0.5, 0.6))
+    pose = f"<pose>{text(at.apply((0.5, 0, 0)) + (0.3, -0.2, 0.1))} {text((0.4, 0.5, 0.6))}</pose>"
+    system = unassembled(read(placed.replace(ends, pose + turned), tmp_path))
+    oracle = unassembled(read(placed, tmp_path))
+    q, v, opposite = np.array([0.3, -0.5]), np.array([1.0, 2.0]), np.array([-1.0, 1.0])
+    ours, theirs = terms_at(system, opposite * q, opposite * v), terms_at(oracle, q, v)
+    assert apart(opposite * ours.h, theirs.h) < ROUND_OFF
+    assert apart(opposite[:, None] * ours.M * opposite, theirs.M) < ROUND_OFF
+
+
 def test_a_link_called_world_is_the_world(tmp_path: Path) -> None:
     sdf = arm(joint(OWN)).replace('<link name="one">', '<link name="world"/><link name="one">')
     system, oracle = unassembled(read(sdf, tmp_path)), reference()

@@ -223,6 +223,8 @@ class Scope:
         """
         if name in ("", MODEL) or name == self.root:
             return Pose()
+        if name == WORLD:  # a joint's child, which Gazebo takes
+            return self.placed.inverse
         name = self.within(name)
         if name in seen:
             raise ModelError(
