@@ -283,3 +283,18 @@ def test_angles_that_look_like_degrees_are_told(tmp_path):
         "a limit of joint 'wheel' is -90 rad, 14.3 turns; if degrees are meant, write -1.5708",
         "a limit of the turn of 'hinge' is 120 rad, 19.1 turns; if degrees are meant, write 2.0944",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("directives:\n- add_model: {name: a, file: b.urdf}", "Drake's model directives"),
+        ("closed_loop: [[a, b]]", "Gepetto's file of closures: load the URDF beside it"),
+        ("dh: [[0, 0, 0.1, 0]]", "no loops file: one has 'bulletbridge: 1', the robot under"),
+    ],
+)
+def test_files_of_others_are_told_as_such(tmp_path, text, told):
+    path = tmp_path / "other.yaml"
+    path.write_text(text)
+    with pytest.raises(LoopFileError, match=re.escape(told)):
+        read_loops(path)

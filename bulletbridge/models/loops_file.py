@@ -148,6 +148,13 @@ def _floats_unsaid(spec: ModelSpec, keys: Keys) -> bool:
     return not any(name.split("/")[-1] == BASE for name in started)
 
 
+FOREIGN = {
+    "directives": "this is a list of Drake's model directives: load a file that it names",
+    "closed_loop": "this is Gepetto's file of closures: load the URDF beside it",
+    "loop_closures": "this is scikit-robot's file of closures: load the URDF beside it",
+}
+"""What files of others are, by a key of theirs, and what to load."""
+
 OF_START = "start of joint"
 """What notes on angles of a start begin with."""
 
@@ -178,6 +185,11 @@ def _degrees(spec: ModelSpec, kinds: Mapping[str, str]) -> tuple[str, ...]:
 
 def _require_version(root: Node) -> None:
     version = root.table().get("bulletbridge")
+    if version is None and not {"urdf", "bodies", "loops"} & root.table().keys():
+        for key, said in FOREIGN.items():
+            if key in root.table():
+                root.fail(f"{said}, no loops file")
+        root.fail("no loops file: one has 'bulletbridge: 1', the robot under 'urdf', and 'loops'")
     if version is None:
         root.fail(f"key 'bulletbridge' is missing; add 'bulletbridge: {VERSION}'")
     if version.number() != VERSION:

@@ -94,7 +94,9 @@ def check_tree(robot: Xml.Element, path: Path) -> None:
     refuse_xacro(robot, path)
     links = [_name(link, path) for link in robot.findall("link")]
     if not links:
-        raise ModelError(f"{path} has no <link>: there is nothing that could move")
+        groups = robot.find("group") is not None or robot.find("disable_collisions") is not None
+        about = "; it is an SRDF, about a robot whose URDF is to be loaded" if groups else ""
+        raise ModelError(f"{path} has no <link>: there is nothing that could move{about}")
     if len(set(links)) < len(links):
         twice = next(name for k, name in enumerate(links) if name in links[:k])
         raise ModelError(f"{path}: two links are called '{twice}'; give each its own name")
