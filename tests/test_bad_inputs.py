@@ -259,6 +259,19 @@ def test_a_body_removed_under_our_feet(robot, client):
     assert np.array_equal(system.q, q)
 
 
+def test_what_is_no_constraint_no_client_and_no_option(robot, client):
+    system = attach(robot, client, PIN)
+    for call in (lambda: system.connect("weld"), lambda: bb.attach(robot, ["weld"], client)):
+        with pytest.raises(ModelError, match="'weld' is no constraint; give one, such as"):
+            call()
+    with pytest.raises(ModelError, match="are one LoopJoint 'pin'; give a list"):
+        bb.attach(robot, PIN, client)
+    with pytest.raises(WorldError, match=r"'gui' is no Bullet client.*pybullet.connect\("):
+        bb.load("four_bar", "gui")
+    with pytest.raises(ModelError, match="no option 'useFixedBase'; load has fixed_base=True"):
+        bb.load("four_bar", "new", useFixedBase=True)
+
+
 def test_the_wrong_client(robot, client):
     other = pybullet.connect(pybullet.DIRECT)
     try:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from numbers import Integral
 
 import pybullet
 
@@ -99,8 +100,13 @@ def require_client(client: int) -> None:
     """Raise unless the client is connected.
 
     Raises:
-        WorldError: It is not.
+        WorldError: It is not, or this is no number of one.
     """
+    if not isinstance(client, Integral):
+        raise WorldError(
+            f"{client!r} is no Bullet client: give the number that pybullet.connect returned; for a"
+            " window, of pybullet.connect(pybullet.GUI)"
+        )
     if not pybullet.isConnected(client):
         raise WorldError(f"there is no Bullet client {client}; connect first, or leave client out")
 

@@ -182,9 +182,16 @@ def triple(given: Triple) -> Triple:
     return float(x), float(y), float(z)
 
 
+def require_constraint(given: object) -> None:
+    """Raise ModelError if this is no constraint, nor anything else that has a name."""
+    if not hasattr(given, "name"):
+        raise ModelError(f"{given!r} is no constraint; give one, such as a bb.LoopJoint")
+
+
 def require_names(constraints: Sequence[Constraint]) -> None:
     """Raise ModelError if a field is not what it must be, or a name is used twice."""
     for constraint in constraints:
+        require_constraint(constraint)
         require_fields(constraint)
         if not constraint.name:
             raise ModelError("a constraint has an empty name; give it one, errors tell it by that")

@@ -149,7 +149,9 @@ def split_forces(
     Raises:
         ModelError: The constraints are no sequence, or a wrench is given among them.
     """
-    require_kind(constraints, Sequence, f"the constraints are {constraints!r}; give a list of them")
+    named = getattr(constraints, "name", None)
+    said = f"one {type(constraints).__name__} '{named}'" if named else repr(constraints)
+    require_kind(constraints, Sequence, f"the constraints are {said}; give a list of them")
     for constraint in constraints:
         if isinstance(constraint, Wrench):
             raise ModelError(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.encode import Constraint, require_constraint
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.stabilise import FILTER_RTOL
@@ -50,6 +50,7 @@ def require_new(active: ActiveConstraints, constraint: Constraint) -> None:
     Raises:
         ModelError: It says what to do.
     """
+    require_constraint(constraint)
     if constraint.name in (c.name for c in active.constraints):
         raise ModelError(
             f"'{constraint.name}' is connected already; disconnect it, or use another name"

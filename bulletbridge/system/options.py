@@ -173,7 +173,8 @@ class Options:
     def of(cls, given: SystemOptions) -> Self:
         """Options that were given by keyword."""
         for name in given.keys() - set(CHOSEN):
-            hint = nearest(CALLED.get(name, name), ALL, cutoff=0.5)
+            hint = NOT_HERE.get(name.lower().replace("_", ""), "")
+            hint = hint or nearest(CALLED.get(name, name), ALL, cutoff=0.5)
             hint = hint or f"there are {', '.join(ALL)}"
             raise ModelError(f"a system has no option '{name}'; {hint}")
         return cls(**given)
@@ -269,6 +270,17 @@ CALLED: dict[str, str] = {
     name: "dt" for name in ("timeStep", "time_step", "timestep", "fixedTimeStep", "h")
 }
 """Options by what others call them."""
+NOT_HERE: dict[str, str] = {
+    **dict.fromkeys(
+        ("fixedbase", "usefixedbase"),
+        "load has fixed_base=True, pybullet.loadURDF has useFixedBase=True",
+    ),
+    **dict.fromkeys(
+        ("gui", "render", "headless", "window"),
+        "for a window call pybullet.connect(pybullet.GUI) before",
+    ),
+}
+"""Where else is what is asked of a system, by its name in small letters."""
 
 
 class Varied(Protocol):
