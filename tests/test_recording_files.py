@@ -67,3 +67,16 @@ def test_what_is_missing_or_unknown_is_said(system, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'bulletbridge\[sweep\]'"):
         run.save(tmp_path / "run.parquet")
+
+
+def test_gaps_of_a_recording_are_columns_too():
+    """A rocker of 0.7 m that is turned by an angle leaves its pin by a chord of that angle."""
+    with bb.load("four_bar", "new") as model:
+        system, turn = model.system, 0.02
+        run = system.rollout(5)
+        closed = system.gap_columns(run)
+        run.q[3, system.mechanism.joint("rocker").q] += turn
+        off = system.gap_columns(run)["ground_pin.gap"]
+    assert list(closed) == ["ground_pin.gap"] and closed["ground_pin.gap"].max() < 1e-12
+    assert off[3] == pytest.approx(1.4 * np.sin(turn / 2.0), rel=1e-12)
+    assert np.delete(off, 3).max() < 1e-12

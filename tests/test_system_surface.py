@@ -33,6 +33,7 @@ METHODS = {
         "by=None, smoothing=0.0)"
     ),
     "link_pose": "(self, name)",
+    "gap_columns": "(self, run)",
     "misplaced_frames": "(self, guess=None)",
     "loop_axes": "(self, name)",
     "place": "(self, name, frame)",

@@ -1102,6 +1102,23 @@ class System:
         """
         return evaluate(self._active.full, self._active.solver, *self._state_or(q, v, t))
 
+    def gap_columns(self, run: Recording) -> dict[str, Array]:
+        """How far loops are open at the states of a recording, as columns (n,) beside its own.
+
+        ``NAME.gap`` [m] and ``NAME.gap_rad`` [rad], as of ``Gap.kept_metres`` and ``kept_radians``,
+        where a constraint has such rows.
+        """
+        states = zip(run.q, run.v, run.t.tolist(), strict=True)
+        found = [self.evaluate(q, v, t).gaps for q, v, t in states]
+        encoded, columns = self._active.full.encoded, dict[str, Array]()
+        for k, (name, part) in enumerate(encoded.rows.items()):
+            metres = encoded.in_metres[part]
+            if metres.any():
+                columns[f"{name}.gap"] = np.array([gaps[k].kept_metres for gaps in found])
+            if not metres.all():
+                columns[f"{name}.gap_rad"] = np.array([gaps[k].kept_radians for gaps in found])
+        return columns
+
     def gap_vectors(
         self, q: Array | None = None, t: float | None = None, *, kept: bool = False
     ) -> dict[str, tuple[Array, Array]]:
@@ -1125,7 +1142,7 @@ class System:
         """Ways (3,) [m] by which frame b of loops is off where no joint takes it, by loop.
 
         In axes of the frame's link, as ``Frame.xyz``; of loops that can meet there is none.
-        Loops may be open: what counts is where they are open least.
+        Loops may be open.
 
         Args:
             guess: Positions by joint name to start from; the present ones of others.
