@@ -207,6 +207,27 @@ def test_a_gearbox_turns_two_links_about_a_third(tmp_path: Path) -> None:
     assert gear.coefficients == {"j2": 2.5, "j3": 1.0}
 
 
+def test_names_of_the_one_model_of_a_world_are_whole(tmp_path: Path) -> None:
+    """A world as Gazebo's own: the sun, the ground, a table that stands, and what is simulated."""
+    (tmp_path / "model.sdf").write_text(arm(joint(OWN)))
+    table = '<model name="table"><static>1</static><link name="top"/></model>'
+    includes = "".join(
+        f"<include><uri>{uri}</uri>{more}</include>"
+        for uri, more in (
+            ("model://sun", ""),
+            ("model://ground_plane", ""),
+            ("model.sdf", "<name>mine</name><pose>0 0 1 0 0 0.5</pose>"),
+        )
+    )
+    spec = read(f'<sdf version="1.9"><world name="w">{includes}{table}</world></sdf>', tmp_path)
+    system = unassembled(spec)
+    assert list(system.mechanism.joints) == ["j1", "j2"]
+    q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    assert apart(terms_at(system, q, v).M, terms_at(reference(), q, v).M) < ROUND_OFF
+    expected = 0.5 * np.cos(0.5), 0.5 * np.sin(0.5), 1.0
+    assert np.allclose(system.link_pose("one")[1], expected, atol=ROUND_OFF)
+
+
 def test_the_world_may_be_a_joints_child(tmp_path: Path) -> None:
     """Gazebo takes it: the frame of the joint is in the world then, and it turns the other way."""
     placed = arm(joint(OWN)).replace("</model>", "<pose>0.3 -0.2 0.1 0.4 0.5 0.6</pose></model>")

@@ -39,6 +39,9 @@ from bulletbridge.models.formats.sdf_frames import (
     ROTOR_TAG,
     SCOPE,
     Scope,
+    called_by_uri,
+    included_scope,
+    is_gazebos,
     is_true,
     number_of,
     numbers_in,
@@ -102,7 +105,10 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
         )
     top = (inside or path.parent).resolve()
     outermost, around = _outermost(worlds, models)
-    scope = open_scope(outermost, version, path.resolve(), top)
+    if outermost.tag == "include":
+        scope = included_scope(outermost, path.resolve(), top)
+    else:
+        scope = open_scope(outermost, version, path.resolve(), top)
     beside = list(open_scope(around, version, path.resolve(), top).scopes())
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += settled + [note for each in (*scope.scopes(), *beside) for note in each.notes]
@@ -153,7 +159,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
 def _outermost(
     worlds: list[Xml.Element], models: list[Xml.Element]
 ) -> tuple[Xml.Element, Xml.Element]:
-    """The model or world, and a world with what stands beside.
+    """The model, what includes it, or the world, and a world with what stands beside.
 
     Of a world with one model, but for such as stand still, it is that model: its names are whole.
     """
@@ -170,19 +176,27 @@ def _outermost(
     if len(inside) > 1 and len(others) == 1:
         inside = others
         around.extend(still)
-    alone = len(inside) == 1 and inside[0].tag == "model" and not relative_to(inside[0])
-    return (inside[0], around) if alone else (worlds[0], Xml.Element("world"))
+    alone = len(inside) == 1 and inside[0].tag in ("model", "include")
+    return (
+        (inside[0], around) if alone and _is_free(inside[0]) else (worlds[0], Xml.Element("world"))
+    )
+
+
+def _is_free(part: Xml.Element) -> bool:
+    """Whether a model or what includes it is placed by its own frame in the world, and is there."""
+    placed = relative_to(part) or text_of(part, "placement_frame") or part.get("placement_frame")
+    return not placed and not (part.tag == "include" and is_gazebos(text_of(part, "uri")))
 
 
 def _stands(part: Xml.Element) -> bool:
-    """Whether a part of a world stands still by itself: a static model, or Gazebo's ground."""
+    """Whether a part of a world stands still: a static model, or Gazebo's ground or sun."""
     if part.tag == "include":
-        return _is_ground(text_of(part, "uri"))
+        return is_gazebos(text_of(part, "uri")) or is_true(text_of(part, "static"))
     return part.tag == "model" and is_true(text_of(part, "static")) and not relative_to(part)
 
 
 def _is_ground(uri: str) -> bool:
-    return uri.rstrip("/").rpartition("/")[2].lower().replace(" ", "_") == GAZEBOS_GROUND
+    return called_by_uri(uri) == GAZEBOS_GROUND
 
 
 def _digits(scope: Scope) -> int | None:

@@ -442,13 +442,37 @@ def version_of(root: Xml.Element, path: Path) -> tuple[int, ...]:
         ) from None
 
 
+def called_by_uri(uri: str) -> str:
+    """What a URI names, as Gazebo spells it."""
+    return uri.rstrip("/").rpartition("/")[2].lower().replace(" ", "_")
+
+
+def is_gazebos(uri: str) -> bool:
+    """Whether a URI names the ground or the sun that come with Gazebo."""
+    return called_by_uri(uri) in GAZEBOS
+
+
+def included_scope(include: Xml.Element, path: Path, top: Path) -> Scope:
+    """The scope of a model that a world includes alone: its names are whole.
+
+    Raises:
+        ModelError: As of ``open_scope``.
+    """
+    found = _included(include, path, top)
+    assert found is not None, "what Gazebo has is no model alone"
+    model, version, file, notes = found
+    scope = open_scope(model, version, file, top, include=include)
+    scope.notes += notes
+    return scope
+
+
 def _included(
     include: Xml.Element, path: Path, top: Path
 ) -> tuple[Xml.Element, tuple[int, ...], Path, list[str]] | None:
     """Model that an include names, version and file of it, notes; None for Gazebo's own things."""
     uri = text_of(include, "uri")
     file = find_file(uri, path.parent, top)
-    if file is None and uri.rstrip("/").rpartition("/")[2].lower().replace(" ", "_") in GAZEBOS:
+    if file is None and is_gazebos(uri):
         return None
     if file is None:
         raise ModelError(
