@@ -1,7 +1,7 @@
 """Loop joints: two frames, one on each of two links, and what they may still do to each other."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum, EnumMeta
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,11 @@ class Frame:
     link: str
     xyz: Triple = (0.0, 0.0, 0.0)
     rpy: Triple = (0.0, 0.0, 0.0)
+
+    def moved(self, way: Iterable[float]) -> "Frame":
+        """It, displaced by a way (3,) [m] in axes of its link."""
+        x, y, z = (float(here + more) for here, more in zip(self.xyz, way, strict=True))
+        return replace(self, xyz=(x, y, z))
 
 
 def require_frame(given: object) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
 import pybullet
 
 from bulletbridge.bullet.constraints import Loop, gear_parts, info_of, modelled
@@ -13,7 +14,7 @@ from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
 from bulletbridge.drop_in.moved_frame import NOTHING_SHIFTED, FrameMemory, MovedFrame
-from bulletbridge.errors import ModelError, unheard
+from bulletbridge.errors import ModelError, unheard, warn_user
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.evaluation import Gap
@@ -125,21 +126,49 @@ class JoinedBodies:
         self.parts = max(int(engine["numSubSteps"]), 1) if reading.exact else 1
         for frame in self.frames.values():
             frame.parts = self.parts
-        self.system = System(
-            mechanism,
-            list(self.models.values()),
-            world=self.world,
-            dt=engine["fixedTimeStep"] / self.parts,
-            integrator=WITH_INEQUALITIES,  # Bullet's
-            allow_structure=True,
-            contacts=reading.exact and self.has_shapes,
-            limits="always" if reading.exact else False,
-        )
+        dt = engine["fixedTimeStep"] / self.parts
+        self.system = self._system(mechanism, dt, exact=reading.exact)
+        if self._let_meet():
+            self.system = self._system(mechanism, dt, exact=reading.exact)
         self.disturbed = True
         self._states: dict[int, State] = {}
         self._bases_due = False  # whether fixed bases may have been moved
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
+
+    def _system(self, mechanism: Mechanism, dt: float, *, exact: bool) -> System:
+        """The bodies with the constraints as they are modelled now."""
+        return System(
+            mechanism,
+            list(self.models.values()),
+            world=self.world,
+            dt=dt,
+            integrator=WITH_INEQUALITIES,  # Bullet's
+            allow_structure=True,
+            contacts=exact and self.has_shapes,
+            limits="always" if exact else False,
+        )
+
+    def _let_meet(self) -> bool:
+        """Move frames to where joints let them meet, as of linkages drawn side by side; if any.
+
+        Bullet pulls there in vain, and moves as if they met.
+
+        Warns:
+            BulletBridgeWarning: Some were moved; it has the loops and how far.
+        """
+        off, moved = self.system.misplaced_frames(), list[str]()
+        for number, model in self.models.items():
+            way = off.get(model.name)
+            if way is not None and isinstance(model, LoopJoint):
+                self.models[number] = replace(model, b=model.b.moved(-way))
+                moved.append(f"{model.name} by {float(np.linalg.norm(way)):.3g} m")
+        if moved:
+            warn_user(
+                f"frames are apart where no joint brings them together: {', '.join(moved)}; there"
+                " Bullet would pull in vain, and loops are closed as if they met"
+            )
+        return bool(moved)
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from bulletbridge.bullet.worlds import connect_direct, disconnect
 from bulletbridge.constraints.encode import Constraint
-from bulletbridge.constraints.joints import Frame, LoopJoint, Triple
+from bulletbridge.constraints.joints import LoopJoint
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
@@ -36,20 +36,13 @@ def with_meeting_frames(spec: ModelSpec) -> ModelSpec:
     def met(constraint: Constraint) -> Constraint:
         if constraint.name not in off or not isinstance(constraint, LoopJoint):
             return constraint
-        way = np.where(np.abs(off[constraint.name]) > ROUND_OFF, off[constraint.name], 0.0).tolist()
+        way = np.where(np.abs(off[constraint.name]) > ROUND_OFF, off[constraint.name], 0.0)
         told = " ".join(f"{0.0 - each:.4g}" for each in way)
         notes.append(
             f"loop '{constraint.name}': its frame on '{constraint.b.link}' is moved by ({told}) m,"
             " where no joint could close it"
         )
-        return replace(constraint, b=_moved(constraint.b, way))
+        return replace(constraint, b=constraint.b.moved(-way))
 
     constraints = tuple(met(each) for each in spec.constraints)
     return replace(spec, constraints=constraints, notes=tuple(notes))
-
-
-def _moved(frame: Frame, way: list[float]) -> Frame:
-    """A frame without a way (3,) [m], in axes of its link, that it is off by."""
-    x, y, z = (here - off for here, off in zip(frame.xyz, way, strict=True))
-    place: Triple = (x, y, z)
-    return replace(frame, xyz=place)

@@ -7,10 +7,10 @@ import numpy as np
 from bulletbridge.engine.redundancy import column_lengths
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.assembly import SHAKES, close, displaced
+from bulletbridge.system.assembly import SHAKES, displaced
 
 POSES = 4
-"""Around the nearest one, at which directions are looked for in which joints move a loop."""
+"""At which directions are looked for in which joints move a loop."""
 
 
 def misplaced_frames(
@@ -18,9 +18,9 @@ def misplaced_frames(
 ) -> dict[str, Array]:
     """Ways (3,) [m] in axes of its link from where frame b should be to where it is, by loop.
 
-    At the configuration next to the start (nq,), at its time, at which loops are open least. Only
-    directions count in which joints move the loop by less than ``least`` of what they move others,
-    and of these gaps of more than ``least`` lengths: planar linkages drawn side by side.
+    Only directions count in which joints move the loop by less than ``least`` of what they move
+    others, and of these gaps of more than ``least`` lengths: planar linkages drawn side by side.
+    What nothing moves is the same in all configurations, whether loops are closed there or not.
 
     Args:
         solver: Of all rows as written.
@@ -28,10 +28,10 @@ def misplaced_frames(
         links: Of frames b, by loop; others are passed by.
         least: Share of lengths and motions.
     """
-    t = start[1]
-    encoded, mechanism = solver.encoded, solver.mechanism
-    q, _ = close(solver, start[0], t, np.zeros(mechanism.nv, bool), least)
+    encoded, mechanism, (q, t) = solver.encoded, solver.mechanism, start
     gap = encoded.scale * solver.gaps_at(q, t)
+    if not np.abs(gap).max(initial=0.0) > least:
+        return {}
     rng, still = np.random.default_rng(0), np.zeros(mechanism.nv)
     lengths = column_lengths(mechanism, encoded.length)
     moves = [SHAKES[-1] * lengths * rng.standard_normal(mechanism.nv) for _ in range(POSES)]
