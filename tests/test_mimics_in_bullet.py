@@ -75,6 +75,25 @@ def test_the_drop_in_tells_once_of_those_that_nothing_couples(path):
     client.disconnect()
 
 
+def test_loops_that_a_urdf_has_and_nothing_closes_are_told(path, tmp_path):
+    loop = '<loop_joint name="ring" type="spherical"><link1 link="a" xyz="0 0 1"/>'
+    robot = ROBOT.replace("</robot>", loop + '<link1 link="b" xyz="0 -1 1"/></loop_joint></robot>')
+    closed = tmp_path / "closed.urdf"
+    closed.write_text(robot.replace(FOLLOWS, ""))
+    said = r"closed.urdf: the loops that it has are open.*: 'ring'; bb.load\("
+    ours = bb.BulletClient(pybullet.DIRECT)
+    body = load(ours, str(closed))
+    with pytest.warns(BulletBridgeWarning, match=said):
+        ours.stepSimulation()
+    with pytest.warns(BulletBridgeWarning, match=said):
+        assert bb.attach(body, client=ours._client).dof == 2
+    with warnings.catch_warnings():  # somebody has decided
+        warnings.simplefilter("error")
+        bb.attach(body, [], client=ours._client)
+        ours.stepSimulation()
+    ours.disconnect()
+
+
 def test_attach_couples_them_when_it_is_asked(path):
     client = pybullet.connect(pybullet.DIRECT)
     flags = pybullet.URDF_USE_INERTIA_FROM_FILE

@@ -21,7 +21,7 @@ from bulletbridge.drop_in.function import (
 )
 from bulletbridge.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
 from bulletbridge.drop_in.settings import HOOKS
-from bulletbridge.models.loaded_mimics import mimics_of_body
+from bulletbridge.models.loaded_files import mimics_of_body
 
 __all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
 

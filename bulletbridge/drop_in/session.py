@@ -23,7 +23,12 @@ from bulletbridge.drop_in.joined_bodies import named
 from bulletbridge.drop_in.registry import Registry
 from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError, warn_user
-from bulletbridge.models.loaded_mimics import followers_in, tell_of_loose
+from bulletbridge.models.loaded_files import (
+    followers_in,
+    says_more,
+    tell_of_loops_in,
+    tell_of_loose,
+)
 
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
@@ -68,7 +73,7 @@ class Session:
         self.constraints = Registry(client)
         self.robots: dict[int, LoadedRobot] = {}
         self.search_path = Path()
-        self._untold: list[int] = []  # bodies with <mimic> that no step was made with
+        self._untold: list[int] = []  # bodies whose file says more than Bullet reads
         # bodies to be read again
         self._stale = {b for loop in self.constraints.loops.values() for b in loop.bodies}
         # whether Bullet has gears that it has not made a step with: asked for the force of one
@@ -105,11 +110,11 @@ class Session:
     def note_robot(self, body: int, robot: LoadedRobot) -> None:
         """Note which file a body has come from."""
         self.robots[body] = robot
-        if b"<mimic" in robot.path.read_bytes():
+        if says_more(robot.path):
             self._untold.append(body)
 
     def _tell_of_loose_joints(self) -> None:
-        """Warn of joints that follow others by their URDF, and neither by a gear nor by a motor."""
+        """Warn of loops that a URDF has and nothing closes, and of joints that are to follow."""
         client, loops = self.client, self.constraints.loops.values()
         gears = [loop for loop in loops if loop.kind == pybullet.JOINT_GEAR]
         moved = {place for loop in gears for place in gear_parts(loop, client)}
@@ -121,6 +126,8 @@ class Session:
                 followers = followers_in(path)
             except (KeyError, BulletBridgeError, pybullet.error):  # gone, or no tree
                 continue
+            if not any(body in loop.bodies for loop in loops if loop not in gears):
+                tell_of_loops_in(path)
             loose = (name for name in followers if places.get(name) not in moved)
             tell_of_loose(path, loose, f"coupleMimicJoints({body}) couples them")
 
@@ -401,7 +408,7 @@ class Session:
         Warns:
             BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays; or
                 bodies in exact mode need what exact steps do not have, and are filtered; or joints
-                have ``<mimic>`` and follow nothing.
+                have ``<mimic>`` and follow nothing, or loops of a URDF are open.
         """
         if self._untold:
             self._tell_of_loose_joints()

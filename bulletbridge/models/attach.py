@@ -14,7 +14,11 @@ from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.load import LoadOptions
-from bulletbridge.models.loaded_mimics import mimics_of_bodies, tell_of_loose_joints
+from bulletbridge.models.loaded_files import (
+    mimics_of_bodies,
+    tell_of_loose_joints,
+    tell_of_open_loops,
+)
 from bulletbridge.models.nearest_inertia import give_nearest_inertias
 from bulletbridge.system.system import System
 
@@ -61,7 +65,8 @@ def attach(
     Warns:
         BulletBridgeWarning: An inertia was replaced, Bullet has constraints of these bodies that
             do nothing to them, for others are given or an end is elsewhere, or their URDF has
-            ``<mimic>``; later, a call of PyBullet's module does nothing to these bodies.
+            ``<mimic>`` or loops that nothing closes; later, a call of PyBullet's module does
+            nothing to these bodies.
     """
     ids = name_bodies(bodies, client)
     if repair_inertia:
@@ -82,6 +87,8 @@ def attach(
         joining = (*joining, *mimics_of_bodies(ids, client))
     elif mimic is None:
         tell_of_loose_joints(ids, client, joining)
+    if constraints is None and not taken:
+        tell_of_open_loops(ids, client)
     system = System(mechanism, joining, world=world, **options)
     if taken:  # Bullet leaves them open
         system.assemble()

@@ -1,4 +1,4 @@
-"""Joints of loaded bodies that mimic others, from the files that the bodies were loaded from."""
+"""What the files of loaded bodies say that Bullet ignores: joints that mimic others, and loops."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -6,10 +6,14 @@ from pathlib import Path
 from bulletbridge.bullet.reader import file_of, loaded_files, read_body
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joints import Coupling
-from bulletbridge.errors import ModelError, warn_user
+from bulletbridge.errors import BulletBridgeError, ModelError, unheard, warn_user
 from bulletbridge.models.formats.mimic import Mimic, couplings_of, loose_mimics, mimics_of
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.xml_file import read_xml
+
+LOOP_MARKS = b"<loop_joint", b"<loop ", b"drake:ball_constraint", b"closing_"
+"""What is in a URDF that says loops, of those that are read."""
 
 
 def mimics_of_body(name: str, body: int, client: int) -> dict[str, Mimic]:
@@ -32,6 +36,22 @@ def mimics_of_body(name: str, body: int, client: int) -> dict[str, Mimic]:
     if loose:
         warn_user(f"{path}: {'; '.join(loose)}")
     return mimics_of(tree)
+
+
+def says_more(path: Path) -> bool:
+    """Whether a URDF has something that Bullet ignores: joints that follow others, or loops."""
+    text = path.read_bytes()
+    return any(mark in text for mark in (b"<mimic", *LOOP_MARKS))
+
+
+def tell_of_open_loops(ids: Mapping[str, int], client: int) -> None:
+    """Warn of loops that URDFs of loaded bodies say, where nothing closes any."""
+    files = loaded_files(client)
+    if any(says_more(path) for path in files):
+        for name, body in ids.items():
+            path = file_of(read_body(name, body, client), files)
+            if path is not None:
+                tell_of_loops_in(path)
 
 
 def tell_of_loose_joints(
@@ -86,3 +106,26 @@ def mimics_of_bodies(ids: Mapping[str, int], client: int) -> list[Coupling]:
         }
         found += couplings_of(mimics, frozenset())
     return found
+
+
+def loops_in(path: Path) -> tuple[str, ...]:
+    """Names of loops that a URDF itself says, which Bullet ignores; none if it cannot be read."""
+    text = path.read_bytes()
+    if not any(mark in text for mark in LOOP_MARKS):
+        return ()
+    try:
+        with unheard():
+            spec = read_model(path)
+    except BulletBridgeError:
+        return ()
+    return tuple(each.name for each in spec.constraints if not isinstance(each, Coupling))
+
+
+def tell_of_loops_in(path: Path) -> None:
+    """Warn of loops that the URDF of a body says, where nothing closes any."""
+    loops = ", ".join(map(repr, loops_in(path)))
+    if loops:
+        warn_user(
+            f"{path.name}: the loops that it has are open, for Bullet does not read them: {loops};"
+            f" bb.load('{path.name}') closes them, and so do constraints"
+        )
