@@ -94,6 +94,16 @@ def test_loops_that_a_urdf_has_and_nothing_closes_are_told(path, tmp_path):
     ours.disconnect()
 
 
+def test_two_joints_that_carry_one_link_end_no_process(tmp_path):
+    twice = ROBOT.replace(FOLLOWS, "").replace("</robot>", JOINT.format("third", "b", 2, ""))
+    path = tmp_path / "ring.urdf"
+    path.write_text(twice + "</robot>")
+    client = bb.BulletClient(pybullet.DIRECT)
+    with pytest.raises(pybullet.error, match="'follow' and 'third' carry one link, 'b', where"):
+        client.loadURDF(str(path))
+    client.disconnect()
+
+
 def test_attach_couples_them_when_it_is_asked(path):
     client = pybullet.connect(pybullet.DIRECT)
     flags = pybullet.URDF_USE_INERTIA_FROM_FILE

@@ -48,10 +48,12 @@ from bulletbridge.numerics.spatial import ZERO
 )
 def loadURDF(session: Session, given: Given) -> Any:
     """Bullet's. Which file a body has come from is noted."""
-    body = session.native("loadURDF", given)
     places = (Path(), session.search_path, pybullet_data_folder())
     found = (place / str(given.get("fileName", "")) for place in places)
     path = next((place.resolve() for place in found if is_file(place)), None)
+    if path is not None:
+        guards.check_tree(path)
+    body = session.native("loadURDF", given)
     if path is not None:
         session.note_robot(body, LoadedRobot(path, float(given.get("globalScaling", 1.0))))
     return body

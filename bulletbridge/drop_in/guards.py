@@ -1,11 +1,15 @@
 """Errors instead of calls that end the process or answer for another body."""
 
+import re
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pybullet
 
-from bulletbridge.errors import CallError
+from bulletbridge.errors import CallError, ModelError
+from bulletbridge.models.xml_file import read_xml
 
 if TYPE_CHECKING:
     from bulletbridge.drop_in.session import Session
@@ -17,6 +21,7 @@ class RefusedCallError(CallError, pybullet.error):
     """A call that PyBullet cannot answer, as an error that programs catch as PyBullet's own."""
 
 
+CHILD = re.compile(rb"""<child\s+link\s*=\s*["']([^"']*)""")
 VECTORS = ("objPositions", "objVelocities", "objAccelerations")
 
 
@@ -34,6 +39,29 @@ def check_gear(given: Given) -> None:
                 f"a gear cannot act on a base link ({side} = -1); name the two joints by the links"
                 " that they move"
             )
+
+
+def check_tree(path: Path) -> None:
+    """Raise for a URDF with a link that two joints carry, which ends the process.
+
+    Raises:
+        RefusedCallError: There is one.
+    """
+    named = CHILD.findall(path.read_bytes())
+    if len(named) == len(set(named)):
+        return
+    with suppress(ModelError):  # Bullet says what is wrong with it
+        carried: dict[str, str] = {}
+        for joint in read_xml(path).findall("joint"):
+            child, name = joint.find("child"), joint.get("name", "")
+            link = "" if child is None else child.get("link", "")
+            if link in carried:
+                raise RefusedCallError(
+                    f"{path.name}: joints '{carried[link]}' and '{name}' carry one link, '{link}',"
+                    " where PyBullet ends the process; bulletbridge.load takes one of them for a"
+                    " loop"
+                )
+            carried[link] = name
 
 
 def check_arrays(name: str, given: Given) -> None:
