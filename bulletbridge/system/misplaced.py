@@ -37,14 +37,17 @@ def misplaced_frames(
     moves = [SHAKES[-1] * lengths * rng.standard_normal(mechanism.nv) for _ in range(POSES)]
     terms = [solver.terms(displaced(solver, q, move), still, t) for move in moves]
     rates = encoded.scale[:, None] * np.hstack([each.J * lengths for each in terms])
+    weak = least * float(np.linalg.norm(rates, axis=1).max(initial=0.0))
     poses = solver.poses_at(q)
     found: dict[str, Array] = {}
     for index, (name, part) in enumerate(encoded.rows.items()):
         if name not in links or encoded.loops[index]["target"] >= 0:
             continue
         metres = encoded.in_metres[part] & encoded.has_position[part]
-        U, s, _ = np.linalg.svd(rates[part][metres], full_matrices=True)
-        strong = int(np.sum(s > least * np.linalg.norm(rates, axis=1).max(initial=0.0)))
+        if not metres.any():
+            continue
+        U, s, _ = np.linalg.svd(rates[part][metres], full_matrices=False)  # at most three rows
+        strong = int(np.sum(s > weak))
         stuck = U[:, strong:] @ (U[:, strong:].T @ gap[part][metres])
         if np.linalg.norm(stuck) > least:
             _, forces = solver.wrench_rows(poses, index, t)
