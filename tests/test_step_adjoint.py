@@ -11,6 +11,7 @@ from _mechanisms import random_mechanism
 from numpy.testing import assert_allclose
 from support.closed_mechanisms import closed_system
 from test_elements import SPRINGS
+from test_step_derivatives import drag, swirl
 
 import bulletbridge as bb
 from bulletbridge.control import trajectories
@@ -85,6 +86,39 @@ def test_driven_loops(method):
     system.assemble(guess=dict())
     system.set_state(t=0.0)
     require_products(system)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_forces_of_time_and_of_the_state(method):
+    """On joints and, by the frame where it acts, on a link: asked again on the way back."""
+    wrench = bb.Wrench(bb.Frame("link3", (0.1, 0.2, 0)), force=swirl, torque=(0.1, 0.2, -0.3))
+    forces = {"joint2": drag, "blow": wrench, "joint4": lambda t: np.sin(9.0 * t)}
+    case = (102, True, KINDS, "ball", False)
+    require_products(closed_system(case, integrator=method, forces=forces))
+
+
+def test_a_force_of_the_state_that_fails_on_the_way_back_says_so():
+    """Beside the states alone: differences ask there, steps do not."""
+    asked = set()
+
+    def broken(t, q, v):
+        if back and q["joint1"] not in asked:
+            raise ArithmeticError("no force")
+        asked.add(q["joint1"])
+        return 0.0
+
+    back = False
+    mechanism = random_mechanism(np.random.default_rng(3), [REVOLUTE])
+    system = bb.System(mechanism, dt=1e-3, forces={"joint1": broken})
+    system.step_derivatives()
+
+    def final(q, v, t):
+        nonlocal back
+        back = True
+        return bb.CostTerms(1.0, np.ones(2))
+
+    with pytest.raises(ArithmeticError, match="no force"):
+        bb.rollout_gradient(system, np.ones((3, 1)), final=final)
 
 
 @pytest.mark.parametrize("method", METHODS)

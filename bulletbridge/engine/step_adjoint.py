@@ -23,6 +23,8 @@ from bulletbridge.constraints.row_rates import RowRecords
 from bulletbridge.constraints.rows import jacobian
 from bulletbridge.engine.dense import (
     accelerate,
+    applied_forces,
+    ask_forces,
     filter_velocity,
     forces_less_bias,
     place,
@@ -30,7 +32,7 @@ from bulletbridge.engine.dense import (
     put_bias_of_motion,
     solution_multipliers,
 )
-from bulletbridge.engine.derivatives import DerivativeArrays
+from bulletbridge.engine.derivatives import DerivativeArrays, add_asked_changes
 from bulletbridge.engine.records import (
     ACCELERATION,
     CORRECTION,
@@ -174,7 +176,7 @@ class Given(NamedTuple):
 
     Attributes:
         targets: (times, targets) prescribed motions.
-        tau: (n, nv) forces of each step.
+        tau: (lines, nv) forces, as many lines for each step.
         prices: (n, 3 nv) gradients of what is paid where each step starts, by displacements, rates
             and forces.
     """
@@ -224,17 +226,17 @@ def record_steps(
         arrays: Of whom.
         tape: Receives them.
         targets: (times, targets) prescribed motions.
-        tau: (n, nv) forces of each step.
+        tau: (lines, nv) forces, as many lines for each step.
         record: Empty.
         states: (n + 1, nq + nv + 1) that they begin in and lead to. A step starts where the last
             one has led, or from here if that was not plain.
         alike: Share by which it may have led elsewhere. Infinite: all but the first of the states
             are not known, and the first step that is not plain ends it.
     """
-    nv, here = len(arrays.axes), 0
-    each = TARGETS_PER_STEP[arrays.control[0].integrator]
+    nv, here, made = len(arrays.axes), 0, len(states) - 1
+    lines, each = len(tau) // made, TARGETS_PER_STEP[arrays.control[0].integrator]
     row = STAGE_VDOTS if arrays.control[0].integrator == VERLET else ACCELERATION
-    for n in range(len(tau)):
+    for n in range(made):
         line = min(each * n, len(targets) - 1)
         last = min(each * (n + 1), len(targets) - 1)
         now = targets[line : last + 1]
@@ -243,7 +245,7 @@ def record_steps(
             factor_start(arrays, now, states[n, len(states[n]) - 1])
             keep_factors(arrays, kept_factors(tape, n), tape.ranks[n])
         copy_into(tape.states[n], arrays.state)
-        failure = call_stored(run, (now, tau[n : n + 1], record, STEP, 1))
+        failure = call_stored(run, (now, tau[lines * n : lines * (n + 1)], record, STEP, 1))
         here = 1 if failure == DONE and is_plain(arrays, states[n + 1], alike) else 0
         tape.plain[n] = here
         copy_into(tape.led[n], arrays.state)
@@ -256,7 +258,7 @@ def record_steps(
             copy_into(tape.corrections[n], arrays.vectors[CORRECTION, :nv])
             keep_factors(arrays, kept_factors(tape, n + 1), tape.ranks[n + 1])
             copy_into(tape.states[n + 1], arrays.state)
-    return len(tau)
+    return made
 
 
 @helper
@@ -332,16 +334,17 @@ def pull_back_motion(
     a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, vdot: Array,
     asked: RowGradients, g: TreeGradients,
 ) -> None:  # fmt: skip
-    """``differentiate_motion`` transposed, where ``put_bias`` was called last, at the rates v."""
+    """``differentiate_motion`` transposed, where ``applied_forces`` was called last, at v."""
     if len(a.efforts) > 0:  # which that has counted in
         put_bias_of_motion(a, a.control.gravity, v)
     pull_back_biased(a, d, targets, vdot, asked, g)
     pull_back_joint_forces(a.axes, a.control.spring_dt, g)
-    if len(a.efforts) > 0:
+    if len(a.efforts) > 0 or a.control.asked != 0:
         put_zeros(d.F)
         take_ahead(a.efforts, a.poses, a.axes, a.control.spring_dt)
         differentiate_efforts(VariedTree(a.bodies, a.poses, a.axes, d.variations), a.efforts, d.F)
         take_ahead(a.efforts, a.poses, a.axes, -a.control.spring_dt)  # as they were
+        add_asked_changes(a, d)
         add_transposed(g.of_q, g.size, d.F, 0, g.w)
         add_transposed(g.of_v, g.size, d.F, len(a.axes), g.w)
 
@@ -459,6 +462,7 @@ def pull_back_second_half(
         g.vectors[OF_TAU, k] = half * of_v[k]
         of_guess[k] = 0.0
     put_times_mass(f.L, of_v)
+    ask_forces(a, at.q, guess)
     put_bias(a, guess)
     by_momenta = TreeGradients(last, -half, g.sums, g.above, of_q, of_guess)
     pull_back_motion(a, d, targets, guess, push, RowGradients(lam, none, none), by_momenta)
@@ -589,8 +593,7 @@ def pull_back_start(
     if euler:
         put_metric_derivatives(a, d, s, start, vdot)
         pull_back_metric(a, s, by_forces)
-    put_bias(a, v)
-    forces_less_bias(a, at.q, v, at.tau, needed)
+    applied_forces(a, at.q, v, at.tau, needed)
     solution_multipliers(a, f, c.rank, needed, vdot, lam)
     asked = RowGradients(lam, kappa[:0], kappa[:0] if euler else kappa)
     pull_back_motion(a, d, start.targets, v, vdot, asked, by_forces)
@@ -622,12 +625,13 @@ def pull_back_steps(
     euler = c.integrator == EULER
     part = dt if euler else 0.5 * dt
     of_q, of_v, (targets, tau, prices) = g.vectors[OF_Q], g.vectors[OF_V], given
+    lines = len(tau) // len(prices)
     for n in range(last - 1, -1, -1):
         if tape.plain[n] == 0:
             return n + 1
         first, ended = kept_factors(tape, n), kept_factors(tape, n + 1)
         q, v = tape.states[n, :nq], tape.states[n, nq : nq + nv]
-        q_end, forces, correction = tape.states[n + 1, :nq], tau[n], tape.corrections[n]
+        q_end, correction = tape.states[n + 1, :nq], tape.corrections[n]
         start = Instant(tape.states[n, nq + nv], targets[min(each * n, len(targets) - 1)])
         line = min(each * (n + 1), len(targets) - 1)
         end = Instant(tape.states[n + 1, nq + nv], targets[line])
@@ -641,21 +645,24 @@ def pull_back_steps(
         if seen != n + 1:
             place(a, ended, end, q_end, v)
         jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, end.targets, s.J, ended.rows)
+        c.t = end.t
         if euler:
             put_metric(a, s)
             pull_back_filter(a, ended, d, s, g, end)
         else:
-            pull_back_second_half(a, ended, d, g, Place(end, q_end, g.vectors[V], forces))
+            last_forces = tau[lines * (n + 1) - 1]
+            pull_back_second_half(a, ended, d, g, Place(end, q_end, g.vectors[V], last_forces))
         c.rank, c.filter_rank = tape.ranks[n, 0], tape.ranks[n, 1]
         place(a, first, start, q, v)
-        seen = n
+        c.t, seen = start.t, n
         if euler:
             put_metric(a, s)
         if c.rank > 0:
             pull_back_correction(a, first, d, s, g, start, correction)
         for k in range(nv):
             g.vectors[WAY, k] = dt * (v[k] + part * tape.accelerations[n, k])
-        pull_back_start(a, first, d, s, g, Place(start, q, v, forces), tape.accelerations[n])
+        at = Place(start, q, v, tau[lines * n])
+        pull_back_start(a, first, d, s, g, at, tape.accelerations[n])
         for k in range(nv):
             g.p[k] = g.vectors[GRADIENT, k] + prices[n, k]
             g.p[nv + k] = of_v[k] + prices[n, nv + k]
@@ -727,10 +734,6 @@ class StepAdjoint:
         solver = self._solver
         if solver.control[0]["integrator"] not in METHODS:
             raise UnsupportedError("adjoints of steps by stages are not known")
-        if solver.script.signals:
-            raise UnsupportedError("adjoints under forces that are functions of time are not known")
-        if solver.asked_forces:
-            raise UnsupportedError("adjoints under forces of the state are not known")
 
     def record(self, states: Array, tau: Array, alike: float) -> tuple[Mask, Array]:
         """Make steps from the state of the solver.
@@ -752,10 +755,11 @@ class StepAdjoint:
             self._make_room(n)
         self._steps.begin()
         self._targets = solver.targets(n) if solver.encoded.motions else solver.still
-        self._tau = np.ascontiguousarray(tau)
+        self._tau = np.ascontiguousarray(solver.forces(n, tau))
         self._tape.plain[:n] = 0
         self._states = states
         self._record((self._targets, self._tau, NO_RECORD, states, alike))
+        self._steps.raise_interruption()
         return self._tape.plain[:n] != 0, self._tape.led[:n]
 
     def is_recorded(self, states: Array) -> bool:
@@ -781,6 +785,7 @@ class StepAdjoint:
         self._found.p[:] = p
         given = Given(self._targets, self._tau, np.ascontiguousarray(prices))
         first = self._pull_back((given, last))
+        self._steps.raise_interruption()
         return first, self._found.p.copy()
 
     def by_tau(self, first: int, last: int) -> Array:

@@ -156,7 +156,7 @@ class StepDifferentiator:
         """Call ``differentiate_steps`` for as many steps as there is room for."""
         solver = self.solver
         method = self._method(by_euler)
-        targets = solver.targets(1) if solver.encoded.motions else solver.still
+        targets = solver.targets(len(changes)) if solver.encoded.motions else solver.still
         rest = (Steps(method, targets, forces, NO_RECORD, changes, states),)
         if method not in self._steps:
             run, (arrays, *found) = self.kernel(method).block, self.arrays
@@ -247,16 +247,16 @@ class StepDifferentiator:
             Of m <= n steps, up to the first one that is no plain step, changes (m, 2 nv, 3 nv) by
             displacements, rates and forces, and ends (m, nq + nv + 1): q, v, t.
         """
-        solver = self.solver
-        if solver.encoded.motions or solver.script.signals or solver.held:
-            found = self.step()
-            end = np.concatenate([found.q, found.v, [solver.t + float(solver.control[0]["dt"])]])
-            return np.hstack([found.A, found.B])[None], end[None]
         changes = np.empty((len(tau), 2 * self._nv, 3 * self._nv))
         states = np.empty((len(tau), self._size))
-        self._make(False, np.ascontiguousarray(tau), changes, states)
+        forces = np.ascontiguousarray(self.solver.forces(len(tau), tau))
+        self._make(False, forces, changes, states)
         made = int(self.arrays[2].counts[MADE])
         return changes[:made], states[:made]
+
+    def raise_interruption(self) -> None:
+        """Pass on what a user's function has raised while steps were made or differentiated."""
+        self._equations.raise_interruption()
 
     def begin(self, by_euler: bool = False) -> Callable[[Any], int]:
         """Take over the state of the solver; the kernel of its steps."""

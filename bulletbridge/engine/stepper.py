@@ -768,12 +768,20 @@ class Solver(SolverArrays):
         """Prescribed motions at every time that the kernel will ask for."""
         return self.encoded.targets(self._stage_times(steps)) if steps else self.targets_now()
 
-    def forces(self, steps: int) -> Array:
-        """Forces (1 or times, nv) on the rates, in as many lines as the kernel asks for."""
+    def forces(self, steps: int, tau: Array | None = None) -> Array:
+        """Forces (1, steps or times, nv) on the rates, in as many lines as the kernel asks for.
+
+        Args:
+            steps: From now on.
+            tau: (steps, nv) in each of them, in place of those that are held through all.
+        """
+        forces = self.tau if tau is None else tau
         if not self.script.signals and self.held is None:
-            return self.tau
-        c, forces = self.control[0], self.tau
+            return forces
+        c = self.control[0]
         lines = FORCES_PER_STEP[int(c["integrator"])] if steps else 1
+        if tau is not None:
+            forces = np.repeat(tau, lines, axis=0)
         if self.script.signals:
             scripted = self.script.at(self._stage_times(steps))
             stages = np.arange(max(steps, 1))[:, None] * max(lines - 1, 1) + np.arange(lines)

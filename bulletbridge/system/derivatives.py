@@ -151,8 +151,8 @@ def step_adjoint_of(solver: Solver) -> StepAdjoint:
     """What takes gradients back through the steps of a solver, where nothing else acts in them.
 
     Raises:
-        UnsupportedError: As of ``step_differentiator_of``; or gradients are not known of this
-            integrator, or of forces that are functions of time.
+        UnsupportedError: As of ``step_differentiator_of``; or gradients through steps of this
+            integrator are not known.
     """
     steps = step_differentiator_of(solver)
     if solver.step_adjoint is None:
