@@ -15,6 +15,7 @@ from support.small_trees import slider
 import bulletbridge as bb
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.system.tangents import freedoms_at
 
 DIFFERENCES = 1e-7
 
@@ -206,6 +207,32 @@ def test_a_constraint_with_a_force_limit_is_rigid_while_it_holds():
         assert np.abs(one - other).max() <= 1e-10 * np.abs(other).max()
     with pytest.raises(UnsupportedError, match="'loop' gives way to its force limit"):
         limited(1e-3).step_derivatives()
+
+
+@pytest.mark.parametrize("by", ["equations", "differences"])
+def test_what_a_force_limit_holds_is_no_freedom(connect, by):
+    """Tangents are those of the rigid constraint while it holds, of the tree once it gives way.
+
+    Equations agree to round-off, differences of two kinds of steps to what those are good for.
+    """
+    plain = bb.load("four_bar", connect()._client, dt=1e-3, limits=False).system
+    (pin,) = plain.constraints
+    plain.rollout(50)
+
+    def giving_way(force: float | None) -> bb.System:
+        options = {"integrator": "semi_implicit_euler", "dt": 1e-3}
+        system = bb.System(plain.mechanism, [replace(pin, max_force=force)], **options)
+        system.assemble(guess=dict(zip(plain.mechanism.joints, plain.q, strict=True)))
+        system.set_state(plain.q, plain.v)
+        return system
+
+    ideal, close = giving_way(None).linearise(reduced=["crank"]), {"equations": 1e-10}
+    held = giving_way(1e5).linearise(reduced=["crank"], by=by)
+    assert held.states == ideal.states == ("crank", "crank.rate") and held.by == by
+    for one, other in ((held.A, ideal.A), (held.B, ideal.B), (held.lift, ideal.lift)):
+        assert np.abs(one - other).max() <= close.get(by, 1e-7) * np.abs(other).max()
+    loose = giving_way(1e-3).differentiable().tangent_solver()
+    assert len(freedoms_at(loose)[0]) == 3
 
 
 def test_what_is_about_to_change_or_not_known_is_refused(connect):

@@ -26,6 +26,7 @@ METHODS = {
     "forget": "(self)",
     "fork": "(self, number, spare=())",
     "gap_vectors": "(self, q=None, t=None, *, kept=False)",
+    "tangent_solver": "(self)",
     "joint_reactions": "(self, pushes=())",
     "kinematics": "(self)",
     "linearise": (

@@ -91,7 +91,7 @@ class Fit:
         copy = system.differentiable()
         copy.start_from((self.q, self.v, float(run.t[0])), {})
         self.v = np.array(copy.v)
-        found = freedoms_at(copy.dynamics.solver)
+        found = freedoms_at(copy.tangent_solver())
         self.ways: tuple[Freedoms, Freedoms] = found[0], found[1]
         self.lowest = np.array(
             [0.0 if name.rpartition(".")[2] in NOT_NEGATIVE else -np.inf for name in self.names]

@@ -15,7 +15,7 @@ from bulletbridge.system.differences import Differences, put
 from bulletbridge.system.linearisation import ALIKE, are_plain, require_plain
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
-from bulletbridge.system.tangents import Point, Tangents, freedoms_at, lengths_of
+from bulletbridge.system.tangents import Point, Tangents, lengths_of
 
 WHEN = re.compile(r" from t = \S+ s")
 """What tells one reason that derivatives are not known from the same one in another step."""
@@ -184,7 +184,7 @@ class Trajectories:
             ModelError: The mechanism is singular there.
         """
         self.put_near(at)
-        return Differences(self.near, at).tangents(*freedoms_at(self.near.dynamics.solver))
+        return Differences(self.near, at).tangents()
 
     def derivatives(self, at: Point, steps: int, rates: Ints) -> PartDerivatives:
         """Of so many steps under the forces at a state, by their equations where these are known.
@@ -315,7 +315,7 @@ class Trajectories:
         near, size = self.near, len(at.q) + self.nv + 4
         put(near, at)
         differences = Differences(near, at)
-        tangents = differences.tangents(*freedoms_at(near.dynamics.solver))
+        tangents = differences.tangents()
         line = np.zeros((1, size))
 
         def end(system: System) -> Array:

@@ -5,12 +5,13 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.derivatives import filtering
-from bulletbridge.system.tangents import REACH, Freedoms, Point, Tangents
+from bulletbridge.system.tangents import REACH, Freedoms, Point, Tangents, freedoms_at
 
 
 class Movable(Protocol):
@@ -19,6 +20,10 @@ class Movable(Protocol):
     @property
     def dynamics(self) -> Tree:
         """The equations of motion, of the solver that has the state."""
+        ...
+
+    def tangent_solver(self) -> Solver:
+        """That of the rows that hold in the next step, at the state."""
         ...
 
     def start_from(
@@ -70,33 +75,54 @@ class Differences(Generic[M]):
     def __init__(self, copy: M, at: Point) -> None:
         self.copy, self.at = copy, at
 
-    def tangents(self, positions: Freedoms, velocities: Freedoms, lengths: Array) -> Tangents:
-        """The tangent space at the state."""
+    def tangents(self, chosen: Sequence[str] | None = None) -> Tangents:
+        """The tangent space at the state, where the copy is.
+
+        Args:
+            chosen: Joints whose rates are to tell the freedoms, as of ``freedoms_at``.
+
+        Raises:
+            ModelError: The mechanism is singular there, or joints do not tell its freedoms.
+            StepError: A step from there could not be finished.
+        """
+        solver = self.copy.tangent_solver()
+        positions, velocities, lengths = freedoms_at(solver, chosen)
         turn = np.zeros((len(lengths), len(positions)))
-        if self.at.v.any() or self.copy.dynamics.solver.encoded.motions:
-            turn = self.turn(positions, lengths)
+        if self.at.v.any() or solver.encoded.motions:
+            turn = self._turn(solver, positions, lengths)
         return Tangents(self.at, positions, velocities, turn, lengths)
 
-    def turn(self, positions: Freedoms, lengths: Array) -> Array:
+    def _turn(self, solver: Solver, positions: Freedoms, lengths: Array) -> Array:
         """How the velocity follows (nv, fq), as it is filtered, along the freedoms."""
         at = self.at
         try:
-            return filtering(self.copy.dynamics.solver, at.q, at.v, at.t) @ positions.directions
+            return filtering(solver, at.q, at.v, at.t) @ positions.directions
         except UnsupportedError:
-            return self.along(positions, lengths, lambda copy: copy.dynamics.solver.v.copy()).values
+            none = np.zeros_like(positions.directions)
+            found = self.along(positions, lengths, lambda x: x.dynamics.solver.v.copy(), none)
+            return found.values
 
     def along(
-        self, freedoms: Freedoms, lengths: Array, see: Callable[[M], Array], of_q: bool = True
+        self, freedoms: Freedoms, lengths: Array, see: Callable[[M], Array], ways: Array | None
     ) -> Derivative:
-        """By the freedoms of the configuration, or of the velocity."""
+        """By the freedoms of the configuration, or of the velocity.
+
+        Args:
+            freedoms: Which.
+            lengths: As of ``Tangents``.
+            see: What is seen.
+            ways: (nv, f) how the velocity goes with those of the configuration; None for those of
+                the velocity.
+        """
         found, errors = list[Array](), [0.0]
-        for direction in freedoms.directions.T:
+        for k, direction in enumerate(freedoms.directions.T):
             reach = REACH / float(np.abs(direction / lengths).max())
-            if not of_q:
+            if ways is None:
                 reach *= self.pace(lengths)
 
-            def there(x: float, way: Array = direction) -> Array:
-                put(self.copy, self.at, *((x * way, None) if of_q else (None, x * way)))
+            def there(x: float, k: int = k, way: Array = direction) -> Array:
+                both = (None, x * way) if ways is None else (x * way, x * ways[:, k])
+                put(self.copy, self.at, *both)
                 return see(self.copy)
 
             values, error = richardson(there, reach)
@@ -106,8 +132,8 @@ class Differences(Generic[M]):
 
     def by_state(self, tangents: Tangents, see: Callable[[M], Array]) -> Derivative:
         """By all tangent coordinates (n, 2 nv) of a state that is displaced, and then closed."""
-        values, error = self.along(tangents.q, tangents.lengths, see)
-        rates, more = self.along(tangents.v, tangents.lengths, see, of_q=False)
+        values, error = self.along(tangents.q, tangents.lengths, see, tangents.turn)
+        rates, more = self.along(tangents.v, tangents.lengths, see, None)
         if not len(tangents.picked):
             put(self.copy, self.at)
             return Derivative(np.zeros((len(see(self.copy)), 2 * len(tangents.lengths))), 0.0)

@@ -102,6 +102,20 @@ class InequalitySteps:
         return not (self._contacts or self._limited)
 
     @property
+    def force_limits_act(self) -> bool:
+        """Whether constraints with a force limit act."""
+        return self._limited
+
+    def solver_holding(self, names: frozenset[str]) -> Solver:
+        """The solver in which the named constraints with a force limit are rigid, at the state."""
+        solver = self._active.solver
+        rigid = self.holding.rigid_for(names) if names else None
+        if rigid is None:
+            return solver
+        rigid.solver.put(solver.q, solver.v, solver.t)
+        return rigid.solver
+
+    @property
     def solvers(self) -> tuple[Solver, ...]:
         """Those that step besides the solver of the rigid constraints."""
         return self.holding.solvers

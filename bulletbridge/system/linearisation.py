@@ -30,7 +30,7 @@ from bulletbridge.system.differences import Differences, Movable, put
 from bulletbridge.system.evaluation import Reaction
 from bulletbridge.system.joint_reactions import JointReaction
 from bulletbridge.system.parameters import require_known
-from bulletbridge.system.tangents import Tangents, freedoms_at, point_of
+from bulletbridge.system.tangents import Tangents, point_of
 
 What = Literal["step", "continuous"]
 By = Literal["equations", "differences"]
@@ -316,7 +316,7 @@ def linearise(copy: Linearisable, request: Request) -> Linearisation:
     at, mechanism = point_of(solver), solver.mechanism
     chosen = None if isinstance(request.reduced, bool) else request.reduced
     differences = Differences(copy, at)
-    tangents = differences.tangents(*freedoms_at(solver, chosen))
+    tangents = differences.tangents(chosen)
     lengths = tangents.lengths
     full = derive(differences, tangents, request)
     if full.changed:

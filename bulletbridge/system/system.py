@@ -939,6 +939,23 @@ class System:
         copy._integration.tighten()
         return copy
 
+    def tangent_solver(self) -> Solver:
+        """The solver of the rows that hold in the next step, at the state: for copies.
+
+        Constraints with a force limit are among them if they are rigid in that step, which is made
+        and taken back.
+
+        Raises:
+            StepError: It could not be finished.
+        """
+        if not self._inequalities.force_limits_act:
+            return self._active.solver
+        state = self.save(world=False)
+        self.step(write=False)
+        held = self.holding
+        self.restore(state, write=False)
+        return self._inequalities.solver_holding(held)
+
     def derivatives(self, parameters: Sequence[str] = ()) -> Derivatives:
         """Derivatives of accelerations and multipliers by q, v and tau at the state.
 
