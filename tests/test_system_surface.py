@@ -57,6 +57,7 @@ METHODS = {
     "start_from": "(self, start, parameters)",
     "step": "(self, *, write=True)",
     "step_derivatives": "(self, smoothing=0.0)",
+    "step_with_derivatives": "(self)",
     "take_back": "(self, state)",
     "take_stiff_springs_implicitly": "(self)",
     "terms": "(self)",

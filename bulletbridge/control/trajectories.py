@@ -300,8 +300,7 @@ class Trajectories:
             return PartDerivatives(changes, "")
         self.put_near(at)
         for n in range(steps):
-            found = near.step_derivatives()
-            near.step(write=False)
+            found = near.step_with_derivatives()
             if not near.has_inequalities:  # the derivatives know them
                 require_plain(near.dynamics.solver, found)
             if n == 0:

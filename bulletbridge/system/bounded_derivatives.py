@@ -31,7 +31,7 @@ from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
-from bulletbridge.system.held_closing import Led, Sticking, held_closing
+from bulletbridge.system.held_closing import Ended, Led, Sticking, held_closing
 from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
 
 WEAKEST = 1e-10
@@ -89,7 +89,7 @@ def solver_at_start(
 
     Args:
         solver: At the start of the step.
-        step: That was made in a copy, which may be put elsewhere.
+        step: That was made; its solver may be put elsewhere.
         constraints: That act.
 
     Raises:
@@ -116,13 +116,13 @@ class Made(NamedTuple):
 
     Attributes:
         solver: At its start.
-        after: A copy that has made it.
+        after: Where it has led.
         step: How.
         surroundings: What it could touch; None for nothing.
     """
 
     solver: Solver
-    after: Solver
+    after: Ended
     step: InequalityStepper
     surroundings: Surroundings | None
 
@@ -221,12 +221,11 @@ class Active:
         return found[0], found[1]
 
 
-def bounded_step_derivatives(made: Made, active: tuple[str, ...]) -> StepDerivatives:
+def bounded_step_derivatives(made: Made) -> StepDerivatives:
     """Derivatives of a step with inequalities, by its active set.
 
     Args:
         made: That step.
-        active: Its active set, in words.
 
     Raises:
         UnsupportedError: Something in the step is not known, or it is about to become another one.
@@ -264,7 +263,7 @@ def bounded_step_derivatives(made: Made, active: tuple[str, ...]) -> StepDerivat
         changes = _closed(made, push, size)
         changes += changes[:, 2 * nv :] @ pushes
     A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
-    return StepDerivatives(A, B, after.q.copy(), after.v.copy(), active)
+    return StepDerivatives(A, B, after.q, after.v)
 
 
 def _closed(made: Made, push: Array, size: float) -> Array:

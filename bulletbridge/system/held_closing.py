@@ -56,6 +56,33 @@ class Led(NamedTuple):
     v_by_all: Array
 
 
+class Ended(NamedTuple):
+    """Where a step has led, and how its loops were closed.
+
+    Attributes:
+        q: (nq,)
+        v: (nv,)
+        correction: (nv,) by which they were closed.
+        dt: [s]
+        plainly: Whether that is all: nothing was driven, rolled or guarded.
+    """
+
+    q: Array
+    v: Array
+    correction: Array
+    dt: float
+    plainly: bool
+
+
+def ended_at(solver: Solver) -> Ended:
+    """Where a solver has been led by its last step."""
+    c, rows = solver.control[0], solver.rows[0]
+    rolls = np.any(rows["level"][rows["pivot"][: int(c["rank"])]])
+    plainly = not (solver.encoded.motions or rolls or c["guarded"])
+    correction = solver.vectors[CORRECTION, : len(solver.v)].copy()
+    return Ended(solver.q.copy(), solver.v.copy(), correction, float(c["dt"]), plainly)
+
+
 class HeldRows:
     """Rows of points that bodies do not move against each other at, fixed in space.
 
@@ -104,7 +131,7 @@ class HeldRows:
 
 
 def held_closing(
-    differentiator: StepDifferentiator, led: Led, after: Solver, sticking: Sticking
+    differentiator: StepDifferentiator, led: Led, after: Ended, sticking: Sticking
 ) -> tuple[Array, Array]:
     """Changes (nv, m) of configuration and rates at the end of a step in which points stick.
 
@@ -117,9 +144,8 @@ def held_closing(
     Raises:
         UnsupportedError: Loops were not closed by these equations alone, or are driven.
     """
-    dt, c = float(after.control[0]["dt"]), after.vectors[CORRECTION, : len(led.v)].copy()
-    kept = after.rows[0]["pivot"][: int(after.control[0]["rank"])]
-    if after.encoded.motions or np.any(after.rows[0]["level"][kept]) or after.control[0]["guarded"]:
+    dt, c = after.dt, after.correction
+    if not after.plainly:
         raise UnsupportedError(
             "contacts stick while driven or rolling constraints are closed, or loops beside a"
             " singular position; use central differences of step()"

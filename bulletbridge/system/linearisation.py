@@ -187,6 +187,10 @@ class Linearisable(Movable, Protocol):
         """The next step as a linear map."""
         ...
 
+    def step_with_derivatives(self) -> StepDerivatives:
+        """Make the next step, and have it as a linear map."""
+        ...
+
     def smooth_step(self, smoothing: float) -> tuple[Array, Array]:
         """Where the next step with smooth contacts leads, q and v."""
         ...
@@ -386,17 +390,17 @@ def step_by_equations(
     differences: Differences[Linearisable], tangents: Tangents, smoothing: float
 ) -> Full:
     """A and B of one step by those of its predictor, correction and filter."""
-    copy = differences.copy
-    found = copy.step_derivatives(smoothing)
-    if not smoothing:
-        put(copy, tangents.at)
-        copy.step(write=False)
+    copy, active = differences.copy, Counter[str]()
+    if smoothing:
+        found = copy.step_derivatives(smoothing)
+    else:
+        found, active = copy.step_with_derivatives(), active_set(copy)
         if not copy.has_inequalities:  # the derivatives know them
             require_plain(copy.dynamics.solver, found)
-            if active_set(copy):
+            if active:
                 raise UnsupportedError(BESIDE_LIMIT)
-    A = found.A @ tangents.closing
-    return Full(A, found.B, found.q, found.v, found.active, (), 0.0, "equations")
+    A, told = found.A @ tangents.closing, tuple(sorted(active.elements()))
+    return Full(A, found.B, found.q, found.v, told, (), 0.0, "equations")
 
 
 def require_plain(solver: Solver, found: StepDerivatives) -> None:

@@ -89,6 +89,7 @@ from bulletbridge.system.evaluation import (
     reactions,
     spring_forces,
 )
+from bulletbridge.system.held_closing import ended_at
 from bulletbridge.system.holding import NOBODY
 from bulletbridge.system.inequality_steps import InequalitySteps
 from bulletbridge.system.integration import Integration
@@ -1010,13 +1011,36 @@ class System:
             return self._smooth_step(smoothing).derivatives()
         if self.has_inequalities:
             copy = self.differentiable()
-            copy.step(write=False)
-            active, last = tuple(sorted(active_set(copy).elements())), copy._inequalities.last
-            around = copy._shown.surroundings() if copy.finds_contacts else None
-            step = require_whole(last, self.dt)
-            start = solver_at_start(solver, step, self.constraints)
-            return bounded_step_derivatives(Made(start, copy._active.solver, step, around), active)
+            found = copy.step_with_derivatives()
+            return found._replace(active=tuple(sorted(active_set(copy).elements())))
         return step_differentiator_of(solver).step()
+
+    def step_with_derivatives(self) -> StepDerivatives:
+        """Make the next step, and have it as ``step_derivatives`` tells it: for copies.
+
+        What is active is not told.
+
+        Raises:
+            UnsupportedError: As of ``step_derivatives``; the step may have been made.
+            StepError: It could not be finished.
+        """
+        self._trim()
+        self._require_compiled_steps()
+        if not self.has_inequalities:
+            found = step_differentiator_of(self._active.solver).step()
+            self.step(write=False)
+            return found
+        start = self.snapshot()
+        self.step(write=False)
+        end, step = self.snapshot(), require_whole(self._inequalities.last, self.dt)
+        around = self._shown.surroundings() if self.finds_contacts else None
+        ended = ended_at(step.solver)
+        try:
+            self.take_back(start)
+            solver = solver_at_start(self._active.solver, step, self.constraints)
+            return bounded_step_derivatives(Made(solver, ended, step, around))
+        finally:
+            self.take_back(end)
 
     def _require_compiled_steps(self) -> None:
         """Refuse steps in Python.
