@@ -412,22 +412,22 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
     """
     solver, after, step, _ = made
     x, dt, nv = step.impulses[X], step.dt, len(solver.v)
-    names = rate_names(solver.mechanism)
+
+    def about(axis: int) -> str:
+        return ABOUT.format(rate_names(solver.mechanism)[axis])
 
     def hold(axis: int, side: Array, room: float, rate: float, force: float) -> int:
         row, bent = np.zeros(nv), np.zeros(3 * nv)
         row[axis] = 1.0
-        about = ABOUT.format(names[axis])
-        return acting.hold(Asked(row, bent, side, force, rate, room, BESIDE, about))
+        return acting.hold(Asked(row, bent, side, force, rate, room, BESIDE, about(axis)))
 
     def free() -> tuple[Array, Array]:
         rates, changes = step_differentiator_of(solver).prediction(np.zeros(nv))
         return rates, changes[nv:]
 
-    for motor in step.motor_rows:
+    motors, limits = (np.asarray(x) for x in (step.motor_rows, step.joint_limits))
+    for motor in motors[motors["row"] >= 0]:
         row, axis = int(motor["row"]), int(motor["axis"])
-        if row < 0:
-            continue
         _require_joint(axis)
         one = _asked_by(motor, solver, dt, free)
         force = x[row] / dt
@@ -438,26 +438,26 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
             if one.compliance:
                 acting.K[n, n] = one.compliance
         elif abs(after.v[axis] - rate) <= BESIDE:
-            raise UnsupportedError(ABOUT.format(names[axis]))
-    for limit in step.joint_limits:
-        row, axis = int(limit["row"]), int(limit["axis"])
-        pushes = row >= 0 and x[row] != 0.0
-        if axis < 0 and not pushes:
-            continue
+            raise UnsupportedError(about(axis))
+    axes = np.asarray(solver.axes)["q"][limits["axis"]]
+    room = np.minimum(after.q[axes] - limits["lower"], limits["upper"] - after.q[axes])
+    pushes = (limits["row"] >= 0) & (x[limits["row"]] != 0.0)
+    idle = ~pushes & (limits["axis"] >= 0)
+    if np.any(beside := idle & (room <= BESIDE)):
+        raise UnsupportedError(about(int(limits["axis"][beside][0])))
+    for limit in limits[pushes]:
+        axis = int(limit["axis"])
         _require_joint(axis)
-        start, end = (float(q[solver.axes[axis]["q"]]) for q in (solver.q, after.q))
-        if not pushes:
-            if min(end - limit["lower"], limit["upper"] - end) <= BESIDE:
-                raise UnsupportedError(ABOUT.format(names[axis]))
-            continue
+        start = float(solver.q[solver.axes[axis]["q"]])
         beyond = max(limit["lower"] - start, start - limit["upper"])
         if beyond >= SHALLOW:
-            raise UnsupportedError(f"'{names[axis]}' is {beyond:.3g} beyond its limit{OTHERWISE}")
+            name = rate_names(solver.mechanism)[axis]
+            raise UnsupportedError(f"'{name}' is {beyond:.3g} beyond its limit{OTHERWISE}")
         inside = beyond <= 0.0
         way = beyond if start >= 0.5 * (limit["lower"] + limit["upper"]) else -beyond
         side = np.zeros(3 * nv)
         side[axis] = -1.0 / dt if inside else 0.0
-        hold(axis, side, np.inf, -way / dt if inside else 0.0, x[row] / dt)
+        hold(axis, side, np.inf, -way / dt if inside else 0.0, x[limit["row"]] / dt)
 
 
 def _require_joint(axis: int) -> None:
