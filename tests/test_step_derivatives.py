@@ -10,6 +10,8 @@ from support.richardson import moved, rate_of
 from test_elements import SPRINGS
 
 import bulletbridge as bb
+from bulletbridge.engine.records import CORRECTION
+from bulletbridge.engine.step_derivatives import LONGEST
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
@@ -111,6 +113,19 @@ def test_elements_that_act_at_the_end_of_a_step(name, springs):
 def test_steps_with_loops(method, model):
     system = closed_system((102, True, KINDS, model, False), integrator=method)
     system.tau[:] = np.linspace(-1.0, 1.0, len(system.v))
+    require_step_derivatives(system)
+
+
+@pytest.mark.parametrize("method", METHODS[:2])
+def test_steps_that_are_corrected_far(method):
+    """Passes of a correction commute where joints have one axis each, however long they are."""
+    kinds = [REVOLUTE, PRISMATIC, REVOLUTE, REVOLUTE, PRISMATIC]
+    system = closed_system((102, False, kinds, "ball", False), integrator=method)
+    system.dt = 4e-2
+    (copy,) = system.fork(1)
+    copy.step(write=False)
+    correction = copy._active.solver.vectors[CORRECTION, : len(system.v)]
+    assert np.abs(correction).max() > 5.0 * LONGEST
     require_step_derivatives(system)
 
 

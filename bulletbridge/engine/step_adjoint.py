@@ -39,7 +39,6 @@ from bulletbridge.engine.records import (
     DONE,
     EULER,
     FORCE,
-    ONE_OVER_UNITS,
     STAGE_VDOTS,
     TARGETS_PER_STEP,
     VERLET,
@@ -50,7 +49,6 @@ from bulletbridge.engine.records import (
     arrays_of,
 )
 from bulletbridge.engine.step_derivatives import (
-    LONGEST,
     OF_CORRECTION,
     OF_STEP,
     ZEROS,
@@ -61,6 +59,7 @@ from bulletbridge.engine.step_derivatives import (
     put_metric,
     put_metric_derivatives,
     put_zeros,
+    turns_too_far,
 )
 from bulletbridge.engine.step_differentiator import StepDifferentiator
 from bulletbridge.engine.stepper import NO_RECORD
@@ -198,10 +197,8 @@ def is_plain(arrays: SystemArrays, led_to: Array, alike: float) -> bool:
     c, nv = arrays.control[0], len(arrays.axes)
     if c.guarded != 0 or c.taken != 1:
         return False
-    for k in range(nv):
-        size = arrays.vectors[CORRECTION, k] * arrays.vectors[ONE_OVER_UNITS, k]
-        if not abs(size) <= LONGEST:
-            return False
+    if turns_too_far(arrays.bodies, arrays.vectors[CORRECTION, :nv]):
+        return False
     for k in range(len(led_to) - 1):
         if not abs(arrays.state[k] - led_to[k]) <= alike * max(1.0, abs(led_to[k])):
             return False

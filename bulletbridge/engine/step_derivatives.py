@@ -7,8 +7,8 @@ the metric and along the rows of the step's start, until g(q₁) = 0; so
 
 and the filter is M (v⁺ - v) = Jᵀ μ, J v⁺ + g_t = 0 at the end of the step. Both have terms of the
 size of c and μ. What is left out: the correction is taken as one displacement by the sum of its
-passes, which do not commute where bodies turn; that errs by the product of two passes, of which the
-second one is smaller by what the rows turn in the step.
+passes, which do not commute where bodies turn about more than one axis; that errs by the product of
+two passes, of which the second one is smaller by what the rows turn in the step.
 """
 
 from typing import Any, NamedTuple
@@ -51,7 +51,6 @@ from bulletbridge.engine.records import (
     DONE,
     EULER,
     FORCE,
-    ONE_OVER_UNITS,
     RK4,
     STAGE_Q,
     START_Q,
@@ -87,17 +86,18 @@ from bulletbridge.mechanism.force_derivatives import (
 )
 from bulletbridge.mechanism.force_elements import add_compliance
 from bulletbridge.mechanism.kinematics import displace, put_twists
-from bulletbridge.mechanism.records import Effort
+from bulletbridge.mechanism.records import FREE, SPHERICAL, Body, Effort
 from bulletbridge.numerics.lu import back_lines, lu_real
 from bulletbridge.numerics.many_sides import add_product, respond, unwhiten_columns
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
 LONGEST = 1e-4
-"""Correction [rad or lengths] beyond which what is left out could exceed 1e-8."""
+"""Turn [rad] of a body about three axes by a correction, beyond which what is left out could exceed
+1e-8."""
 NOT_PLAIN, TOO_FAR = -1, -2
 """Why a step has no derivatives: it was cut in parts, or corrected by other directions than those
-of its start; it was corrected by more than ``LONGEST``."""
+of its start; it was corrected by turns of more than ``LONGEST``."""
 
 
 class StepArrays(NamedTuple):
@@ -590,6 +590,18 @@ def keep_factors(arrays: SystemArrays, kept: Factors, ranks: Ints) -> None:
     ranks[0], ranks[1] = arrays.control[0].rank, arrays.control[0].filter_rank
 
 
+@helper
+def turns_too_far(bodies: Records[Body], correction: Array) -> bool:
+    """Whether a correction (nv,) turns a body about three axes by more than ``LONGEST``."""
+    for i in range(1, len(bodies)):
+        k, joint = bodies[i].v, bodies[i].joint
+        if joint == FREE or joint == SPHERICAL:
+            for j in range(k, k + 3):
+                if not abs(correction[j]) <= LONGEST:
+                    return True
+    return False
+
+
 @outlined
 def differentiate_step(
     arrays: SystemArrays,
@@ -608,9 +620,8 @@ def differentiate_step(
     if c.guarded != 0 or c.taken != 1:
         return NOT_PLAIN
     correction = a.vectors[CORRECTION, :nv]
-    for k in range(nv):
-        if abs(correction[k] * a.vectors[ONE_OVER_UNITS, k]) > LONGEST:
-            return TOO_FAR
+    if turns_too_far(a.bodies, correction):
+        return TOO_FAR
     first, last = s.first, dense_factors(arrays, 0)
     nq, dt, rank, filter_rank = len(arrays.state) - nv - 1, c.dt, c.rank, c.filter_rank
     c.rank, c.filter_rank = s.counts[RANK], s.counts[FILTER_RANK]

@@ -175,8 +175,9 @@ class StepDifferentiator:
         """
         if failure == TOO_FAR:
             raise UnsupportedError(
-                f"the step from t = {t:.6g} s is corrected by more than {LONGEST:g}; take a"
-                " shorter dt, or central differences of step()"
+                f"the step from t = {t:.6g} s is corrected by turns of more than {LONGEST:g} rad of"
+                " bodies on ball joints or floating ones; take a shorter dt, or central differences"
+                " of step()"
             )
         if failure != DONE:
             why = "was cut in parts or corrected along other directions than those of its start, as"
