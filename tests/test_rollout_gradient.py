@@ -205,6 +205,37 @@ def test_gradients_by_parameters(connect):
     assert abs(found.by_parameters["coupler.damping"] / want - 1.0) <= 1e-4
 
 
+def test_gradients_by_lengths_of_what_a_motor_drives(connect):
+    """Against differences of whole runs of steps by another active set than nothing."""
+    options = {"limits": False, "energy_budget": False}
+    system = bb.load("four_bar", connect()._client, dt=2e-3, **options).system
+    system.motors.set("crank", velocity=8.0, force=50.0)
+    case = Case(system, 30, force=0.3)
+    found = case.gradient(parameters=["ground_pin.b.x", "rocker.origin.x"])
+    assert not len(found.differences)
+    for name, told in found.by_parameters.items():
+        x = case.copy.parameters[name]
+        want = rate_of(lambda s, n=name, x=x: case.cost(parameters={n: x + s}), 1e-4)
+        case.copy.start_from(case.start, {name: x})
+        assert abs(told / want - 1.0) <= 1e-6, name
+
+
+def test_a_step_that_its_budget_slows_down_says_what_to_do(connect):
+    """A fast crank at long steps, whose energy would grow: found by what was taken from it."""
+    system = bb.load("four_bar", connect()._client, dt=1 / 60, limits="always").system
+    system.set_state(v=4.0 * np.array(system.v))
+    refused = ""
+    for _ in range(60):
+        try:
+            system.step_derivatives()
+        except UnsupportedError as error:
+            refused = str(error)
+            if "energy_budget=False" in refused:
+                break
+        system.step()
+    assert "which its budget took from it" in refused
+
+
 def test_what_cannot_be_is_said():
     system = bb.System(slider("xy"))
     tau = np.zeros((3, 2))

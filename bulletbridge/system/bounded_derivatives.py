@@ -21,7 +21,7 @@ from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING
+from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, TAKEN
 from bulletbridge.inequalities.contact_variations import ContactVariations, RowsAt
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
 from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
@@ -275,6 +275,11 @@ def _closed(made: Made, push: Array, size: float) -> Array:
     found, after = step_differentiator_of(made.solver).step(push), made.after
     apart = [np.abs(found.q - after.q), np.abs(found.v - after.v)]
     if max(float(x.max(initial=0.0)) for x in apart) > ALIKE * size:
+        if made.step.report[TAKEN] > 0.0:
+            raise UnsupportedError(
+                "the step would have gained energy by its length, which its budget took from it;"
+                " give energy_budget=False or a shorter dt, or use central differences of step()"
+            )
         raise UnsupportedError(
             f"the step is none of Euler's under the forces of its inequalities{OTHERWISE}"
         )
