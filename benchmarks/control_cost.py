@@ -1,10 +1,11 @@
-"""What a call of ``Tracking`` takes, and what of it goes where; rates by recursion or differences.
+"""What a call of a law of control takes; rates by recursion or by differences.
 
     python benchmarks/control_cost.py [--calls N] [--json FILE]
 
-One call at a state in motion, by each law, on bundled models, every joint actuated. The same law
-with rates by finite differences, as any ``Dynamics`` in Python has them, runs beside it in turns:
-what it gives must be the same to round-off. Medians of calls in the time of this thread.
+One call at a state in motion, by each law of ``Tracking`` and by ``Regulation``, every joint
+actuated: an iiwa that polishes, and bundled models. The same law with rates by finite differences,
+as any ``Dynamics`` in Python has them, runs beside it in turns: what it gives must be the same to
+round-off. Medians of calls in the time of this thread.
 """
 
 import argparse
@@ -20,13 +21,15 @@ from rich.table import Table
 
 import bulletbridge as bb
 from bulletbridge.console import write_json
-from bulletbridge.control.controllers import TrackingLaw
+from bulletbridge.control.controllers import Law, TrackingLaw
+from bulletbridge.control.plant import Plant
 from bulletbridge.formulations.equations import Dynamics, Equations
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.numerics.records import Array
 
-MODELS = ("four_bar", "two_arms", "stewart", "minitaur")
-BATCHES, SETTLING = 21, 50
+DEMOS = Path(__file__).parents[1] / "demos"
+MODELS = ("four_bar", DEMOS / "polishing.loops.yaml", "two_arms", "stewart", "minitaur")
+BATCHES, SETTLING = 11, 50
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Bare:
         return self.dynamics.displace(q, step)
 
 
-def cost(law: bb.Tracking, state: tuple[Array, Array, float], calls: int) -> float:
+def cost(law: Law, state: tuple[Array, Array, float], calls: int) -> float:
     """Milliseconds of a call."""
     start = thread_time()
     for _ in range(calls):
@@ -62,7 +65,16 @@ def cost(law: bb.Tracking, state: tuple[Array, Array, float], calls: int) -> flo
     return 1e3 * (thread_time() - start) / calls
 
 
-def measure(name: str, calls: int) -> dict[str, dict[str, float]]:
+def laws_of(plant: Plant, wanted: bb.Desired) -> dict[str, Law]:
+    """All laws that follow every freedom."""
+    laws: dict[str, Law] = {
+        kind: bb.Tracking(plant, lambda t: wanted, 5.0, 5.0, law=kind)
+        for kind in get_args(TrackingLaw)
+    }
+    return {**laws, "regulation": bb.Regulation(plant, wanted.q, 5.0, 5.0)}
+
+
+def measure(name: str | Path, calls: int) -> dict[str, dict[str, float]]:
     """Milliseconds by law, by recursion and by differences, and how far their forces differ."""
     found = dict[str, dict[str, float]]()
     with bb.load(name) as model:
@@ -74,8 +86,9 @@ def measure(name: str, calls: int) -> dict[str, dict[str, float]]:
         wanted = bb.Desired(q, 0.9 * v, 0.9 * vdot)
         plant = bb.plant_of(system, list(system.mechanism.joints))
         slow = plant.__class__(Bare(plant.dynamics), plant.distribution, plant.separation)
-        for kind in get_args(TrackingLaw):
-            laws = [bb.Tracking(p, lambda t: wanted, 5.0, 5.0, law=kind) for p in (plant, slow)]
+        pairs = zip(laws_of(plant, wanted).items(), laws_of(slow, wanted).values(), strict=True)
+        for (kind, fast), other in pairs:
+            laws = fast, other
             ours, theirs = (law(q, v, t) for law in laws)
             times = [(cost(laws[0], (q, v, t), calls), cost(laws[1], (q, v, t), 2))
                      for _ in range(BATCHES)]  # fmt: skip
@@ -93,7 +106,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=50, help="of a batch")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    found = {name: measure(name, options.calls) for name in MODELS}
+    found = {Path(name).name.split(".")[0]: measure(name, options.calls) for name in MODELS}
     table = Table("model", "law", "by recursion [ms]", "by differences [ms]", "forces differ by")
     for name, laws in found.items():
         for kind, row in laws.items():

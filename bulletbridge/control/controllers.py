@@ -11,21 +11,27 @@ local and not global as the paper has it: see ``Regulation``.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
+from bulletbridge.control.free_motion import FreeMotion
+from bulletbridge.control.laws_kernel import (
+    APART,
+    APART_RATE,
+    ERROR,
+    FORCE,
+    FOUND,
+    GIVEN,
+    RIGHT,
+    WANTED_V,
+    WANTED_VDOT,
+    V,
+    track,
+)
 from bulletbridge.control.plant import Desired, Plant
 from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.equations import Dynamics, Equations
-from bulletbridge.formulations.moving import Moving, moving
-from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_of
-from bulletbridge.formulations.quasi_velocity_rates import (
-    BasisRates,
-    alignment,
-    basis_rates,
-    skew_rate,
-)
 from bulletbridge.numerics.records import Array, Mask
 
 Law = Callable[[Array, Array, float], Array]
@@ -43,8 +49,14 @@ error turns as inertial forces turn it (Slotine and Li), by the skew S in place 
 Gamma_r. ``published``: eq. 40 and 41, with S; the wanted quasi-velocity is that of the wanted
 motion at its own configuration.
 """
+LAWS = get_args(TrackingLaw)
+"""In the order of the numbers that kernels know them by."""
 NEAREST = 1e-3
 """Least cosine between free directions here and at the wanted configuration that fit each other."""
+TOO_FAR = (
+    "the wanted configuration is too far from the present one: their free directions do not fit"
+    " each other; use law='computed_torque', or begin nearer"
+)
 
 
 @dataclass(frozen=True)
@@ -75,8 +87,8 @@ class Tracking:
     law: TrackingLaw = "computed_torque"
 
     def __post_init__(self) -> None:
-        if self.law not in get_args(TrackingLaw):
-            known = ", ".join(get_args(TrackingLaw))
+        if self.law not in LAWS:
+            known = ", ".join(LAWS)
             raise ModelError(f"unknown tracking law '{self.law}'; there are {known}")
 
     def __call__(self, q: Array, v: Array, t: float) -> Array:
@@ -86,65 +98,35 @@ class Tracking:
             InfeasibleError: The actuated joints cannot produce them, or the wanted configuration is
                 too far away for the published law.
         """
-        now = self._moving(q, v, t)
-        basis, e = now.basis, now.here.equations
-        s, rate = self._reference(now, self.plant.wanted(self.desired(t)), t)
-        v_r = basis.reduce(now.v)
-        rate = rate - self.K_d * (v_r - s)
-        if self.law != "computed_torque":
-            rate -= skew_rate(now.here, basis, v_r) @ (v_r - s)
-        unforced = basis.V_2.T @ basis.whiten_force(e.f) + now.rates.reduce(basis, now.v)
-        return _forces(self.plant, e, basis, rate - unforced, self.forces, t)
+        now, right, _, _ = self._asked(q, v, t)
+        return self.plant.distribution.forces(now, None, right, _wanted(self.forces, t))
 
     def errors(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
         """Position error x (nv,) and velocity error v_r - s (dof,) at a state."""
-        now, wanted = self._moving(q, v, t), self.plant.wanted(self.desired(t))
-        s, _ = self._reference(now, wanted, t)
-        return self.plant.difference(q, wanted.q), now.basis.reduce(now.v) - s
+        _, _, x, error = self._asked(q, v, t)
+        return x, error
 
-    def _moving(self, q: Array, v: Array, t: float) -> "_Reduced":
-        q, v = np.asarray(q), np.asarray(v)  # without names, which are slow to read
-        here = moving(self.plant.dynamics, q, v, t)
-        basis = basis_of(here.equations, self.plant.root)
-        return _Reduced(q, v, here, basis, basis_rates(basis, *here.matrix_rates(v)))
-
-    def _reference(self, now: "_Reduced", wanted: Desired, t: float) -> tuple[Array, Array]:
-        """s (dof,) and its rate in the basis as it is carried along."""
-        x, x_rate = self.plant.separation(now.q, now.v, wanted.q, wanted.v)
-        if self.law != "published":
-            slide, slide_rate = wanted.v - self.K_p * x, wanted.vdot - self.K_p * x_rate
-            return now.reduce(slide, slide_rate)
-        v_rd, v_rd_rate = self._own(now, wanted, t)
-        back, back_rate = now.reduce(x, x_rate)
-        return v_rd - self.K_p * back, v_rd_rate - self.K_p * back_rate
-
-    def _own(self, now: "_Reduced", wanted: Desired, t: float) -> tuple[Array, Array]:
-        """Quasi-velocity of the wanted motion at its own configuration, and its rate."""
-        there = self._moving(wanted.q, wanted.v, t)
-        same = there.basis.V_2.shape == now.basis.V_2.shape
-        other = now.basis.V_2, now.rates.V_2
-        fit = alignment(there.basis.V_2, there.rates.V_2, *other) if same else None
-        if fit is None or fit.nearness < NEAREST:
-            raise InfeasibleError(
-                "the wanted configuration is too far from the present one: their free directions"
-                " do not fit each other; use law='computed_torque', or begin nearer"
-            )
-        y, y_rate = there.reduce(wanted.v, wanted.vdot)
-        return fit.A.T @ y, fit.rate.T @ y + fit.A.T @ y_rate
-
-
-class _Reduced(NamedTuple):
-    """A state with its basis, and how that changes."""
-
-    q: Array
-    v: Array
-    here: Moving
-    basis: Basis
-    rates: BasisRates
-
-    def reduce(self, x: Array, rate: Array) -> tuple[Array, Array]:
-        """Quasi-velocities (dof,) of a velocity x (nv,) that changes at ``rate``; their rate."""
-        return self.basis.reduce(x), self.rates.reduce(self.basis, x) + self.basis.reduce(rate)
+    def _asked(self, q: Array, v: Array, t: float) -> tuple[FreeMotion, Array, Array, Array]:
+        """The state, what is asked of joint forces (dof,), and both errors."""
+        plant = self.plant
+        q, v = np.asarray(q, np.float64), np.asarray(v, np.float64)  # no names: slow to read
+        wanted = plant.wanted(self.desired(t))
+        now = FreeMotion.moving(plant.dynamics, q, v, t, turning=self.law != "computed_torque")
+        there, dof, nc = now, now.dof, len(now.equations.g)
+        given, found = np.empty((GIVEN, len(v))), np.empty((FOUND, len(v)))
+        given[V], given[WANTED_V], given[WANTED_VDOT] = v, wanted.v, wanted.vdot
+        given[APART], given[APART_RATE] = plant.separation(q, v, wanted.q, wanted.v)
+        given[FORCE] = now.equations.f
+        size = 0
+        if self.law == "published":
+            there, size = FreeMotion.moving(plant.dynamics, *wanted[:2], t, turning=False), dof
+        if there.dof != dof:
+            raise InfeasibleError(TOO_FAR)
+        room = np.empty((7, size, size)), np.empty((2, size, nc))
+        gains, law = np.array([self.K_p, self.K_d], np.float64), LAWS.index(self.law)
+        if track(now.split, there.split, law, gains, given, found, room) < NEAREST:
+            raise InfeasibleError(TOO_FAR)
+        return now, found[RIGHT, :dof], given[APART], found[ERROR, :dof]
 
 
 @dataclass(frozen=True)
@@ -177,14 +159,13 @@ class PartTracking:
         Raises:
             InfeasibleError: The actuated joints cannot produce them.
         """
-        e = self.plant.dynamics.equations(q, v, t)
-        basis, wanted = basis_of(e, self.plant.root), self.plant.wanted(self.desired(t))
+        here = FreeMotion.of(self.plant.dynamics.equations(q, v, t))
+        wanted = self.plant.wanted(self.desired(t))
         x, rate = self.plant.difference(q, wanted.q), v - wanted.v
         vdot = wanted.vdot - self.K_p * rate - self.K_d * (rate + self.K_p * x)
-        rows = basis.unwhiten(basis.V_2)[self.followed]
-        right = (vdot - motion_of(e, basis).vdot)[self.followed]
-        lam = None if self.forces is None else self.forces(t)
-        return self.plant.distribution.forces(e, basis, rows, right, lam)
+        right = (vdot - here.unforced)[self.followed]
+        rows = here.free.T[self.followed]
+        return self.plant.distribution.forces(here, rows, right, _wanted(self.forces, t))
 
 
 @dataclass(frozen=True)
@@ -217,12 +198,11 @@ class Regulation:
         """
         dynamics = self.plant.dynamics
         e = dynamics.equations(q, v, t)
-        basis = basis_of(e, self.plant.root)
         still = dynamics.equations(q, np.zeros_like(v), t).f
         spring = np.asarray(self.K_p * self.plant.difference(q, self.goal), np.float64)
-        u_r = -self.K_d * basis.reduce(v) - basis.V_2.T @ basis.whiten_force(spring + still)
-        e = e._replace(size=e.sizes + np.abs(spring) + np.abs(still))
-        return _forces(self.plant, e, basis, u_r, self.forces, t)
+        here = FreeMotion.of(e._replace(size=e.sizes + np.abs(spring) + np.abs(still)))
+        u_r = -self.K_d * here.reduce(v) - here.free @ (spring + still)
+        return self.plant.distribution.forces(here, None, u_r, _wanted(self.forces, t))
 
 
 @dataclass(frozen=True)
@@ -252,8 +232,5 @@ class Controlled:
         return self.dynamics.displace(q, step)
 
 
-def _forces(
-    plant: Plant, e: Equations, basis: Basis, u_r: Array, forces: Forces | None, t: float
-) -> Array:
-    lam = None if forces is None else forces(t)
-    return plant.distribution.forces(e, basis, np.eye(len(u_r)), u_r, lam)
+def _wanted(forces: Forces | None, t: float) -> Array | None:
+    return None if forces is None else np.asarray(forces(t), np.float64)

@@ -8,19 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.control.distribution import (
-    RTOL,
-    Distribution,
-    Names,
-    rounding,
-    row_names,
-)
+from bulletbridge.control.distribution import Distribution, Names, rounding, row_names
+from bulletbridge.control.free_motion import FreeMotion
+from bulletbridge.control.laws_kernel import RTOL
 from bulletbridge.errors import InfeasibleError, ModelError
-from bulletbridge.formulations.equations import Equations
-from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_of
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.by_joint import Values, put_values, rate_names
 from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.triangles import solve_triangle
 from bulletbridge.system.system import System
 
 
@@ -110,20 +105,16 @@ def inverse_dynamics(
     Source: Kövecses and Piedbœuf 2003, eq. 27.
     """
     share = distribution(system, actuated, weights)
-    e = undriven(system).equations(system.q, system.v, system.t)
-    basis = basis_of(e)
+    here = FreeMotion.of(undriven(system).equations(system.q, system.v, system.t))
     lam = None if reactions is None else multipliers(system, reactions)
-    drifting = motion_of(e, basis).vdot
     if isinstance(vdot, Mapping):
         wanted = np.zeros(system.mechanism.nv)
         named = put_values(system.mechanism, vdot, wanted, "v")
-        rows = basis.unwhiten(basis.V_2)[named]
-        return share.forces(e, basis, rows, (wanted - drifting)[named], lam)
+        return share.forces(here, here.free.T[named], (wanted - here.unforced)[named], lam)
     if np.shape(vdot) != (system.mechanism.nv,) or not np.all(np.isfinite(vdot)):
         raise ModelError(f"give {system.mechanism.nv} finite accelerations, or some by joint name")
-    _require_admissible(e, basis, share.names, vdot)
-    missing = basis.V_2.T @ (basis.L @ (vdot - drifting))
-    return share.forces(e, basis, np.eye(len(missing)), missing, lam)
+    _require_admissible(here, share.names, vdot)
+    return share.forces(here, None, here.reduce(vdot - here.unforced), lam)
 
 
 def multipliers(system: System, reactions: Mapping[str, Array]) -> Array:
@@ -160,14 +151,15 @@ def _require_numbers(name: str, numbers: Array, count: int) -> None:
         raise ModelError(f"reaction '{name}' needs {count} finite numbers, not {numbers}")
 
 
-def _require_admissible(e: Equations, basis: Basis, names: Names, vdot: Array) -> None:
+def _require_admissible(here: FreeMotion, names: Names, vdot: Array) -> None:
     """Refuse accelerations that would open the constraints."""
+    e = here.equations
     if not len(e.gamma):
         return
-    left = e.unit * (e.J @ vdot + e.gamma)
-    kept = basis.U_1 @ (basis.U_1.T @ left)  # dependent rows are left out
-    off = np.abs(basis.unwhiten(np.eye(len(vdot))))
-    off = rounding(basis) * (off @ (off.T @ e.sizes))  # of accelerations, for want of digits
+    # what of it the rows can tell at all: dependent rows may be off by what is imposed on others
+    kept = e.unit * (e.J @ here.imposed(e.J @ vdot + e.gamma))
+    off = np.abs(solve_triangle(here.L, np.eye(len(vdot))))
+    off = rounding(here) * (off @ (off.T @ e.sizes))  # of accelerations, for want of digits
     size = np.abs(e.J) @ (RTOL * np.abs(vdot) + off) + RTOL * np.abs(e.gamma)
     limit, worst = float(np.max(e.unit * size)), int(np.argmax(np.abs(kept)))
     if np.abs(kept[worst]) <= limit:

@@ -8,9 +8,8 @@ import numpy as np
 
 from bulletbridge.control.distribution import Distribution, Names
 from bulletbridge.control.inverse_dynamics import distribution, undriven
-from bulletbridge.errors import ModelError, require_kind
+from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Dynamics
-from bulletbridge.formulations.quasi_velocities import Root
 from bulletbridge.mechanism.kinematics import separation
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
@@ -42,13 +41,11 @@ class Plant:
         dynamics: Equations of motion without the controller's forces.
         distribution: Which rates it may push.
         separation: How far two configurations are apart, and how fast.
-        root: Square root of M; joint forces do not depend on it.
     """
 
     dynamics: Dynamics
     distribution: Distribution
     separation: Separation
-    root: Root = "tree"
 
     def __repr__(self) -> str:
         """What may be pushed, of how much."""
@@ -62,7 +59,8 @@ class Plant:
         Raises:
             ModelError: It is no ``Desired``, or of another length.
         """
-        require_kind(given, Desired, f"desired(t) gave {given!r}; give bb.Desired(q, v, vdot)")
+        if not isinstance(given, Desired):
+            raise ModelError(f"desired(t) gave {given!r}; give bb.Desired(q, v, vdot)")
         nq, nv = self.dynamics.nq, self.dynamics.nv
         if (np.shape(given.q), np.shape(given.v), np.shape(given.vdot)) != ((nq,), (nv,), (nv,)):
             raise ModelError(f"desired(t) needs {nq} positions, {nv} rates and {nv} accelerations")

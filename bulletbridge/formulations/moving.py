@@ -8,10 +8,11 @@ round-off for functions of the order of one that change over a radian or a metre
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
+from bulletbridge.engine.motion_rates import MotionRates
 from bulletbridge.formulations.equations import Dynamics, Equations
 from bulletbridge.numerics.records import Array
 
@@ -38,29 +39,16 @@ class Moving(Protocol):
         """
         ...
 
-    def mass_rates(self, directions: Array) -> Array:
-        """Rates of M (n, nv, nv) along velocities (n, nv)."""
-        ...
+    def rates(self, v: Array, in_time: bool = True) -> MotionRates:
+        """Coriolis matrix C (nv, nv) and rate of J (nc, nv) when the system moves with v (nv,).
 
-    def inertial_forces(self, directions: Array, v: Array) -> Array:
-        """Coriolis and centrifugal forces (n, nv) as a symmetric bilinear form of two velocities.
-
-        Of each of ``directions`` (n, nv) and v (nv,); those that h has at v if both are v.
+        C v are the Coriolis and centrifugal forces, C + Cᵀ is the rate of M.
         """
         ...
 
 
-@runtime_checkable
-class Differentiated(Protocol):
-    """Dynamics that know their rates."""
-
-    def moving(self, q: Array, v: Array, t: float) -> Moving:
-        """The system at a state."""
-        ...
-
-
 def moving(dynamics: Dynamics, q: Array, v: Array, t: float) -> Moving:
-    """A system at a state; by differences if it does not know its own rates.
+    """A system at a state; by differences if it has no ``moving(q, v, t)`` of its own.
 
     Args:
         dynamics: The system.
@@ -68,9 +56,8 @@ def moving(dynamics: Dynamics, q: Array, v: Array, t: float) -> Moving:
         v: Velocity (nv,).
         t: Time [s].
     """
-    if isinstance(dynamics, Differentiated):
-        return dynamics.moving(q, v, t)
-    return ByDifferences(dynamics, q, v, t)
+    known = getattr(dynamics, "moving", None)
+    return ByDifferences(dynamics, q, v, t) if known is None else known(q, v, t)
 
 
 @dataclass(frozen=True)
@@ -111,13 +98,24 @@ class ByDifferences:
                 J_rate += sign * near.J
         return M_rate, J_rate
 
-    def mass_rates(self, directions: Array) -> Array:
-        """See ``Moving``."""
-        rates = [self.matrix_rates(v, in_time=False)[0] for v in directions]
-        return np.array(rates).reshape(-1, self.dynamics.nv, self.dynamics.nv)
+    def rates(self, v: Array, in_time: bool = True) -> MotionRates:
+        """See ``Moving``.
 
-    def inertial_forces(self, directions: Array, v: Array) -> Array:
-        """The part of -f of second degree: gravity, springs, damping of any odd law drop out."""
+        C = Ṁ/2 + K, K skew, from the quadratic forms k(v) = h(v) - Ṁ v/2, which do no work:
+        K_ij = 2/3 (k_i(e_j, v) - k_j(e_i, v)), Christoffel's symbols where v is the rate of q.
+        """
+        M_rate, J_rate = self.matrix_rates(v, in_time)
+        M_v = self.matrix_rates(v, in_time=False)[0]
+        axes = np.eye(self.dynamics.nv)
+        along = np.array([self.matrix_rates(e, in_time=False)[0] @ v for e in axes])
+        k = self._inertial_forces(axes, v) - (along + M_v) / 4
+        return MotionRates(M_rate / 2 + (k.T - k) * (2 / 3), J_rate)
+
+    def _inertial_forces(self, directions: Array, v: Array) -> Array:
+        """Coriolis and centrifugal forces (n, nv), a symmetric form of directions (n, nv) and v.
+
+        The part of -f of second degree: gravity, springs, damping of any odd law drop out.
+        """
 
         def f(v: Array) -> Array:
             return self.dynamics.equations(self.q, v, self.t).f

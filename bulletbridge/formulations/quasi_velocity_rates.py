@@ -19,6 +19,7 @@ from bulletbridge.formulations.equations import Dynamics
 from bulletbridge.formulations.moving import Moving, moving
 from bulletbridge.formulations.quasi_velocities import Basis, Root, basis_of, square_root_turns
 from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.turns import nearest_turn
 
 
 class BasisRates(NamedTuple):
@@ -100,25 +101,21 @@ def gammas(
     return Gamma(basis, basis.V_2.T @ forced, basis.V_1.T @ forced)
 
 
-def skew_rate(here: Moving, basis: Basis, v_r: Array) -> Array:
+def skew_rate(here: Moving, basis: Basis, v: Array) -> Array:
     """S (dof, dof), skew, with S v_r = Gamma_r v_r; for any system with rows at rest.
 
-    Gamma_r v_r is of second degree in v_r. With G_i(a, b) its symmetric bilinear form,
-    S_ij = 2/3 (G_i(e_j, v_r) - G_j(e_i, v_r)); it has the same effect since the kinetic energy is
-    v_rᵀ v_r / 2, so that v_rᵀ Gamma_r v_r = 0 for all v_r.
+    S = V_2ᵀ (L⁻ᵀ C L⁻¹ - L̇ L⁻¹) V_2, since C + Cᵀ = Ṁ = L̇ᵀ L + Lᵀ L̇.
 
     Args:
         here: The system at a state.
         basis: Of ``basis_of`` there.
-        v_r: Quasi-velocities (dof,) in this basis.
+        v: Its velocity (nv,).
     """
-    directions = np.ascontiguousarray(basis.free.T)
-    turns = square_root_turns(basis.L, here.mass_rates(directions), basis.root)
-    now = np.tensordot(v_r, turns, 1)
-    inertial = here.inertial_forces(directions, v_r @ directions).T
-    turned = now @ basis.V_2 + (turns @ (basis.V_2 @ v_r)).T
-    G = basis.V_2.T @ (basis.whiten_force(inertial) - turned / 2)
-    return np.asarray((G - G.T) * (2 / 3), np.float64)
+    C = here.rates(v, in_time=False).C
+    turned = basis.whiten_force(basis.whiten_force(C.T).T)
+    turned -= square_root_turns(basis.L, C + C.T, basis.root)
+    S = basis.V_2.T @ turned @ basis.V_2
+    return np.asarray((S - S.T) / 2, np.float64)
 
 
 class Alignment(NamedTuple):
@@ -138,15 +135,10 @@ class Alignment(NamedTuple):
 def alignment(V_2: Array, V_rate: Array, other: Array, other_rate: Array) -> Alignment:
     """Turn V_2 (nv, dof), which moves, to another basis (nv, dof), which may move too.
 
-    A is the orthogonal factor of C = V_2ᵀ other = A H, and A's rate A Omega with
-    H Omega + Omega H = Aᵀ Ċ - Ċᵀ A, solved in the axes of H.
+    A is the orthogonal factor of C = V_2ᵀ other: see ``nearest_turn``.
     """
-    U, s, Vt = np.linalg.svd(V_2.T @ other)
-    A = U @ Vt
-    C_rate = V_rate.T @ other + V_2.T @ other_rate
-    left = Vt @ (A.T @ C_rate) @ Vt.T
-    nearness = float(s.min(initial=1.0))
-    if not nearness > 0.0:
-        return Alignment(A, np.zeros_like(A), 0.0)
-    omega = Vt.T @ ((left - left.T) / (s[:, None] + s)) @ Vt
-    return Alignment(A, A @ omega, nearness)
+    C = np.ascontiguousarray(V_2.T @ other)
+    C_rate = np.ascontiguousarray(V_rate.T @ other + V_2.T @ other_rate)
+    A, rate, room = np.empty_like(C), np.zeros_like(C), np.empty((3, *C.shape))
+    nearness = nearest_turn(C, C_rate, A, rate, room)
+    return Alignment(A, rate, min(nearness, 1.0))

@@ -5,11 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bulletbridge.engine.motion_rates import (
-    inertial_forces_at,
-    mass_rates_at,
-    matrix_rates_at,
-)
+from bulletbridge.engine.motion_rates import MotionRates, motion_rates_at
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.formulations.equations import Equations, Order, Split, split_of
@@ -95,22 +91,19 @@ class TreeMoving:
         known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
         return Equations(*known, solver.encoded.scale, int(c["cap"]), order, size=size)
 
-    def matrix_rates(self, v: Array, in_time: bool = True) -> tuple[Array, Array]:
-        """Rates of M and J; those of users' rows by differences."""
+    def rates(self, v: Array, in_time: bool = True) -> MotionRates:
+        """Coriolis matrix and rate of J; that of users' rows by differences."""
         solver = self.tree.solver
-        M_rate, J_rate = matrix_rates_at(solver, self.terms, v, self.state[2], in_time)
+        rates = motion_rates_at(solver, self.terms, v, self.state[2], in_time)
         if solver.user_size:
             _, near = ByDifferences(self.tree, *self.state).matrix_rates(v, in_time)
-            J_rate[-solver.user_size :] = near[-solver.user_size :]
-        return M_rate, J_rate
+            rates.J_rate[-solver.user_size :] = near[-solver.user_size :]
+        return rates
 
-    def mass_rates(self, directions: Array) -> Array:
-        """Rates of M (n, nv, nv) along velocities (n, nv)."""
-        return mass_rates_at(self.tree.solver, self.terms, directions)
-
-    def inertial_forces(self, directions: Array, v: Array) -> Array:
-        """Coriolis and centrifugal forces (n, nv) of two velocities."""
-        return inertial_forces_at(self.tree.solver, self.terms, directions, v)
+    def matrix_rates(self, v: Array, in_time: bool = True) -> tuple[Array, Array]:
+        """Rates of M and J."""
+        C, J_rate = self.rates(v, in_time)
+        return C + C.T, J_rate
 
 
 def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split:

@@ -1,17 +1,17 @@
-"""How the mass matrix changes along a motion, and with it the axes of the joints.
+"""The Coriolis matrix, with it how the mass matrix and the axes of the joints change in a motion.
 
 The recursions of ``kinematics`` and ``mass_matrix``, differentiated: an axis turns and moves with
 the body that it is fixed in, an inertia with its own body. Exact, in the time of the mass matrix.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2 (rates of spatial vectors and inertias)
-and 6 (composite inertias), in world axes.
+and 6 (composite inertias), in world axes; Echeandia and Wensing 2021, Numerical methods to compute
+the Coriolis matrix and Christoffel symbols for rigid-body systems.
 """
 
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.mechanism.bending import rates_of
-from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.inertias import (
     carried_inertia,
     own_inertia,
@@ -26,7 +26,6 @@ from bulletbridge.mechanism.records import (
     Axis,
     Beam,
     Body,
-    Effort,
     Pose,
     Station,
 )
@@ -129,22 +128,29 @@ def mode_rate(beam: Beam, station: Station, c: int, root: Pair, rates: Vector) -
 
 
 @helper
-def moved_second(mc: Vector, v: Vector) -> Matrix:
-    """Rate of the second moment about the origin of masses that all move at v."""
-    both = add_mat(outer(scale(-1.0, v), mc), outer(scale(-1.0, mc), v))
-    return add_mat(diagonal(2.0 * dot(mc, v)), both)
+def turned_moment(p: Vector, velocity: Vector) -> Matrix:
+    """H with H w = p x (w x velocity), of a unit of mass at p; H + Hᵀ is its second moment's rate.
+
+    Put together of what p and the velocity are by masses, H is that of all of them.
+    """
+    return add_mat(diagonal(dot(p, velocity)), outer(scale(-1.0, velocity), p))
 
 
 @helper
-def inertia_rate(inertia: Inertia, twist: Pair) -> Inertia:
-    """Rate of an inertia about a fixed point that moves with a twist about it."""
+def half_rate(inertia: Inertia, twist: Pair) -> Inertia:
+    """Rate of an inertia about a fixed point that moves with a twist: momentum, and H of masses.
+
+    What turns with w changes its momentum by w x momentum and H w: the product of each mass, its
+    place and the rate of its own velocity per w.
+    """
     m, mc, J = inertia
     w, v = twist
     columns = transpose(J)
-    turned = (cross(w, columns[0]), cross(w, columns[1]), cross(w, columns[2]))
-    # J is symmetric: w x J and its transpose
-    turned = add_mat(turned, transpose(turned))
-    return 0.0, add(scale(m, v), cross(w, mc)), add_mat(turned, moved_second(mc, v))
+    turned = transpose((cross(w, columns[0]), cross(w, columns[1]), cross(w, columns[2])))
+    half = 0.5 * (J[0][0] + J[1][1] + J[2][2])
+    spun = ((0.0, half * w[2], -half * w[1]), (-half * w[2], 0.0, half * w[0]),
+            (half * w[1], -half * w[0], 0.0))  # fmt: skip
+    return 0.0, add(scale(m, v), cross(w, mc)), add_mat(add_mat(turned, spun), turned_moment(mc, v))
 
 
 @helper
@@ -156,10 +162,10 @@ def put_inertia_rates(
     v: Array,
     moving: Records[Pose],
 ) -> None:
-    """Rates of the inertias of the bodies and of what they carry, into ``moving``."""
+    """``half_rate`` of the inertias of the bodies and of what they carry, into ``moving``."""
     put_own_inertia(moving[0], (0.0, ZERO, diagonal(0.0)))
     for i in range(1, len(bodies)):
-        put_own_inertia(moving[i], inertia_rate(own_inertia(poses[i]), pose_twist(moving[i])))
+        put_own_inertia(moving[i], half_rate(own_inertia(poses[i]), pose_twist(moving[i])))
     for i in range(len(beams)):
         beam, body = beams[i], bodies[beams[i].body]
         root, rates, total = (
@@ -170,7 +176,7 @@ def put_inertia_rates(
         for n in range(beam.first, beam.tip):
             mass, p = stations[n].mass, vec(stations[n].p)
             push = scale(mass, seen_from_root(stations[n], rates))
-            total = add_inertia(total, (0.0, push, moved_second(p, push)))
+            total = add_inertia(total, (0.0, push, turned_moment(p, push)))
         put_own_inertia(root, total)
     for i in range(1, len(bodies)):
         put_carried_inertia(moving[i], own_inertia(moving[i]))
@@ -190,13 +196,13 @@ def add_mode_rates(
     v: Array,
     moving: Records[Pose],
     turning: Records[Axis],
-    M_rate: Array,
+    C: Array,
 ) -> None:
-    """Add the rate of what ``add_modes`` adds, to the lower triangle."""
+    """Add what the masses along a beam do by its modes: each mass, its velocity and that's rate."""
     root, rates = pose_twist(moving[body.parent]), rates_of(body, v)
     for c in range(body.axis - body.v + 1):
         k = body.v + c
-        pushed, pushed_rate = (ZERO, ZERO), (ZERO, ZERO)
+        pushed, pushed_rate, swept = (ZERO, ZERO), (ZERO, ZERO), ZERO
         for i in range(beam.first, beam.tip):
             station = stations[i]
             p = vec(station.p)
@@ -204,15 +210,16 @@ def add_mode_rates(
             force = scale(station.mass, vec(station.D[c]))
             force_rate = scale(station.mass, mode_rate(beam, station, c, root, rates))
             pushed = add_pair(pushed, (cross(p, force), force))
-            moment_rate = add(cross(p_rate, force), cross(p, force_rate))
-            pushed_rate = add_pair(pushed_rate, (moment_rate, force_rate))
+            pushed_rate = add_pair(pushed_rate, (cross(p, force_rate), force_rate))
+            swept = add(swept, cross(p_rate, force))
             for b in range(c + 1):
-                other = mode_rate(beam, station, b, root, rates)
-                M_rate[k, body.v + b] += dot(force_rate, vec(station.D[b])) + dot(force, other)
+                C[k, body.v + b] += dot(force, mode_rate(beam, station, b, root, rates))
+                if b < c:
+                    C[body.v + b, k] += dot(force_rate, vec(station.D[b]))
         j = axes[body.v].below
         while j >= 0:
-            M_rate[k, j] += power(pushed_rate, axis_twist(axes[j]))
-            M_rate[k, j] += power(pushed, axis_twist(turning[j]))
+            C[j, k] += power(pushed_rate, axis_twist(axes[j]))
+            C[k, j] += power(pushed, axis_twist(turning[j])) + dot(swept, vec(axes[j].w))
             j = axes[j].below
 
 
@@ -220,7 +227,7 @@ class TreeRates(NamedTuple):
     """Rates of a tree along a motion.
 
     Attributes:
-        poses: (nb,) twists of the bodies, and rates of their inertias.
+        poses: (nb,) twists of the bodies, and rates of their inertias as of ``half_rate``.
         axes: (nv,) rates of the axes.
     """
 
@@ -228,30 +235,8 @@ class TreeRates(NamedTuple):
     axes: Records[Axis]
 
 
-class UnloadedTree(NamedTuple):
-    """A tree on which nothing acts: what ``bias`` takes.
-
-    Attributes:
-        bodies: (nb,)
-        beams: Of it.
-        stations: Of these.
-        efforts: None.
-        poses: (nb,) with inertias from ``mass_matrix``; overwritten.
-        axes: (nv,) overwritten.
-        gravity: (3,) zero.
-    """
-
-    bodies: Records[Body]
-    beams: Records[Beam]
-    stations: Records[Station]
-    efforts: Records[Effort]
-    poses: Records[Pose]
-    axes: Records[Axis]
-    gravity: Array
-
-
-@helper
-def put_mass_rate(
+@kernel
+def coriolis_matrix(
     bodies: Records[Body],
     beams: Records[Beam],
     stations: Records[Station],
@@ -259,71 +244,37 @@ def put_mass_rate(
     axes: Records[Axis],
     v: Array,
     rates: TreeRates,
-    M_rate: Array,
+    C: Array,
 ) -> None:
-    """Rate of M (nv, nv), both triangles, and of all that it is made of, at the rates v (nv,)."""
+    """Coriolis matrix C (nv, nv) at the rates v (nv,), and all that it is made of into ``rates``.
+
+    C v are the Coriolis and centrifugal forces, C + Cᵀ is the rate of M. C_ij is the sum over all
+    masses of mass, velocity by rate i and rate of the velocity by rate j: Christoffel's symbols
+    where v is the rate of q, and the same connection in the axes of v where it is not.
+
+    Takes poses, axes and inertias from ``mass_matrix``.
+    """
     moving, turning = rates
     put_twists(bodies, axes, v, moving)
     put_axis_rates(bodies, beams, stations, poses, axes, v, moving, turning)
     put_inertia_rates(bodies, beams, stations, poses, v, moving)
     for k in range(len(axes)):
-        for j in range(k + 1):
-            M_rate[k, j] = 0.0
-        inertia = carried_inertia(poses[axes[k].body])
-        pushed = momentum(inertia, axis_twist(axes[k]))
-        pushed_rate = momentum(carried_inertia(moving[axes[k].body]), axis_twist(axes[k]))
-        pushed_rate = add_pair(pushed_rate, momentum(inertia, axis_twist(turning[k])))
-        j = k
+        for j in range(len(axes)):
+            C[k, j] = 0.0
+    for k in range(len(axes)):
+        body = axes[k].body
+        inertia, (_, push, half) = carried_inertia(poses[body]), carried_inertia(moving[body])
+        w, linear = axis_twist(axes[k])
+        pushed = momentum(inertia, (w, linear))
+        pushed_rate = momentum(inertia, axis_twist(turning[k]))
+        pushed_rate = add_pair(pushed_rate, (apply(half, w), cross(w, push)))
+        swept = add(apply(transpose(half), w), cross(push, linear))
+        C[k, k] = power(pushed_rate, (w, linear))
+        j = axes[k].below
         while j >= 0:
-            along = power(pushed_rate, axis_twist(axes[j]))
-            M_rate[k, j] = along + power(pushed, axis_twist(turning[j]))
+            C[j, k] = power(pushed_rate, axis_twist(axes[j]))
+            C[k, j] = power(pushed, axis_twist(turning[j])) + dot(swept, vec(axes[j].w))
             j = axes[j].below
     for i in range(len(beams)):
         body = bodies[beams[i].body]
-        add_mode_rates(beams[i], body, stations, axes, v, moving, turning, M_rate)
-    for k in range(len(axes)):
-        for j in range(k):
-            M_rate[j, k] = M_rate[k, j]
-
-
-@kernel
-def mass_rates(
-    bodies: Records[Body],
-    beams: Records[Beam],
-    stations: Records[Station],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    directions: Array,
-    rates: TreeRates,
-    M_rates: Array,
-) -> None:
-    """Rates of M (n, nv, nv), both triangles, along n velocities (n, nv).
-
-    Takes poses, axes and inertias from ``mass_matrix``. Leaves the ``rates`` of the last one.
-    """
-    for n in range(len(directions)):
-        v, M_rate = directions[n], M_rates[n]
-        put_mass_rate(bodies, beams, stations, poses, axes, v, rates, M_rate)
-
-
-@kernel
-def inertial_forces(
-    tree: UnloadedTree, directions: Array, v: Array, sums: Array, forces: Array
-) -> None:
-    """Coriolis and centrifugal forces (n, nv) as a symmetric bilinear form of directions and v.
-
-    (h(a + v) - h(a - v)) / 4, the part of ``bias`` of second degree, for each direction a of (n,
-    nv); with a = v they are those of v. ``sums`` (2, nv) is overwritten.
-    """
-    bodies, beams, stations, efforts, poses, axes, gravity = tree
-    total, there = sums[0], sums[1]
-    for n in range(len(directions)):
-        for k in range(len(v)):
-            total[k] = directions[n, k] + v[k]
-        bias(bodies, beams, stations, efforts, poses, axes, gravity, total, there)
-        for k in range(len(v)):
-            forces[n, k] = 0.25 * there[k]
-            total[k] = directions[n, k] - v[k]
-        bias(bodies, beams, stations, efforts, poses, axes, gravity, total, there)
-        for k in range(len(v)):
-            forces[n, k] -= 0.25 * there[k]
+        add_mode_rates(beams[i], body, stations, axes, v, moving, turning, C)
