@@ -72,6 +72,7 @@ def formulations() -> None:
     for name in ("projector", "quasi_velocities", "modular"):
         four_bar(formulation=name, integrator="rk4").step()
     four_bar(formulation="quasi_velocities", integrator="dop853", rtol=1e-8).step()
+    four_bar(integrator="rk4_quasi_velocities").step()
     square_root(np.eye(3))
     wind = bb.Wrench(bb.Frame("coupler"), lambda t, q, v, frame: -frame.velocity)
     four_bar(forces={"wind": wind}).applied_power()

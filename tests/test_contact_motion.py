@@ -1,7 +1,10 @@
 """Contacts that stick, slide, bounce and lift off, against closed forms."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+from _mechanisms import random_mechanism
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -9,10 +12,13 @@ from support.planar import four_bar, planar_chain
 from support.small_trees import GRAVITY, free_body, slider
 
 import bulletbridge as bb
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, StepError
 from bulletbridge.events.contact import Mode, contact_geometry
 from bulletbridge.events.impact import impact
+from bulletbridge.events.sliding import SlidingFormulation
 from bulletbridge.formulations.equations import SINGULAR_RTOL
+from bulletbridge.formulations.quasi_velocities import basis_of
+from bulletbridge.mechanism.records import FREE, REVOLUTE, SPHERICAL
 
 BODY, WORLD = bb.Frame("body"), bb.Frame("world")
 
@@ -264,6 +270,66 @@ def test_friction_on_a_sphere_slows_as_much_as_the_normal_force_says():
     assert_allclose(vdot[:2], -slows * np.array([1.2, 0.5]) / speed, rtol=1e-12)
 
 
+@dataclass
+class InSteps:
+    """Friction that compiled steps have to have: no formulation is made of it."""
+
+    made: SlidingFormulation
+
+    def __call__(self, dynamics):
+        return lambda q, v, t: pytest.fail("a step in Python")
+
+    def in_steps(self):
+        return self.made.in_steps()
+
+
+SLIDING = [
+    ([REVOLUTE] * 7, {"point_on_plane": 0.05}),
+    ([FREE, REVOLUTE, SPHERICAL, REVOLUTE], {"point_on_plane": 0.05, "point_on_sphere": 0.9}),
+    ([REVOLUTE] * 3 + [FREE], {"planar": 0.0}),
+    ([REVOLUTE] * 6, {"point_on_cylinder": 0.9, "planar": 0.0}),
+]
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "dop853"])
+@pytest.mark.parametrize("case", SLIDING, ids=lambda case: "+".join(case[1]))
+def test_compiled_steps_have_the_friction_of_the_formulation(case, integrator, rng):
+    """Its normal forces are found from geometry and multipliers in Python; round-off is left.
+
+    What slides on another link too, and a contact that only pushes beside one that may pull.
+    """
+    kinds, models = case
+    mechanism = random_mechanism(rng, kinds, branching=0.0, gravity=True)
+    on = ["world", "world"] if FREE in kinds else ["world", "link1"]
+    loops = [
+        bb.LoopJoint(
+            f"slide{n}",
+            bb.JointModel(model),
+            bb.Frame(on[n], (0.1, 0.2, 0.0), (0.3, -0.4, 0.0)),
+            bb.Frame(f"link{len(kinds) - n}", (0.1, 0.0, 0.2)),
+            radius=radius,
+        )
+        for n, (model, radius) in enumerate(models.items())
+    ]
+    made = bb.sliding(*(bb.Friction(k, 0.3 + 0.1 * n, n == 0) for n, k in enumerate(loops)))
+    ends = []
+    for formulation in (InSteps(made), lambda dynamics: made(dynamics), "projector"):
+        system = bb.System(
+            mechanism, loops, dt=1e-3, integrator=integrator, formulation=formulation, rtol=1e-12
+        )
+        system.assemble()
+        basis = basis_of(system.dynamics.equations(system.q, system.v, 0.0))
+        system.set_state(v=basis.expand(np.linspace(-0.5, 0.7, system.dof)))
+        energy = system.evaluate().energy
+        system.rollout(4)
+        system.step()
+        ends.append(np.concatenate([system.q, system.v]))
+        if formulation != "projector" and len(loops) == 1:  # where loops pull, pushing slows not
+            assert system.evaluate().energy < energy
+    assert_allclose(ends[0], ends[1], rtol=0, atol=1e-11 * max(1.0, np.abs(ends[1]).max()))
+    assert np.abs(ends[0] - ends[2]).max() > 1e-5
+
+
 def test_a_painleve_rod_is_told():
     """A rod that slides on its tip with friction 3 has no normal force at some attitudes."""
     rod = slider("xz", 1.0, 1 / 12)
@@ -274,6 +340,12 @@ def test_a_painleve_rod_is_told():
     vdot = system.dynamics
     lam = bb.sliding(bb.Friction(plane, 3.0, False))(vdot)(system.q, system.v, 0.0).lam
     assert lam[0] < 0.0  # friction turns the tip into the ground: no force that pushes will do
+    system = bb.System(rod, [plane], formulation=bb.sliding(bb.Friction(plane, 3.0)))
+    system.assemble({"turn": 0.0}, v={"x": 1.0})
+    before = system.q, system.v
+    with pytest.raises(StepError, match="no normal forces agree with friction at t = 0 s"):
+        system.step()
+    assert_allclose([system.q, system.v], before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

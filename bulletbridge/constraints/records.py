@@ -51,6 +51,8 @@ class Loop:
     height: Real  # [m] of a along z over the point about which a prescribed motion turns it
     target: Int  # prescribed motion of frame a, or -1
     turn: Vec3  # its axis in frame a
+    friction: Real  # over the normal force, of a joint that slides in steps with friction
+    pulls: Int  # whether that force may pull, too
 
 
 class Coupling:

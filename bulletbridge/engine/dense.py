@@ -26,6 +26,7 @@ from bulletbridge.engine.records import (
     Factors,
     Instant,
 )
+from bulletbridge.engine.sliding_friction import add_friction
 from bulletbridge.mechanism.dynamics import (
     add_impedance,
     bias,
@@ -273,6 +274,11 @@ def accelerate(
     row_space_solution(f.Y, f.R, control.rank, y, z)
     for k in range(len(vdot)):
         vdot[k] += z[k]
+    if control.sliding > 0:
+        applied = a.vectors[FORCE, : len(v)]
+        forces_less_bias(a, q, v, tau, applied)
+        whiten_force(f.L, applied)
+        add_friction(a, f, instant, vdot, applied)
     unwhiten(f.L, vdot)
 
 

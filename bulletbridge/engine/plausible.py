@@ -252,7 +252,7 @@ def judge_balance(a: Arrays, start: Instant, end: Instant, q: Array, v: Array, t
     c, nv = a.control, len(v)
     if c.driven > 0 or c.implicit != 0 or c.integrator >= MODIFIED_EULER:
         return
-    if is_damped(a.axes, a.efforts):
+    if c.sliding > 0 or is_damped(a.axes, a.efforts):
         return
     q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, :nv]
     mean, back = a.vectors[MEAN, :nv], a.vectors[LEAST, :nv]

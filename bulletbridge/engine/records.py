@@ -83,6 +83,7 @@ class Control:
     metric_rank: Int  # how many rows are independent in it
     uncorrected: Int  # place of the uncorrected velocity that was left last, plus one; 0: none
     uncorrected_before: Int  # of the one before
+    sliding: Int  # loop joints that slide with friction in steps
 
 
 CONTROL = dtype_of(Control)
@@ -120,13 +121,16 @@ STAGE_VDOTS = STAGE_RATES + 12
     ONE_OVER_UNITS, LEAST, MEAN, STILL, CHART_ORIGIN, CHART_SEEN, CHART_ROWS, CHART_TURNS,
     MENTIONED, UNCORRECTED,
 ) = range(STAGE_RATES + 24, STAGE_RATES + 34)  # fmt: skip
-VECTORS = UNCORRECTED + 6
+MOST_SLIDING = 8
+"""Loop joints that may slide with friction in compiled steps."""
+SLIDING = UNCORRECTED + 6
+VECTORS = SLIDING + 3 * MOST_SLIDING + 3
 """Rows of Arrays.vectors, and their number.
 
 What rates are divided by to compare them stays, and so do the four of the chart: its origin, the
 coordinates at which its tilt was seen last, its rows, and pivots; and those of a modified
 integration: which coordinates rows mention, and, from UNCORRECTED on, two uncorrected velocities,
-each after the q and v that it goes with."""
+each after the q and v that it goes with. From SLIDING on: see ``sliding_friction``."""
 
 
 class Arrays(NamedTuple):

@@ -657,6 +657,8 @@ class Solver(SolverArrays):
         found, led_to = (whole, [c[name] for name in TOLD]), np.full(len(v), np.inf)
         by_links = stepper if stepper is not None and stepper.is_whole else None
         others = () if modified else OTHERS
+        if c["sliding"]:  # Euler's method has no friction of this kind
+            others = tuple(way for way in OTHERS if way[0] != EULER)
         ways = [(by_links, *way) for way in (*((own, parts) for parts in REFINEMENTS), *others)]
         if by_links is not None:
             ways += [(None, own, parts) for parts in (1, REFINEMENTS[0])]

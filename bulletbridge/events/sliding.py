@@ -3,24 +3,26 @@
 Friction opposes slip with the coefficient times the normal force, which is a multiplier of the
 constraints, which friction changes: contacts of class II in Bonaventura 2002. Multipliers depend
 linearly on forces, so that all normal forces follow from one small linear system.
+
+Compiled steps have it in the engine (``engine.sliding_friction``). This one is for other
+integrators and for contacts that change their mode, tells why a step has failed, and is the oracle.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bulletbridge.constraints.joints import LoopJoint
+from bulletbridge.engine.records import MOST_SLIDING
+from bulletbridge.engine.sliding_friction import STILL
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import StepError, UnsupportedError
-from bulletbridge.events.contact import Surface, surface_of
-from bulletbridge.formulations.equations import Dynamics, Formulation, Solution
+from bulletbridge.events.contact import SLIPPERY, Surface, surface_of
+from bulletbridge.formulations.equations import Dynamics, Solution
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.numerics.records import Array, Mask
-
-STILL = 1e-10
-"""Slip [m/s] below which it has no direction of its own."""
 
 
 @dataclass
@@ -53,12 +55,32 @@ class Friction:
         return slip / (-size if back else size)
 
 
-def sliding(*frictions: Friction) -> Callable[[Dynamics], Formulation]:
+def sliding(*frictions: Friction) -> "SlidingFormulation":
     """The formulation of a system whose loop joints slide with friction.
 
     Pass it to ``System(formulation=...)``. Sticking is another mode: see ``ContactMotion``.
     """
-    return lambda dynamics: Sliding(dynamics, frictions)
+    return SlidingFormulation(frictions)
+
+
+@dataclass(frozen=True)
+class SlidingFormulation:
+    """What ``sliding`` gives: makes a formulation, and tells compiled steps what slides."""
+
+    frictions: tuple[Friction, ...]
+
+    def __call__(self, dynamics: Dynamics) -> "Sliding":
+        """The formulation of a system."""
+        return Sliding(dynamics, self.frictions)
+
+    def in_steps(self) -> dict[str, tuple[float, bool]] | None:
+        """Coefficients by loop, and whether it may pull; None where steps need Python."""
+        acting = [k for k in self.frictions if k.slides and k.coefficient > 0.0]
+        if len(acting) > MOST_SLIDING or any(k.reference is not None for k in acting):
+            return None
+        if any(k.loop.model not in SLIPPERY or k.loop.motion is not None for k in acting):
+            return None  # which Python refuses
+        return {k.loop.name: (k.coefficient, k.bilateral) for k in acting}
 
 
 class Sliding:

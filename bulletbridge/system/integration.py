@@ -1,5 +1,7 @@
 """Which integrator a system steps by, and where springs and dampers act in its steps."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from bulletbridge.engine.records import CURRENT, EULER, START
@@ -54,6 +56,19 @@ def python_method(options: Options, with_inequalities: bool) -> Adaptive | Pytho
     )
 
 
+FrictionInSteps = Callable[[], dict[str, tuple[float, bool]] | None]
+"""Coefficients of loop joints that slide by name, and whether each may pull; None: in Python."""
+SLIDING = ("verlet", "rk4", "dop853")
+"""Integrators that are compiled with friction of loop joints that slide."""
+
+
+def friction_of(options: Options) -> FrictionInSteps | None:
+    """The friction that compiled steps are to have, if the formulation is one that tells."""
+    known = chosen(options.integrator, False) in SLIDING and options.weighting is None
+    told = getattr(options.formulation, "in_steps", None)
+    return told if known and options.velocity_filter and options.passes is None else None
+
+
 class Integration:
     """The integrator of a system, as given or as what acts asks for.
 
@@ -65,6 +80,7 @@ class Integration:
     Attributes:
         given: The integrator that was asked for; None for the default.
         python: What steps in Python; None for compiled steps.
+        friction: Of loop joints that slide in compiled steps, beside those in Python.
 
     Raises:
         ModelError: As of ``python_method``; or there is no choice of linear algebra.
@@ -76,6 +92,9 @@ class Integration:
         self._active, self._inequalities = active, inequalities
         self.given: Integrator | None = options.integrator
         self.python = python_method(options, inequalities.act)
+        self.friction = friction_of(options)
+        if self.friction is not None:
+            active.full.backend = "dense"
         free = not inequalities.act
         free |= options.solver == "sparse" and inequalities.are_contacts_of_bodies
         free |= options.solver == "islands" and inequalities.are_within_islands

@@ -115,8 +115,8 @@ class Options:
             guarded, or ``current`` (Newton). Kövecses and Piedbœuf 2003, eq. 35 and 36.
         passes: Fixed number of correction passes; None for as many as round-off takes.
         formulation: What gives accelerations: a name from ``formulations.registry``, or a function
-            that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
-            that of accelerations.
+            that makes one. All but ``projector``, and ``sliding`` by ``verlet``, ``rk4`` or
+            ``dop853``, step in Python, and their semi-implicit Euler is that of accelerations.
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
         contacts: Whether contacts of the bodies with each other and with what stands in the world
             act. Steps then need a world.

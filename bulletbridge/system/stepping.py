@@ -3,19 +3,22 @@
 Below it, the linear algebra of compiled steps is chosen when rows are decided: ``engine.choose``.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 
 from bulletbridge.engine.failures import raise_failure
-from bulletbridge.engine.records import AT_LIMIT
+from bulletbridge.engine.records import AT_LIMIT, DONE
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.adaptive import Adaptive
 from bulletbridge.formulations.python_stepper import PythonStep
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.active_constraints import ActiveConstraints
 from bulletbridge.system.inequality_steps import InequalitySteps
-from bulletbridge.system.integration import Integration
+from bulletbridge.system.integration import FrictionInSteps, Integration
 from bulletbridge.system.options import WITH_INEQUALITIES, Status
 
 NEED_EULER = (
@@ -63,6 +66,56 @@ class CompiledSteps:
     def roll(self, steps: int, every: int, table: Array) -> int | None:
         """Advance by steps in one call."""
         return self._active.solver.roll(steps, every, table)
+
+
+class SlidingSteps:
+    """Compiled steps with friction of loop joints that slide; one that fails is tried in Python.
+
+    Args:
+        active: Whose solver steps.
+        friction: What slides, by the name of its loop joint; None while that takes Python.
+        python: Steps in Python, which tell why there is no friction, too.
+    """
+
+    tries_others = False
+
+    def __init__(
+        self, active: ActiveConstraints, friction: FrictionInSteps, python: "PythonSteps"
+    ) -> None:
+        self._active, self._friction, self._python = active, friction, python
+
+    def step(self) -> int:
+        """Advance by one step."""
+        with self._sliding() as solver:
+            if solver is not None and not solver.step():
+                return DONE
+        return self._python.step()
+
+    def roll(self, steps: int, every: int, table: Array) -> int | None:
+        """Advance by steps in one call, if all of them can be made so."""
+        start = self._active.snapshot()
+        with self._sliding() as solver:
+            if solver is not None and not solver.roll(steps, every, table):
+                return DONE
+        self._active.take_back(start)
+        return None
+
+    @contextmanager
+    def _sliding(self) -> Generator[Solver | None]:
+        """The solver with friction, while it steps: others ask it for accelerations without."""
+        solver, friction = self._active.solver, self._friction()
+        if friction is None:
+            yield None
+            return
+        loops, count = solver.encoded.loops, 0
+        for index, name in enumerate(list(solver.encoded.rows)[: len(loops)]):
+            loops["friction"][index], loops["pulls"][index] = friction.get(name, (0.0, False))
+            count += name in friction
+        solver.control[0]["sliding"] = count
+        try:
+            yield solver
+        finally:
+            solver.control[0]["sliding"] = 0
 
 
 class WatchedSteps:
@@ -130,13 +183,16 @@ def choose_steps(
             have them.
     """
     acts, limits, python = inequalities.act, inequalities.limits, integration.python
+    in_python = python and PythonSteps(active, python)
+    friction = integration.friction
     other = integration.given not in (None, WITH_INEQUALITIES)
     table: tuple[tuple[bool, Stepper | None], ...] = (
         (python is not None and (acts or limits), None),
         (other and acts, None),
         (acts, inequalities),
         (limits, WatchedSteps(active, inequalities)),
-        (python is not None, python and PythonSteps(active, python)),
+        (friction is not None, in_python and SlidingSteps(active, friction, in_python)),
+        (python is not None, in_python),
         (True, CompiledSteps(active)),
     )
     stepper = next(stepper for applies, stepper in table if applies)
