@@ -28,11 +28,13 @@ class FreeMotion:
     Attributes:
         equations: There.
         split: By the rows.
+        rows: (nc,) records of the split.
         room: For kernels.
     """
 
     equations: Equations
     split: Split
+    rows: np.ndarray
     room: Room
 
     @classmethod
@@ -70,13 +72,14 @@ class FreeMotion:
             np.zeros(nv, ROW),
             np.empty(wide),
             np.empty((4, nc, nc)),
-            np.zeros((2, nc), ROW),
+            np.zeros(nc, ROW),
+            np.zeros(nc, ROW),
         )
         cap = nc if e.cap is None else e.cap
         caps = Caps(cap, cap if e.order is None else e.order.positions)
         if not split_motion(split, caps, SINGULAR_RTOL, rates is not None, room):
             raise StepError(NOT_DEFINITE)
-        return cls(e, split, room)
+        return cls(e, split, rows, room)
 
     @classmethod
     def moving(cls, dynamics: Dynamics, q: Array, v: Array, t: float, turning: bool = True) -> Self:
@@ -98,7 +101,7 @@ class FreeMotion:
     @property
     def dof(self) -> int:
         """Degrees of freedom."""
-        return int(self.split.count[1])
+        return int(self.split.ranks[1])
 
     @property
     def free(self) -> Array:
@@ -116,10 +119,10 @@ class FreeMotion:
 
     def imposed(self, right: Array) -> Array:
         """The shortest x (nv,), in the metric of M, with J x = right (nc,)."""
-        s, rank = self.split, int(self.split.count[0])
+        s, rank = self.split, int(self.split.ranks[0])
         if not rank:
             return np.zeros(len(s.L))
-        wanted = (self.equations.unit * right)[s.rows["pivot"][:rank]]
+        wanted = (self.equations.unit * right)[self.rows["pivot"][:rank]]
         y = s.Q[:rank].T @ solve_triangle(s.R[:rank, :rank], wanted)
         return solve_triangle(self.L, y)
 

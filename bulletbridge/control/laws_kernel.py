@@ -45,12 +45,12 @@ class Split(NamedTuple):
 
     Attributes:
         L: (nv, nv) given M.
-        Q: (nc, nv) given the rows in one unit; of them the first ``count[0]`` are of use.
+        Q: (nc, nv) given the rows in one unit; of them the first ``ranks[0]`` are of use.
         R: (nc, nc) lower triangular; below the rank what the other rows have of Q.
         rows: (nc,) their pivots; levels are given.
-        V: (nv, nv) of which the first ``count[1]`` rows are the free directions, whitened.
+        V: (nv, nv) of which the first ``ranks[1]`` rows are the free directions, whitened.
         free: (nv, nv) the same as velocities, L⁻¹ V.
-        count: (2,) rank, degrees of freedom.
+        ranks: (2,) of the rows, and the degrees of freedom.
         turns: (nv, nv) given the Coriolis matrix C. Below and on the diagonal L̇ L⁻¹, above it
             what L⁻ᵀ C L⁻¹ - L̇ L⁻¹, which is skew, has there.
         moved: (nc, nv) given the rate of the rows; of V its rate is -Qᵀ moved.
@@ -62,7 +62,7 @@ class Split(NamedTuple):
     rows: Records[Row]
     V: Array
     free: Array
-    count: Ints
+    ranks: Ints
     turns: Array
     moved: Array
 
@@ -75,14 +75,16 @@ class Room(NamedTuple):
         rows: (nv,).
         wide: (nc, nv).
         flat: (4, nc, nc).
-        more: (2, nc) rows of level 0.
+        of_all: (nc,) of level 0, and
+        of_asked: (nc,) likewise.
     """
 
     square: Array
     rows: Records[Row]
     wide: Array
     flat: Array
-    more: Records[Row]
+    of_all: Records[Row]
+    of_asked: Records[Row]
 
 
 @kernel
@@ -99,7 +101,7 @@ def split_motion(s: Split, caps: Caps, rtol: float, rates: bool, room: Room) -> 
     whiten_rows(s.L, s.Q)
     rank = orthogonalise(s.Q, s.R, s.rows, caps, Cuts(rtol, rtol, 0.0))[1]
     n = len(s.L)
-    s.count[0], s.count[1] = rank, n - rank
+    s.ranks[0], s.ranks[1] = rank, n - rank
     put_complement(s, rank, room)
     for i in range(n - rank):
         copy_into(s.free[i], s.V[i])
@@ -163,7 +165,7 @@ def reduce_velocity(s: Split, x: Array, y: Array, out: Array) -> None:
     """Quasi-velocities (dof,) of a velocity x (nv,), and L x into y."""
     copy_into(y, x)
     whiten_velocity(s.L, y)
-    for i in range(s.count[1]):
+    for i in range(s.ranks[1]):
         out[i] = inner(s.V, i, y)
 
 
@@ -176,9 +178,9 @@ def add_reduced_rate(s: Split, y: Array, z: Array, factor: float, out: Array) ->
         for j in range(i + 1):
             total += s.turns[i, j] * y[j]
         z[i] = total
-    for k in range(s.count[0]):
+    for k in range(s.ranks[0]):
         add_row(z, -inner(s.Q, k, y), s.moved, k)
-    for i in range(s.count[1]):
+    for i in range(s.ranks[1]):
         out[i] += factor * inner(s.V, i, z)
 
 
@@ -188,13 +190,13 @@ def add_turned_error(s: Split, error: Array, y: Array, z: Array, out: Array) -> 
     n = len(y)
     for j in range(n):
         y[j] = z[j] = 0.0
-    for i in range(s.count[1]):
+    for i in range(s.ranks[1]):
         add_row(y, error[i], s.V, i)
     for i in range(n):
         for j in range(i + 1, n):
             z[i] += s.turns[i, j] * y[j]
             z[j] -= s.turns[i, j] * y[i]
-    for i in range(s.count[1]):
+    for i in range(s.ranks[1]):
         out[i] -= inner(s.V, i, z)
 
 
@@ -209,7 +211,7 @@ def put_products(A: Array, n: int, B: Array, m: int, out: Array) -> None:
 @helper
 def put_alignment(now: Split, there: Split, turns: Array, shares: Array) -> float:
     """The rotation of there's basis to now's into turns[0], its rate into turns[1]; nearness."""
-    dof, rank, rank_there = now.count[1], now.count[0], there.count[0]
+    dof, rank, rank_there = now.ranks[1], now.ranks[0], there.ranks[0]
     C, rate, left, right = turns[2], turns[3], shares[0], shares[1]
     put_products(there.V, dof, now.V, dof, C)
     for i in range(dof):
@@ -238,7 +240,7 @@ def put_own_reference(
     now: Split, there: Split, given: Array, found: Array, room: tuple[Array, Array]
 ) -> float:
     """Quasi-velocity of the wanted motion there, turned to now's basis, and its rate."""
-    dof = now.count[1]
+    dof = now.ranks[1]
     y, z, own, own_rate = found[2], found[3], found[4], found[5]
     turns, shares = room
     nearness = put_alignment(now, there, turns, shares)
@@ -277,7 +279,7 @@ def track(
     Returns:
         How near the wanted basis is to the present one; 1 for the other laws.
     """
-    n, dof, nearness = len(now.L), now.count[1], 1.0
+    n, dof, nearness = len(now.L), now.ranks[1], 1.0
     right, error = found[RIGHT], found[ERROR]
     y, z, x, own = found[2], found[3], found[4], found[5]
     if law == PUBLISHED:
@@ -398,24 +400,24 @@ def put_multiplier_rows(s: Split, d: Demand, m: int, room: Room) -> int:
     whitened, and R_2 Z = Aᵀ, A what the rows have of Q. Of multipliers that share a load only what
     determines it is looked at: the nearest to those asked for that there are.
     """
-    rank, nc = s.count[0], len(s.rows)
+    rank, nc = s.ranks[0], len(s.rows)
     Z, R_2, H, R_3 = room.flat[0], room.flat[1], room.flat[2], room.flat[3]
     for i in range(nc):
         for k in range(rank):
             Z[k, s.rows[i].pivot] = s.R[i, k] if k <= i else 0.0
     caps, cuts = Caps(rank, rank), Cuts(RTOL, RTOL, 0.0)
-    orthogonalise(Z[:rank], R_2, room.more[0], caps, cuts)
+    orthogonalise(Z[:rank], R_2, room.of_all, caps, cuts)
     for k in range(rank):
         for j in range(nc):
             H[k, j] = 0.0 if math.isnan(d.lam[j]) else Z[k, j]
-    found = orthogonalise(H[:rank], R_3, room.more[1], caps, cuts)[1]
+    found = orthogonalise(H[:rank], R_3, room.of_asked, caps, cuts)[1]
     put_loads(s, d, R_2, room)
     for c in range(found):
         D, right = d.D[m + c], 0.0
         for j in range(len(D)):
             D[j] = 0.0
         for i in range(c, rank):
-            k = room.more[1, i].pivot
+            k = room.of_asked[i].pivot
             add_row(D, R_3[i, c], room.wide, k)
             right += R_3[i, c] * d.y[k]
         for j in range(nc):
@@ -428,14 +430,14 @@ def put_multiplier_rows(s: Split, d: Demand, m: int, room: Room) -> int:
 @helper
 def put_loads(s: Split, d: Demand, R_2: Array, room: Room) -> None:
     """z without joint forces into d.y (rank,), and what each of them takes from it: room.wide."""
-    rank, free_of_forces = s.count[0], d.size
+    rank, free_of_forces = s.ranks[0], d.size
     for i in range(rank):
         total = -d.gamma[s.rows[i].pivot]
         for k in range(i):
             total -= s.R[i, k] * free_of_forces[k]
         free_of_forces[i] = total / s.R[i, i]
     for i in range(rank):
-        k, E = room.more[0, i].pivot, room.wide[i]
+        k, E = room.of_all[i].pivot, room.wide[i]
         copy_into(E, s.Q[k])
         unwhiten(s.L, E)
         d.y[i] = free_of_forces[k] - inner(room.wide, i, d.f)

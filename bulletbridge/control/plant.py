@@ -53,7 +53,7 @@ class Plant:
         pushed = [n for n, on in zip(share.names.rates, share.actuated, strict=True) if on]
         return f"<Plant: {', '.join(pushed)} act, of {self.dynamics.nv} rates>"
 
-    def wanted(self, given: Desired) -> Desired:
+    def wanted(self, given: object) -> Desired:
         """What a user's function of time gives, if it can be meant.
 
         Raises:

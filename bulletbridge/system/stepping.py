@@ -184,14 +184,16 @@ def choose_steps(
     """
     acts, limits, python = inequalities.act, inequalities.limits, integration.python
     in_python = python and PythonSteps(active, python)
-    friction = integration.friction
+    friction, sliding = integration.friction, None
+    if in_python is not None and friction is not None:
+        sliding = SlidingSteps(active, friction, in_python)
     other = integration.given not in (None, WITH_INEQUALITIES)
     table: tuple[tuple[bool, Stepper | None], ...] = (
         (python is not None and (acts or limits), None),
         (other and acts, None),
         (acts, inequalities),
         (limits, WatchedSteps(active, inequalities)),
-        (friction is not None, in_python and SlidingSteps(active, friction, in_python)),
+        (sliding is not None, sliding),
         (python is not None, in_python),
         (True, CompiledSteps(active)),
     )
