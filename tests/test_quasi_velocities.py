@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from _mechanisms import random_mechanism
 from numpy.testing import assert_allclose
+from scipy.linalg import polar
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
@@ -29,6 +30,7 @@ from bulletbridge.formulations.quasi_velocity_rates import (
     skew_rate,
 )
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.numerics.turns import nearest_turn
 
 ROOTS = ["tree", "cholesky", "symmetric"]
 ARM = [REVOLUTE, REVOLUTE, PRISMATIC, REVOLUTE, REVOLUTE]
@@ -175,6 +177,20 @@ def test_inertial_forces_leave_gravity_and_damping_out(rng):
     f, still = dynamics.equations(q, v, 0.0).f, dynamics.equations(q, 0 * v, 0.0).f
     here = moving(dynamics, q, v, 0.0)
     assert_allclose(here.rates(v).C @ v, still - f - 0.7 * v, atol=1e-12 * np.abs(f).max())
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_the_nearest_rotation_and_its_rate(n, rng):
+    """SciPy's polar factor; the rate by differences, whose error goes with h² and eps / h."""
+    C, rate = rng.normal(size=(2, n, n))
+    A, A_rate, room = np.empty((n, n)), np.empty((n, n)), np.empty((3, n, n))
+    least = np.linalg.svd(C)[1][-1]
+    assert nearest_turn(C, rate, A, A_rate, room) == pytest.approx(least, rel=1e-12)
+    assert_allclose(A, polar(C)[0], atol=1e-14 / least * np.linalg.norm(C))
+    h = 1e-5 * min(1.0, least)
+    near = (polar(C + h * rate)[0] - polar(C - h * rate)[0]) / (2 * h)
+    assert_allclose(A_rate, near, atol=1e-8 * (1.0 + np.linalg.norm(rate) / least) ** 3)
+    assert nearest_turn(0.0 * C, rate, A, A_rate, room) == 0.0
 
 
 def test_an_aligned_basis_follows_the_configuration(rng):
