@@ -43,8 +43,7 @@ class FreeMotion:
 
         Args:
             e: Equations.
-            rates: Coriolis matrix (nv, nv) and rate of J (nc, nv), where they are needed; the
-                first is overwritten.
+            rates: Coriolis matrix (nv, nv) and rate of J (nc, nv), where they are needed.
 
         Raises:
             StepError: M is not positive definite.
@@ -54,7 +53,7 @@ class FreeMotion:
         if e.order is not None:
             rows["level"] = e.order.levels
         unit = e.unit[:, None]
-        C, J_rate = (NO_RATES, NO_RATES) if rates is None else (rates[0], unit * rates[1])
+        C, J_rate = (NO_RATES, NO_RATES) if rates is None else (rates[0].copy("C"), unit * rates[1])
         square, wide = (nv, nv), (nc, nv)
         split = Split(
             np.array(e.M, np.float64, order="C"),
@@ -140,7 +139,7 @@ class FreeMotion:
         D[:m] = self.free if rows is None else rows @ self.free
         r[:m] = right
         asked = np.full(nc, np.nan) if lam is None else lam / e.unit
-        gamma, f = e.unit * e.gamma, np.asarray(e.f, np.float64)
+        gamma, f = e.unit * e.gamma, np.ascontiguousarray(e.f, np.float64)
         vectors = np.empty((2, m + nc))
         within, R = np.empty((m + nc, nv)), np.empty((m + nc, m + nc))
         marks = np.zeros(m + nc, ROW)
