@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from bulletbridge.control.laws_kernel import Demand, Room, Split, distribute, split_motion
+from bulletbridge.control.laws_kernel import Demand, Room, SplitMotion, distribute, split_motion
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import NOT_DEFINITE, SINGULAR_RTOL, Dynamics, Equations
 from bulletbridge.formulations.moving import moving
@@ -33,7 +33,7 @@ class FreeMotion:
     """
 
     equations: Equations
-    split: Split
+    split: SplitMotion
     rows: np.ndarray
     room: Room
 
@@ -55,7 +55,7 @@ class FreeMotion:
         unit = e.unit[:, None]
         C, J_rate = (NO_RATES, NO_RATES) if rates is None else (rates[0].copy("C"), unit * rates[1])
         square, wide = (nv, nv), (nc, nv)
-        split = Split(
+        split = SplitMotion(
             np.array(e.M, np.float64, order="C"),
             np.ascontiguousarray(unit * e.J),
             np.empty((nc, nc)),

@@ -40,7 +40,7 @@ RTOL = 1e-9
 """Part of a demand that may be missed: what is left of double precision after two solves."""
 
 
-class Split(NamedTuple):
+class SplitMotion(NamedTuple):
     """Velocity space at a state, split by rows: M = Lᵀ L, S J L⁻¹ = R Q.
 
     Attributes:
@@ -88,7 +88,7 @@ class Room(NamedTuple):
 
 
 @kernel
-def split_motion(s: Split, caps: Caps, rtol: float, rates: bool, room: Room) -> bool:
+def split_motion(s: SplitMotion, caps: Caps, rtol: float, rates: bool, room: Room) -> bool:
     """Split velocity space, and find how the split changes if ``rates`` are asked for.
 
     Returns:
@@ -113,7 +113,7 @@ def split_motion(s: Split, caps: Caps, rtol: float, rates: bool, room: Room) -> 
 
 
 @helper
-def put_complement(s: Split, rank: int, room: Room) -> None:
+def put_complement(s: SplitMotion, rank: int, room: Room) -> None:
     """Orthonormal rows of V on which Q vanishes."""
     n = len(s.L)
     for i in range(n):
@@ -127,7 +127,7 @@ def put_complement(s: Split, rank: int, room: Room) -> None:
 
 
 @helper
-def put_turns(s: Split) -> None:
+def put_turns(s: SplitMotion) -> None:
     """L⁻ᵀ C L⁻¹ and from it L̇ L⁻¹: together they are symmetric, and L̇ L⁻¹ is a triangle."""
     B, n = s.turns, len(s.L)
     whiten_rows(s.L, B)
@@ -142,7 +142,7 @@ def put_turns(s: Split) -> None:
 
 
 @helper
-def put_moved(s: Split, rank: int, W: Array) -> None:
+def put_moved(s: SplitMotion, rank: int, W: Array) -> None:
     """R⁻¹ d(S J)/dt L⁻¹ - Q L̇ L⁻¹, of the rows that were kept."""
     n = len(s.L)
     whiten_rows(s.L, s.moved)
@@ -161,7 +161,7 @@ def put_moved(s: Split, rank: int, W: Array) -> None:
 
 
 @helper
-def reduce_velocity(s: Split, x: Array, y: Array, out: Array) -> None:
+def reduce_velocity(s: SplitMotion, x: Array, y: Array, out: Array) -> None:
     """Quasi-velocities (dof,) of a velocity x (nv,), and L x into y."""
     copy_into(y, x)
     whiten_velocity(s.L, y)
@@ -170,7 +170,7 @@ def reduce_velocity(s: Split, x: Array, y: Array, out: Array) -> None:
 
 
 @helper
-def add_reduced_rate(s: Split, y: Array, z: Array, factor: float, out: Array) -> None:
+def add_reduced_rate(s: SplitMotion, y: Array, z: Array, factor: float, out: Array) -> None:
     """Add what quasi-velocities of x, y = L x, change by as the basis does; z is overwritten."""
     n = len(y)
     for i in range(n):
@@ -185,7 +185,7 @@ def add_reduced_rate(s: Split, y: Array, z: Array, factor: float, out: Array) ->
 
 
 @helper
-def add_turned_error(s: Split, error: Array, y: Array, z: Array, out: Array) -> None:
+def add_turned_error(s: SplitMotion, error: Array, y: Array, z: Array, out: Array) -> None:
     """Take S times the velocity error (dof,) away; y and z (nv,) are overwritten."""
     n = len(y)
     for j in range(n):
@@ -209,7 +209,7 @@ def put_products(A: Array, n: int, B: Array, m: int, out: Array) -> None:
 
 
 @helper
-def put_alignment(now: Split, there: Split, turns: Array, shares: Array) -> float:
+def put_alignment(now: SplitMotion, there: SplitMotion, turns: Array, shares: Array) -> float:
     """The rotation of there's basis to now's into turns[0], its rate into turns[1]; nearness."""
     dof, rank, rank_there = now.ranks[1], now.ranks[0], there.ranks[0]
     C, rate, left, right = turns[2], turns[3], shares[0], shares[1]
@@ -237,7 +237,7 @@ def take_products(left: Array, right: Array, n: int, rate: Array) -> None:
 
 @helper
 def put_own_reference(
-    now: Split, there: Split, given: Array, found: Array, room: tuple[Array, Array]
+    now: SplitMotion, there: SplitMotion, given: Array, found: Array, room: tuple[Array, Array]
 ) -> float:
     """Quasi-velocity of the wanted motion there, turned to now's basis, and its rate."""
     dof = now.ranks[1]
@@ -257,8 +257,8 @@ def put_own_reference(
 
 @kernel
 def track(
-    now: Split,
-    there: Split,
+    now: SplitMotion,
+    there: SplitMotion,
     law: int,
     gains: Array,
     given: Array,
@@ -345,7 +345,7 @@ class Demand(NamedTuple):
 
 
 @kernel
-def distribute(s: Split, d: Demand, m: int, tau: Array, room: Room) -> tuple[int, bool]:
+def distribute(s: SplitMotion, d: Demand, m: int, tau: Array, room: Room) -> tuple[int, bool]:
     """The least joint forces tau (nv,) with D tau = r; how many rows there are, and if they do it.
 
     Args:
@@ -393,7 +393,7 @@ def is_met(d: Demand, end: int, tau: Array) -> bool:
 
 
 @helper
-def put_multiplier_rows(s: Split, d: Demand, m: int, room: Room) -> int:
+def put_multiplier_rows(s: SplitMotion, d: Demand, m: int, room: Room) -> int:
     """Rows after the first m that hold the multipliers asked for; how many there are then.
 
     The shortest multipliers over units are Zᵀ z with R_2 z = Q F, where F is what the rows supply,
@@ -428,7 +428,7 @@ def put_multiplier_rows(s: Split, d: Demand, m: int, room: Room) -> int:
 
 
 @helper
-def put_loads(s: Split, d: Demand, R_2: Array, room: Room) -> None:
+def put_loads(s: SplitMotion, d: Demand, R_2: Array, room: Room) -> None:
     """z without joint forces into d.y (rank,), and what each of them takes from it: room.wide."""
     rank, free_of_forces = s.ranks[0], d.size
     for i in range(rank):
