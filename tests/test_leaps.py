@@ -214,6 +214,45 @@ def test_steps_with_limits_are_halved_whatever_is_wrong(failure, monkeypatch):
     assert tried == [system.dt / 2**n for n in range(MOST_HALVINGS + 1)]
 
 
+@pytest.mark.parametrize(("margin", "limits"), [(0.0, "always"), (0.01, True)])
+def test_a_drive_against_a_limit_is_followed_to_the_end_of_what_it_leaves(margin, limits):
+    """Three links whose tip is led away while the first rests at its limit, or comes to it.
+
+    With that one at rest, the others' rates follow from where they are, in closed form, and grow
+    without bounds until they are straight: then no motion is left.
+    """
+    dt, speed, tilt, lengths = 1 / 960, 1.0, 0.6, (0.5, 0.4, 0.4)
+
+    def reach(angle):
+        """Of the tip where the others are straight, along the line on which it is led."""
+        height = lengths[0] * np.sin(angle)
+        return lengths[0] * np.cos(angle) + np.sqrt((lengths[1] + lengths[2]) ** 2 - height**2)
+
+    away = reach(tilt) - 82.5 * dt * speed
+    chain = replace(planar_chain(lengths, [1.0, 1.0, 1.0]), gravity=np.zeros(3))
+    joints = chain.joints | {"j0": replace(chain.joints["j0"], lower=tilt - margin)}
+    led = bb.Motion(x=bb.Polynomial((0.0, speed)))
+    ends = bb.Frame("world", (away, 0, 0)), bb.Frame("l2", (lengths[2], 0, 0))
+    loop = bb.LoopJoint("led", bb.JointModel.BALL, *ends, motion=led)
+    system = bb.System(replace(chain, joints=joints), [loop], dt=dt, limits=limits)
+    system.assemble({"j0": tilt}, guess={"j1": -1.45, "j2": 0.9})
+    system.rollout(60)
+    turned = np.cumsum(system.q)[1:]
+    along = -np.array(lengths[1:]) * [np.sin(turned), np.cos(turned)]
+    others = np.linalg.solve(along @ [[1, 0], [1, 1]], [speed, 0.0])
+    # the first joint turns by what its limit lets it go beyond in a step, to order 1 in dt
+    assert np.abs(system.v - [0.0, *others]).max() < 0.03 * np.abs(others).max()
+    before = system.q, system.v
+    with pytest.raises(StepError, match="the limit of joint 'j0' stood in the way"):
+        for _ in range(40):
+            before = system.q, system.v
+            system.step()
+    assert_array_equal((system.q, system.v), before)
+    # from where the first link is by now: it may be let on in the last step once more
+    left = (reach(system.q[0]) - away) / speed - system.t
+    assert 0 < left < 2 * dt
+
+
 def test_a_drive_past_a_singular_position_is_followed_under_error_control():
     """Two equal links are led past their pivot so near that no equal parts are short enough.
 

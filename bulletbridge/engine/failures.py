@@ -48,6 +48,11 @@ DRIVEN_PAST = (
     " there, and past it no motion is left"
 )
 """What else it may be where something is driven."""
+LED_AGAINST = (
+    ", against which a drive may lead to where rates grow without bounds and no motion is left:"
+    " widen the limit, or prescribe less"
+)
+"""What may become of that."""
 
 
 def check_finite(*arrays: Array) -> None:
@@ -134,8 +139,11 @@ def require_freedom(solver: Solver, decision: Decision) -> None:
     )
 
 
-def explain(solver: Solver, failure: int, by_others: bool) -> str:
-    """Why a step could not be finished, what was tried, by other methods too, and what to try."""
+def explain(solver: Solver, failure: int, by_others: bool, against: str = "") -> str:
+    """Why a step could not be finished, what was tried, by other methods too, and what to try.
+
+    ``against``: what stood in its way, limits and contacts, in words.
+    """
     begun = f"step at t = {solver.t:.6g} s"
     c = solver.control[0]
     by_others &= failure != LEFT_OPEN and not c["controlled"] and c["integrator"] < MODIFIED_EULER
@@ -187,7 +195,8 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
         )
     if failure == LEAPT:
         return (
-            f"{begun}: {leapt(solver)}{undone}{near_singular(solver)}; use a smaller dt, "
+            f"{begun}: {leapt(solver)}{undone}{near_singular(solver)}"
+            f"{f'; {against} stood in the way{LED_AGAINST}' if against else ''}; use a smaller dt, "
             f"look for forces that jump, for springs and dampers that are too stiff for explicit "
             f"steps, and for contacts and limits that ask for what the constraints forbid"
         )
@@ -210,8 +219,8 @@ def leapt(solver: Solver) -> str:
     return (
         f"{name} leaps from {float(c['rate_before']):.3g} to {float(c['rate_after']):.3g} {unit} "
         f"and the kinetic energy from {float(c['kinetic_before']):.3g} to "
-        f"{float(c['kinetic_after']):.3g} J, where all that acts can have added "
-        f"{float(c['given']):.2g} J"
+        f"{float(c['kinetic_after']):.3g} J, where all that acts{' but drives' * bool(c['driven'])}"
+        f" can have added {float(c['given']):.2g} J"
     )
 
 
@@ -270,10 +279,10 @@ def parting(solver: Solver) -> str:
     return opened(solver)
 
 
-def raise_failure(solver: Solver, failure: int, by_others: bool) -> NoReturn:
+def raise_failure(solver: Solver, failure: int, by_others: bool, against: str = "") -> NoReturn:
     """Say why a step could not be finished, after it was tried in parts, by other methods too.
 
     Raises:
         StepError: Always.
     """
-    raise StepError(explain(solver, failure, by_others))
+    raise StepError(explain(solver, failure, by_others, against))

@@ -71,10 +71,11 @@ it is given up. What a resolved step adds without cause goes with the square of 
 turns by: inertial forces and the correction of steps of order 1 stand for a whole step where they
 are at its start. For a sixth of a radian that is 0.03; with a tenth, mechanisms that turn by half
 a radian a step still gained at every step. A quarter is more than the finest parts can add."""
-EXCESS_WITH_INEQUALITIES = 15.0
-"""The same of steps with motors, limits and contacts, which are Bullet's as long as they can be:
-turns of a radian, the longest that mean anything, let rates grow by less than 1 + 1 + 1/2 without
-cause, and inertias meanwhile by some two."""
+EXCESS_WITH_INEQUALITIES = 1.0
+"""The same of steps with motors, limits and contacts, which are Bullet's as long as they can be. Of
+them those are judged whose rates have grown by ``GROWN``, and so their energy: unless some cause
+has given it, or inertias have fallen to half in a step, they are tried in parts. The finest turn by
+a 512th, where nothing is left that could add a quarter."""
 GROWN = 2.0
 """Times the sum of the squares of the rates, in radians or lengths, from which a step is judged."""
 COARSE, GROWN_COARSELY = 0.25, 1.05

@@ -615,7 +615,7 @@ class Solver(SolverArrays):
                 c["integrator"], c["controlled"], c["dt"] = method, 0, kept["dt"] / parts
                 c["lost"] = lost
                 failure = self.run(STEP, parts)
-                if failure == DONE and not any(self._agree(v, FINELY) for v in led_to):
+                if failure == DONE and not any(self.agrees(v, FINELY) for v in led_to):
                     failure = whole
                     led_to.append(self.v.copy())
                 if failure not in TOO_LONG:
@@ -733,10 +733,10 @@ class Solver(SolverArrays):
             pushed: Forces (1, nv) on the rates that acted then.
             others: Rates (nv,) that it led to with parts of another length.
         """
-        agreed, failure = self._agree(others), self.judge(before, pushed)
+        agreed, failure = self.agrees(others), self.judge(before, pushed)
         return DONE if failure == LEAPT and agreed and self.control[0]["driven"] else failure
 
-    def _agree(self, others: Array, share: float = AGREED) -> bool:
+    def agrees(self, others: Array, share: float = AGREED) -> bool:
         """Whether rates (nv,) that parts of another length led to are those at hand."""
         over = self.vectors[ONE_OVER_UNITS, : len(others)]
         difference = float(np.linalg.norm(over * (self.v - others)))

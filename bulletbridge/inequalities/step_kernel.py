@@ -262,9 +262,10 @@ def judge_with_inequalities(
     if h.report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
         given += kinetic_energy_of_bodies(a, h.moving)
     find_least_dense(a, f)
-    judge_leap(a, start, end, q, pushed, lines, given, EXCESS_WITH_INEQUALITIES)
+    excess = max(EXCESS_WITH_INEQUALITIES, a.control.excess)
+    judge_leap(a, start, end, q, pushed, lines, given, excess)
     if a.control.failure == DONE:
-        judge_leap(a, start, end, q, v, lines, given, EXCESS_WITH_INEQUALITIES)
+        judge_leap(a, start, end, q, v, lines, given, excess)
 
 
 @helper

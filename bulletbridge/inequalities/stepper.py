@@ -1,7 +1,8 @@
 """Steps with motors, joint limits and contacts, solved where the loops stay closed."""
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from bulletbridge.engine.records import (
     DENSE_REQUIRED,
     DONE,
     FORCES_PER_STEP,
+    LEAPT,
     LEFT_OPEN,
     PREDICTED_Q,
     START_Q,
@@ -125,6 +127,8 @@ MOST_STEPS = 2000
 """Steps in one call: between two of them Python may be interrupted."""
 MOST_HALVINGS = 9
 """Down to a 512th, as of steps without forces within bounds."""
+PER_STEP = "dt", "recovery"
+"""Fields of the control that are lengths of a step, and shares per step."""
 
 
 class Surroundings(Protocol):
@@ -525,6 +529,11 @@ class InequalityStepper:
         v = self.impulses[RATES, : len(solver.v)].copy()
         return solver.vectors[START_Q, : len(solver.q)].copy(), v, solver.t - self.dt
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last step did not come to its end."""
+        return bool(np.isnan(self._noted[LED_TO, 0]))
+
     def led_to(self, state: Array) -> bool:
         """Whether a state (nq + nv + 1) is that after the last step."""
         return bool((self._noted[LED_TO, :-1] == state).all())
@@ -628,7 +637,7 @@ class InequalityStepper:
                 failure, n = self.take_steps(surroundings, min(steps - done, MOST_STEPS), now)
                 done += n
             if failure in TOO_LONG:
-                failure, n = self._take_parts(surroundings, failure, MOST_HALVINGS), 0
+                failure, n = self._take_otherwise(surroundings, failure), 0
             if failure == DONE and n == 0:
                 done += 1
                 keep_state(trace.table, trace.every, done, solver.state, solver.control)
@@ -675,7 +684,30 @@ class InequalityStepper:
         failure = self._take(surroundings)
         if failure not in TOO_LONG or halvings == 0:
             return failure
-        return self._take_parts(surroundings, failure, halvings)
+        return self._take_otherwise(surroundings, failure, halvings)
+
+    def _take_otherwise(
+        self, surroundings: Surroundings | None, whole: int, halvings: int = MOST_HALVINGS
+    ) -> int:
+        """The step that was found too long, in parts; arguments are those of ``_take_parts``."""
+        if whole == LEAPT and self.solver.control[0]["driven"] > 0:
+            return self._take_agreed(surroundings, whole)
+        return self._take_parts(surroundings, whole, halvings)
+
+    @contextmanager
+    def _shorter(self, parts: int) -> Generator[None]:
+        """Steps of a length of one in so many parts."""
+        control, motor_rows = self.solver.control[0], self.motor_rows
+        kept, gains = [control[name] for name in PER_STEP], motor_rows["position_gain"].copy()
+        try:
+            for name in PER_STEP:
+                control[name] /= parts
+            motor_rows["position_gain"] /= parts
+            yield
+        finally:
+            for name, value in zip(PER_STEP, kept, strict=True):
+                control[name] = value
+            motor_rows["position_gain"] = gains
 
     def _take_parts(self, surroundings: Surroundings | None, whole: int, halvings: int) -> int:
         """The step that was found too long in two halves, and in halves of these.
@@ -683,24 +715,61 @@ class InequalityStepper:
         Arguments are those of ``advance``; ``whole`` is how the step failed.
         """
         solver, failure = self.solver, whole
-        control, motor_rows = solver.control[0], self.motor_rows
-        before, gains = solver.state.copy(), motor_rows["position_gain"].copy()
+        control, before = solver.control[0], solver.state.copy()
         told = [control[name] for name in TOLD]
-        control["dt"] *= 0.5
-        control["recovery"] *= 0.5  # they are shares per step
-        motor_rows["position_gain"] *= 0.5
         try:
-            failure = self.advance(surroundings, halvings - 1)
-            failure = failure or self.advance(surroundings, halvings - 1)
+            with self._shorter(2):
+                failure = self.advance(surroundings, halvings - 1)
+                failure = failure or self.advance(surroundings, halvings - 1)
         finally:
-            control["dt"] *= 2.0
-            control["recovery"] *= 2.0
-            motor_rows["position_gain"] = gains
             if failure:  # the second half's finder may raise too
                 solver.state[:] = before
                 control["factored"] = 0
         if failure in TOO_LONG and (failure != LEFT_OPEN or whole == LEFT_OPEN):
             failure = whole  # which says more than that of the finest part
+            for name, value in zip(TOLD, told, strict=True):
+                control[name] = value
+        return failure
+
+    def _take_agreed(self, surroundings: Surroundings | None, whole: int) -> int:
+        """The step in which drives made rates grow, in parts of two lengths that lead to the same.
+
+        What drives do is not bounded by anything known before: where they lead against a limit
+        they may give a mechanism any energy at once. Where they lead on past what limits and
+        contacts let it reach, no motion is left, and no two lengths lead to the same.
+
+        Args:
+            surroundings: What it may touch.
+            whole: How it failed as a whole.
+
+        Returns:
+            The failure that stopped it, with the state before it, or DONE.
+        """
+        solver, failure = self.solver, whole
+        control, before, led_to = solver.control[0], solver.state.copy(), list[Array]()
+        told, excess = [control[name] for name in TOLD], float(control["excess"])
+        try:
+            control["excess"] = np.inf
+            for parts in (2**n for n in range(1, MOST_HALVINGS + 1)):
+                solver.state[:], control["factored"] = before, 0
+                with self._shorter(parts):
+                    failure = DONE
+                    for _ in range(parts):
+                        failure = failure or self._take(surroundings)
+                if failure == DONE and any(solver.agrees(v) for v in led_to):
+                    break
+                if failure == DONE:
+                    failure = whole
+                    led_to.append(solver.v.copy())
+                if failure not in TOO_LONG:
+                    break
+        finally:  # the finder of contacts may raise
+            control["excess"] = excess
+            if failure:
+                solver.state[:], control["factored"] = before, 0
+                self._noted[LED_TO, :-1] = np.nan
+        if failure in TOO_LONG:
+            failure = whole
             for name, value in zip(TOLD, told, strict=True):
                 control[name] = value
         return failure

@@ -168,6 +168,24 @@ class InequalitySteps:
         step = self.last
         return step is not None and self.limits and limits_push(step)
 
+    @property
+    def in_the_way(self) -> str:
+        """Limits and contacts that pushed when drives could not lead on, in words, or none.
+
+        It is for the step that has just failed.
+        """
+        step, solver = self._stepper, self._active.solver
+        if step is None or not step.has_failed or not solver.control[0]["driven"]:
+            return ""
+        loop_axes, joints = self._constraints.loop_axes, self._active.mechanism.joints
+        name_of = {joint.v.start: f"joint '{joint.name}'" for joint in joints.values()}
+        name_of |= {-1 - n: f"'{row}'" for n, row in enumerate(loop_axes.encoded.rows)}
+        pushing = step.joint_limits[step.joint_limits["impulse"] != 0.0]
+        found = [f"the limit of {name_of[int(axis)]}" for axis in pushing["axis"]]
+        if len(step.contact_points):
+            found.append("contacts")
+        return ", ".join(found)
+
     def forget(self) -> None:
         """Forget impulses to start from, loads, turns, and what holds."""
         self.holding.forget()

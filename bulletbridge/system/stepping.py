@@ -274,7 +274,8 @@ class Stepping:
             failure = stepper.step()
         if failure:
             try:
-                raise_failure(active.solver, failure, stepper.tries_others)
+                against = self._inequalities.in_the_way
+                raise_failure(active.solver, failure, stepper.tries_others, against)
             finally:  # other rows may have closed what was open there
                 if not np.array_equal(start, active.snapshot()):
                     active.take_back(start)
@@ -293,7 +294,8 @@ class Stepping:
             active.take_back(start)
             failure = stepper.roll(steps, every, table)
         if failure:
-            raise_failure(active.solver, failure, stepper.tries_others)
+            against = self._inequalities.in_the_way
+            raise_failure(active.solver, failure, stepper.tries_others, against)
         if failure is None:
             for n in range(steps):
                 self.step()
