@@ -100,6 +100,21 @@ def test_a_load_just_above_what_holds_it_falls_and_one_below_does_not_move():
             assert np.abs(system.q - RESTING).max() < CLOSED
 
 
+def test_what_it_cannot_hold_falls_from_any_height():
+    """5 N hold back 2 kg, whatever energy was known of where they were before."""
+    for height in (3.0, -2.0):
+        ends = bb.Frame("world", (0, 0, height)), bb.Frame("base")
+        system = load(bb.LoopJoint("string", bb.JointModel.BALL, *ends, max_force=5.0))
+        system.set_state([0, 0, 10.0, 0, 0, 0, 1.0])
+        system.rollout(2)  # 10 m away, of another energy
+        for _ in range(2):
+            system.set_state([0, 0, height, 0, 0, 0, 1.0], np.zeros(6))
+            for n in range(4):
+                system.step()
+                assert system.complementarity.taken == 0.0
+                assert system.v[5] == pytest.approx(-(n + 1) * DT * (G - 5.0 / MASS), rel=1e-9)
+
+
 def test_it_gives_way_under_a_load_and_holds_again_without():
     """A push of 30 N for a tenth of a second; the weight takes 19.62 N of 25."""
     system = load(hold("hold", force=25.0))

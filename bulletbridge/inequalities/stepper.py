@@ -464,9 +464,13 @@ class InequalityStepper:
 
     def _begin(self) -> Begun | None:
         """What a step has to go back to, if it may have to."""
-        if self.rigid is not None and self.rigid.holding:
-            return Begun(self.solver.state.copy(), self.report[[BUDGET, LARGEST]])
-        return None
+        if self.rigid is None or not self.rigid.holding:
+            return None
+        state, budget = self.solver.state, self.report[[BUDGET, LARGEST]]
+        here = np.append(state, self.solver.control[0]["dt"])
+        if not np.array_equal(self._noted[ACCOUNTED], here):
+            budget[0] = np.nan  # it is that of another state
+        return Begun(state.copy(), budget)
 
     def _end_of(self, begun: Begun | None, failure: int) -> int:
         """Take back what does not hold; the failure that stopped steps, or DONE."""
