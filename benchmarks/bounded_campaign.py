@@ -7,6 +7,7 @@ way, that joints stay within limits and loops closed, is judged by the judge's k
 """
 
 import argparse
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -199,20 +200,21 @@ def state_of(system: bb.System) -> tuple[Array, Array, Array]:
 
 
 def main() -> None:
-    """Run mechanisms of some numbers, and print those in which something was found."""
+    """Run mechanisms of some numbers, print those in which something was found, and count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=0, help="number of the first mechanism")
     parser.add_argument("--mechanisms", type=int, default=100)
     parser.add_argument("--steps", type=int, default=100)
-    given, found = parser.parse_args(), 0
+    given, found, ends = parser.parse_args(), 0, Counter[str]()
     for number in range(given.first, given.first + given.mechanisms):
         bounded = bounded_case(number)
         if not bounded.case.parts.assembled:
             record = BoundedRun(bounded, given.steps).record()
             found += bool(record["faults"])
+            ends[record["end"]] += 1
             if record["faults"] or record["end"] != "held":
                 print(record)
-    print(f"{found} mechanisms with faults")
+    print(f"{found} mechanisms with faults;", ", ".join(f"{n} {end}" for end, n in ends.items()))
 
 
 if __name__ == "__main__":

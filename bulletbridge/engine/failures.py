@@ -150,6 +150,7 @@ def explain(solver: Solver, failure: int, by_others: bool, against: str = "") ->
     others = BY_OTHERS if by_others else ""
     tried = "" if c["controlled"] else f", {TRIED}{others}"
     undone = f"{tried}; the state before it was restored"
+    blocked = f"; {against} stood in the way{LED_AGAINST}" if against else ""
     if failure == NOT_FINITE:
         damper = fast_damper(solver)
         return (
@@ -160,9 +161,9 @@ def explain(solver: Solver, failure: int, by_others: bool, against: str = "") ->
     if failure in (CONTRADICTED, LEFT_OPEN):
         return (
             f"{begun}: constraints contradict each other: {parting(solver)} and nothing that the "
-            f"others leave free can close it{undone}{near_singular(solver)}; check the motions "
-            f"of driven constraints, and whether the mechanism has reached a position it cannot "
-            f"pass"
+            f"others leave free can close it{undone}{near_singular(solver)}{blocked}; check the "
+            f"motions of driven constraints, and whether the mechanism has reached a position it "
+            f"cannot pass"
         )
     if failure == AT_LIMIT:
         return (
@@ -195,16 +196,15 @@ def explain(solver: Solver, failure: int, by_others: bool, against: str = "") ->
         )
     if failure == LEAPT:
         return (
-            f"{begun}: {leapt(solver)}{undone}{near_singular(solver)}"
-            f"{f'; {against} stood in the way{LED_AGAINST}' if against else ''}; use a smaller dt, "
+            f"{begun}: {leapt(solver)}{undone}{near_singular(solver)}{blocked}; use a smaller dt, "
             f"look for forces that jump, for springs and dampers that are too stiff for explicit "
             f"steps, and for contacts and limits that ask for what the constraints forbid"
         )
     assert failure == NOT_CLOSED
     return (
         f"{begun}: {opened(solver)} after the last correction pass{undone}"
-        f"{near_singular(solver)}; use a smaller dt, or check whether the mechanism has reached a "
-        f"position it cannot pass"
+        f"{near_singular(solver)}{blocked}; use a smaller dt, or check whether the mechanism has "
+        f"reached a position it cannot pass"
     )
 
 
