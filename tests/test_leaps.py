@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from support.closed_mechanisms import closed_system
+from support.contact_planes import ContactPlanes
 from support.planar import assembled, four_bar, planar_chain
 from test_islands import both
 from test_links import row
@@ -214,8 +215,36 @@ def test_steps_with_limits_are_halved_whatever_is_wrong(failure, monkeypatch):
     assert tried == [system.dt / 2**n for n in range(MOST_HALVINGS + 1)]
 
 
-@pytest.mark.parametrize(("margin", "limits"), [(0.0, "always"), (0.01, True)])
-def test_a_drive_against_a_limit_is_followed_to_the_end_of_what_it_leaves(margin, limits):
+class Ceiling(ContactPlanes):
+    """A plane over the end of the first of some links in the x-z plane.
+
+    Args:
+        height: Of the plane.
+        q: Configuration (nq,) at the start.
+    """
+
+    def __init__(self, height, q):
+        super().__init__([[0, 0, -1.0]], (0.0, 0.0), (1, 0, 0))
+        self.height, self.q = height, q
+
+    def state(self):
+        return self.q, 0 * self.q
+
+    def contact_points(self, q, v, dt):
+        end = 0.5 * np.array([np.cos(q[0]), 0, -np.sin(q[0])])
+        self.points["position"], self.points["gap"] = end, self.height - end[2]
+        return self.points
+
+
+@pytest.mark.parametrize(
+    ("margin", "options", "named"),
+    [
+        (0.0, {"limits": "always"}, "the limit of joint 'j0'"),
+        (0.01, {"limits": True}, "the limit of joint 'j0'"),
+        (0.01, {"contacts": True}, "contacts"),
+    ],
+)
+def test_a_drive_is_followed_to_the_end_of_what_limits_leave(margin, options, named):
     """Three links whose tip is led away while the first rests at its limit, or comes to it.
 
     With that one at rest, the others' rates follow from where they are, in closed form, and grow
@@ -234,7 +263,10 @@ def test_a_drive_against_a_limit_is_followed_to_the_end_of_what_it_leaves(margin
     led = bb.Motion(x=bb.Polynomial((0.0, speed)))
     ends = bb.Frame("world", (away, 0, 0)), bb.Frame("l2", (lengths[2], 0, 0))
     loop = bb.LoopJoint("led", bb.JointModel.BALL, *ends, motion=led)
-    system = bb.System(replace(chain, joints=joints), [loop], dt=dt, limits=limits)
+    start = np.array([tilt, -1.45, 0.9])
+    if "contacts" in options:
+        options = options | {"world": Ceiling(-lengths[0] * np.sin(tilt - margin), start)}
+    system = bb.System(replace(chain, joints=joints), [loop], dt=dt, **options)
     system.assemble({"j0": tilt}, guess={"j1": -1.45, "j2": 0.9})
     system.rollout(60)
     turned = np.cumsum(system.q)[1:]
@@ -243,7 +275,7 @@ def test_a_drive_against_a_limit_is_followed_to_the_end_of_what_it_leaves(margin
     # the first joint turns by what its limit lets it go beyond in a step, to order 1 in dt
     assert np.abs(system.v - [0.0, *others]).max() < 0.03 * np.abs(others).max()
     before = system.q, system.v
-    with pytest.raises(StepError, match="the limit of joint 'j0' stood in the way"):
+    with pytest.raises(StepError, match=f"{named} stood in the way"):
         for _ in range(40):
             before = system.q, system.v
             system.step()

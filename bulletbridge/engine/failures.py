@@ -50,7 +50,7 @@ DRIVEN_PAST = (
 """What else it may be where something is driven."""
 LED_AGAINST = (
     ", against which a drive may lead to where rates grow without bounds and no motion is left:"
-    " widen the limit, or prescribe less"
+    " leave it more room, or prescribe less"
 )
 """What may become of that."""
 
