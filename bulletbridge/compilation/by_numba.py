@@ -121,6 +121,8 @@ class Machine:
         function.compile(signature)
         self.function, self._code = function, function.overloads[signature]
         self.entry_point = self._code.entry_point
+        self._layouts: dict[int, str] = {}  # of so many first arguments
+        self._rests = set[Any]()  # kinds of last arguments that were compared
         self.address = 0
         if mode.LINKED:
             name = self._code.fndesc.llvm_func_name
@@ -133,8 +135,12 @@ class Machine:
 
     def require_layout(self, fixed: tuple[Any, ...]) -> None:
         """Refuse first arguments that are other words than those that are stored."""
-        if mode.LINKED:
-            require_layout(self.function, fixed, self._code.signature.args[: len(fixed)])
+        if not mode.LINKED:
+            return
+        count = len(fixed)
+        if count not in self._layouts:  # numba takes a millisecond to tell
+            self._layouts[count] = layout_of(self.function, self._code.signature.args[:count])
+        require_layout(self.function, fixed, self._layouts[count])
 
     def require_rest(self, rest: tuple[Any, ...]) -> None:
         """Refuse last arguments of other types.
@@ -144,8 +150,12 @@ class Machine:
         """
         args = self._code.signature.args
         expected = args[len(args) - len(rest) :]
-        if mode.LINKED and (given := tuple(map(typeof, rest))) != expected:
+        kind = kind_of(rest)
+        if not mode.LINKED or kind in self._rests:
+            return
+        if (given := tuple(map(typeof, rest))) != expected:
             raise TypeError(f"arguments to be stored are of {given}, compiled for {expected}")
+        self._rests.add(kind)
 
 
 MACHINES: dict[Any, Machine] = {}
@@ -175,26 +185,30 @@ def kind_of(value: Any) -> Any:
     return dtype, dtype.type, dtype.isalignedstruct, value.ndim, layout
 
 
-def require_layout(function: Any, arguments: tuple[Any, ...], kinds: tuple[Any, ...]) -> None:
-    """Compare ``words_of`` with what a function takes for arguments of these types of numba.
+def layout_of(function: Any, kinds: tuple[Any, ...]) -> str:
+    """Kinds of words, see ``words.kinds_of``, that a function takes for these types of numba."""
+    convention = function.targetctx.call_conv
+    own = len(convention.get_function_type(types.int64, ()).args)
+    given = convention.get_function_type(types.int64, kinds).args[own:]
+    return "".join(
+        "p" if isinstance(x, ir.PointerType) else "i" if x == ir.IntType(64) else "?" for x in given
+    )
+
+
+def require_layout(function: Any, arguments: tuple[Any, ...], expected: str) -> None:
+    """Compare ``words_of`` with what a function takes, see ``layout_of``.
 
     Raises:
         TypeError: It has other words: they must not be stored.
     """
-    convention = function.targetctx.call_conv
-    own = len(convention.get_function_type(types.int64, ()).args)
-    given = convention.get_function_type(types.int64, kinds).args[own:]
-    expected = "".join(
-        "p" if isinstance(x, ir.PointerType) else "i" if x == ir.IntType(64) else "?" for x in given
-    )
     if kinds_of(arguments) != expected:
         name = getattr(function, "__name__", "a kernel")
-        raise TypeError(f"{name} takes {expected}, not {kinds_of(arguments)}, for {kinds}")
+        raise TypeError(f"{name} takes {expected}, not {kinds_of(arguments)}")
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
     """Whether a kernel is ready to run: compiled in this process."""
-    return bool(getattr(function, "signatures", [True]))
+    return bool(getattr(function, "overloads", True))
 
 
 def is_cached(function: Any) -> bool:
