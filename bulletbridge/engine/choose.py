@@ -73,7 +73,9 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
         if obstacle:
             raise ModelError(f"solver='sparse' does not know {obstacle}; leave solver out")
         return SparseStepper(whole, minimum_degree_order(whole.mechanism, whole.encoded))
-    clusters = None if obstacle_to_clusters(whole) else clusters_of(whole, decision)
+    clusters = None
+    if whole.backend == "clusters" or least_of_clusters(whole) < cost_of_factors(whole):
+        clusters = None if obstacle_to_clusters(whole) else clusters_of(whole, decision)
     if whole.backend == "clusters":
         if clusters is None:
             known = obstacle_to_clusters(whole)
@@ -86,8 +88,7 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
         return ClusterStepper(whole, clusters, islands)
     if whole.backend == "islands":
         return None if islands is None else IslandStepper(islands)
-    nv, nc, of_bodies = whole.mechanism.nv, whole.encoded.nc, PER_BODY * len(whole.bodies)
-    cost = of_bodies + PER_OPERATION * work(nv, nc)
+    of_bodies, cost = PER_BODY * len(whole.bodies), cost_as_a_whole(whole)
     make: Callable[[], CompiledStepper | None] = as_a_whole
     if islands is not None:
         each = [PER_OPERATION * work(len(one.v), len(one.rows)) + PER_ISLAND for one in members]
@@ -99,11 +100,48 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     if clusters is not None and sampled and of_bodies + cost_of(clusters) < cost:
         cost = of_bodies + cost_of(clusters)
         make = partial(ClusterStepper, whole, clusters, islands)
-    if not obstacle:
+    if not obstacle and least_of_sparse(whole) < cost:
         plan = minimum_degree_order(whole.mechanism, whole.encoded)
-        if SHARES.get(int(integrator), 1.0) * cost_of_sparse(whole, plan) < cost:
+        if share_of(whole) * cost_of_sparse(whole, plan) < cost:
             return SparseStepper(whole, plan)
     return make()
+
+
+def may_be_sparse(whole: Solver) -> bool:
+    """Whether ``choose_stepper`` may come to link coordinates; if not, that is told at little cost.
+
+    Args:
+        whole: The solver.
+    """
+    if whole.backend != "auto":
+        return whole.backend == "sparse"
+    return least_of_sparse(whole) < cost_as_a_whole(whole)
+
+
+def cost_as_a_whole(whole: Solver) -> float:
+    """Cost of a step in joint coordinates, dense [µs]."""
+    return PER_BODY * len(whole.bodies) + cost_of_factors(whole)
+
+
+def cost_of_factors(whole: Solver) -> float:
+    """Cost of a step in joint coordinates as a whole, beside that of bodies [µs]."""
+    return PER_OPERATION * work(whole.mechanism.nv, whole.encoded.nc)
+
+
+def least_of_clusters(whole: Solver) -> float:
+    """What ``cost_of`` is at least: a trunk has half of the rates at most."""
+    nv = whole.mechanism.nv
+    return PER_CLUSTERED_RATE * (nv - nv // 2)
+
+
+def least_of_sparse(whole: Solver) -> float:
+    """What a step in link coordinates costs at least [µs]: a front for every body but the world."""
+    return share_of(whole) * (AT_ALL + PER_FRONT * (len(whole.bodies) - 1))
+
+
+def share_of(whole: Solver) -> float:
+    """As of ``SHARES``."""
+    return SHARES.get(int(whole.control[0]["integrator"]), 1.0)
 
 
 def as_a_whole() -> None:

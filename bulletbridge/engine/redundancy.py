@@ -186,12 +186,14 @@ class Samples(NamedTuple):
         jacobians: (samples, nc, nv) without units.
         motions: (samples, nb) way and turn of each body against its parent since the start, in
             mechanism lengths and radians.
+        lengths: (samples, nc) of the rows in coordinates in which the mass matrix is the identity.
     """
 
     poses: list[Array]
     terms: list[Terms]
     jacobians: Array
     motions: Array
+    lengths: Array
 
     @property
     def reach(self) -> float:
@@ -304,7 +306,14 @@ def samples_of(
     terms = [probe.terms(pose, still, t) for pose in poses]
     jacobians = np.array([encoded.scale[:, None] * s.J * columns for s in terms])
     motions = motions_between(mechanism, np.array([s.poses for s in terms]), encoded.length)
-    return Samples(poses, terms, jacobians, motions)
+    lengths = whitened_lengths(mechanism, encoded, terms)
+    return Samples(poses, terms, jacobians, motions, lengths)
+
+
+def whitened_lengths(mechanism: Mechanism, encoded: Encoded, terms: list[Terms]) -> Array:
+    """(samples, nc) lengths of the rows in coordinates in which M is the identity."""
+    rows = [whiten(s.M, encoded.scale[:, None] * s.J, mechanism) for s in terms]
+    return np.linalg.norm(np.array(rows), axis=2)
 
 
 def released(solver: Solver) -> Solver:
@@ -370,14 +379,15 @@ def select(
         wrench = np.hstack([loop["moment"], loop["force"] * encoded.length])[:constant]
         by_name[name] = replace(by_name[name], kept=rows - len(left), dropped=left @ wrench)
         left_out[name] = left
-    columns = column_lengths(mechanism, encoded.length)
-    terms = samples.terms
-    if reduced is not encoded:
+    if reduced is encoded:
+        jacobians, lengths = samples.jacobians.copy(), samples.lengths
+    else:
+        columns = column_lengths(mechanism, encoded.length)
         probe, still = Solver(mechanism, reduced, tolerances), np.zeros(mechanism.nv)
         terms = [probe.terms(pose, still, t) for pose in samples.poses]
-    jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
-    whitened = np.array([whiten(s.M, reduced.scale[:, None] * s.J, mechanism) for s in terms])
-    size = full_lengths(mechanism, reduced, samples, np.linalg.norm(whitened, axis=2))
+        jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
+        lengths = whitened_lengths(mechanism, reduced, terms)
+    size = full_lengths(mechanism, reduced, samples, lengths)
     idle = np.linalg.norm(jacobians, axis=2).max(axis=0, initial=0.0) < NO_MOTION
     size[idle], jacobians[:, idle] = 0.0, 0.0
     scale = np.where(idle, 0.0, reduced.scale / np.where(size > 0.0, size, 1.0))
@@ -589,6 +599,8 @@ def structural_rank(jacobians: Array, threshold: float) -> int:
 
 def number_of_poses(nv: int, nc: int) -> int:
     """How many poses to sample: by the operations of a projection, never by the clock."""
+    if nc == 0:
+        return 1
     operations = nv**3 / 6 + nv * nc * (nv / 2 + nc)
     return int(min(MOST_POSES, max(FEWEST_POSES, MOST_OPERATIONS / max(operations, 1.0))))
 

@@ -8,7 +8,7 @@ import numpy as np
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint, encode_places, require_names
 from bulletbridge.constraints.force_element_records import encode_closed
-from bulletbridge.engine.choose import copy_of, solver_of
+from bulletbridge.engine.choose import copy_of, may_be_sparse, solver_of
 from bulletbridge.engine.correction import PROMISED
 from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
 from bulletbridge.engine.likely_mistakes import likely_mistakes
@@ -406,6 +406,8 @@ class ActiveConstraints:
         At one closed pose that is enough: no motion makes rows redundant by design that are not.
         It costs as much as a few steps, where samples would grow with the cube of the links.
         """
+        if not may_be_sparse(full):
+            return None
         solver = copy_of(full, all_independent(full.encoded, full.encoded.scale, self.mechanism.nv))
         if not isinstance(solver.stepper, SparseStepper):
             return None
