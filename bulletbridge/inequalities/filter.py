@@ -13,6 +13,7 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import TARGET
+from bulletbridge.engine.choose import cost_as_a_whole, cost_of_sparse
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, NOT_CLOSED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.sparse_plan import SparseStepper
@@ -135,6 +136,20 @@ class Impulses:
 OPEN = (NOT_CLOSED, LEFT_OPEN)
 """Failures that sticking points may be the reason of, or an elimination of links, which tells no
 more than the root of round-off where many rows are lost at once."""
+
+
+LINKS_WITH_POINTS = 15.0
+"""How many times a step by elimination of links a dense filter may take where points stick and
+loops run in circles, as in nets: there elimination hardly converges."""
+
+
+def has_points_by_links(solver: Solver, stepper: SparseStepper) -> bool:
+    """Whether links are to be eliminated where points stick, too."""
+    trees = np.count_nonzero(solver.mechanism.bodies["parent"][1:] == 0)
+    if solver.backend == "sparse" or len(solver.encoded.loops) <= trees:
+        return True
+    by_links = cost_of_sparse(solver, stepper.plan)
+    return cost_as_a_whole(solver) > LINKS_WITH_POINTS * by_links
 
 
 def require_done(failure: int) -> None:
@@ -310,9 +325,10 @@ class Filter:
             call = StoredCall(run_filter, (solver.arrays, *own), rest)
         self._dense, self.room = call, object()
         self._sparse: StoredCall | None = None
-        self._planned = solver.stepper
+        self._planned, self._points_by_links = solver.stepper, False
         if isinstance(solver.stepper, SparseStepper):
             fixed = solver.stepper.arrays, solver.arrays, link_arrays(solver, count), *own
+            self._points_by_links = has_points_by_links(solver, solver.stepper)
             with announce_compilation(run_sparse_filter):
                 self._sparse = StoredCall(run_sparse_filter, fixed, rest)
 
@@ -327,13 +343,30 @@ class Filter:
         """Whether ``call`` eliminates links."""
         return self._sparse is not None
 
-    def run(self, numbers: Array, count: int, free: int) -> int:
-        """Run the kernel, in joint coordinates where links do not do; a failure, or DONE.
+    def takes_links(self, count: int) -> bool:
+        """Whether ``run`` eliminates links where so many points stick."""
+        return self.is_by_links and (count == 0 or self._points_by_links)
 
-        Points that keep the loops from closing are let go.
+    def run(self, numbers: Array, count: int, free: int) -> int:
+        """Run the kernel; a failure, or DONE.
+
+        Args:
+            numbers: (nq + nv,) q and v, which are filtered in place.
+            count: Points that stick; those that keep the loops from closing are let go.
+            free: As of ``is_free``.
         """
-        failure: int = self.call().call((numbers, count, free))
-        if failure == DENSE_REQUIRED or (failure in OPEN and self.is_by_links):
+        call = self.call()
+        if not self.takes_links(count):
+            call = self._dense
+        failure: int = call.call((numbers, count, free))
+        return failure if failure == DONE else self.run_after(failure, numbers, count, free)
+
+    def run_after(self, failure: int, numbers: Array, count: int, free: int) -> int:
+        """Try what may still close the loops after a failure; as ``run``.
+
+        In joint coordinates where links do not do, then without the points.
+        """
+        if self.takes_links(count) and (failure == DENSE_REQUIRED or failure in OPEN):
             failure = self._dense.call((numbers, count, free))
         if failure in OPEN and count > 0:
             failure = self.run(numbers, 0, free)
@@ -382,6 +415,7 @@ class Filters:
         starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
         self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
         self._filters = list(filters)
+        self._by_links = any(one.is_by_links for one in filters)
         blocks = [one.call().block for one in filters]
         if (
             len({block.dtype for block in blocks}) > 1
@@ -400,7 +434,7 @@ class Filters:
             self._run = StoredCall(run_filters, fixed, ()).call
 
     def _run_one_by_one(self, nothing: tuple[()]) -> int:
-        """What the compiled call does, in Python; how many failed."""
+        """What the compiled call does, and what is tried after it, in Python; how many failed."""
         for n, one in enumerate(self._filters):
             numbers = self._numbers[self._parts[n]]
             self._failures[n] = one.run(numbers, *self._orders[n].tolist())
@@ -423,18 +457,24 @@ class Filters:
         self._numbers[:] = found
         if counts != self._counts:
             self._orders[:, 0] = self._counts = counts
-        failed, after = self._run(()), self._numbers.tolist()
+        run = self._run
+        if self._by_links and any(
+            not one.takes_links(count)
+            for one, count in zip(self._filters, counts, strict=True)
+            if one.is_by_links
+        ):
+            run = self._run_one_by_one
+        failed, after = run(()), self._numbers.tolist()
         if not failed:
             return [after[part] for part in self._parts]
         failures = self._failures.tolist()
-        for n, failure in enumerate(failures):
-            count, free = self._orders[n].tolist()
-            one = self._filters[n]
-            if failure == DENSE_REQUIRED or (failure in OPEN and (count > 0 or one.is_by_links)):
+        if run != self._run_one_by_one:
+            for n, failure in enumerate(failures):
+                if failure == DONE:
+                    continue
                 numbers = self._numbers[self._parts[n]]
-                if failure in OPEN and not one.is_by_links:
-                    count = 0
-                failures[n] = one.run(numbers, count, free)
+                order = self._orders[n].tolist()
+                failures[n] = self._filters[n].run_after(failure, numbers, *order)
                 after[self._parts[n]] = numbers.tolist()
         return [
             after[part] if failure == DONE else failure
