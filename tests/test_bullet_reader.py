@@ -10,7 +10,8 @@ from scipy.spatial.transform import Rotation
 from support.bullet_worlds import quiet, seeds
 from support.urdf_builder import ONE_DOF, inertial, joint, link, random_tree, robot
 
-from bulletbridge.bullet.checks import mass_matrix_at
+from bulletbridge.bullet import reader
+from bulletbridge.bullet.checks import link_names, mass_matrix_at
 from bulletbridge.bullet.mass_matrix import live_mass_matrix
 from bulletbridge.bullet.reader import read_body, read_bullet
 from bulletbridge.constraints.encode import encode
@@ -306,3 +307,28 @@ def test_a_base_called_world_is_the_world_at_the_origin_only(world):
     mechanism = read_bullet(elsewhere, world.client).mechanism
     assert mechanism.link("world").p.tolist() == [0, 0, 0]
     assert mechanism.link("robot/world").p.tolist() == [1, 0, 0]
+
+
+def test_bodies_read_again_are_held_against_bullet_if_they_have_changed(world, monkeypatch, rng):
+    """The file is asked for once for each body; masses are always those of now."""
+    asked: list[str] = []
+    save, measure = pybullet.saveWorld, reader.live_mass_matrix
+    monkeypatch.setattr(pybullet, "saveWorld", lambda *a: asked.append("file") or save(*a))
+    monkeypatch.setattr(reader, "live_mass_matrix", lambda *a: asked.append("M") or measure(*a))
+    body = world.load(random_tree(rng, 3, ONE_DOF), useFixedBase=False)
+    first = read_bullet(body, world.client).mechanism
+    assert asked == ["file", "M"]
+    assert read_bullet(body, world.client).mechanism.bodies.tobytes() == first.bodies.tobytes()
+    assert asked == ["file", "M"]
+    pybullet.changeDynamics(
+        body, 0, mass=3.0, localInertiaDiagonal=[0.1] * 3, physicsClientId=world.client
+    )
+    changed = read_bullet(body, world.client).mechanism.bodies["mass"]
+    assert asked == ["file", "M", "M"] and 3.0 in changed.tolist()
+
+
+def test_a_file_that_has_changed_is_parsed_again(tmp_path):
+    path = tmp_path / "robot.urdf"
+    for names in (["a"], ["a", "b"]):
+        path.write_text("<robot>" + "".join(f"<link name='{n}'/>" for n in names) + "</robot>")
+        assert link_names(path) == names

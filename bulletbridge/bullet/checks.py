@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -47,6 +48,20 @@ class FileInertia(NamedTuple):
         Bullet loads the others as zero, without a word.
         """
         return can_be_had(self.J) or bool(np.abs(self.J).max() <= self.mass * POINT**2)
+
+
+class FileFacts(NamedTuple):
+    """What a URDF file says of its robot.
+
+    Attributes:
+        links: Their names.
+        inertias: Of every link; None where it has no <inertial>.
+        endless: Names of joints that are continuous.
+    """
+
+    links: list[str]
+    inertias: Mapping[str, FileInertia | None]
+    endless: frozenset[str | None]
 
 
 def can_be_had(J: Array) -> bool:
@@ -230,7 +245,7 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
     Warns:
         BulletBridgeWarning: Bullet uses other inertias.
     """
-    in_file = read_inertias(path)
+    in_file = facts_of(path).inertias
     links = robot.links if robot.floating else robot.links[1:]
     changes: list[str] = []
     without = list[str]()
@@ -324,8 +339,7 @@ def without_false_limits(robot: RawBody, path: Path) -> RawBody:
 
     Bullet tells the numbers of their ``<limit>`` as limits, and lets them turn all the same.
     """
-    joints = ElementTree.parse(path).getroot().iterfind("joint")
-    endless = {joint.get("name") for joint in joints if joint.get("type") == "continuous"}
+    endless = facts_of(path).endless
     return robot._replace(
         joints=[
             joint._replace(lower=-np.inf, upper=np.inf) if joint.name in endless else joint
@@ -334,18 +348,29 @@ def without_false_limits(robot: RawBody, path: Path) -> RawBody:
     )
 
 
+def facts_of(path: Path) -> FileFacts:
+    """What a URDF file says of its robot, parsed once as long as the file stays as it is."""
+    status = path.stat()
+    return _facts_of(path, (status.st_mtime_ns, status.st_size))
+
+
+@lru_cache(maxsize=256)
+def _facts_of(path: Path, _version: tuple[int, int]) -> FileFacts:
+    root = ElementTree.parse(path).getroot()
+    names = [str(link.get("name")) for link in root.iter("link")]
+    inertias = {
+        str(link.get("name")): read_inertia(link.find("inertial")) for link in root.findall("link")
+    }
+    continuous = [joint for joint in root.iterfind("joint") if joint.get("type") == "continuous"]
+    return FileFacts(names, inertias, frozenset(joint.get("name") for joint in continuous))
+
+
 def link_names(path: Path) -> list[str]:
     """Names of the links in a URDF file; empty when it cannot be read."""
     try:
-        return [str(link.get("name")) for link in ElementTree.parse(path).getroot().iter("link")]
+        return facts_of(path).links
     except (OSError, ElementTree.ParseError):
         return []
-
-
-def read_inertias(path: Path) -> dict[str, FileInertia | None]:
-    """Inertia of every link of a URDF file, None where it has no <inertial>."""
-    links = ElementTree.parse(path).getroot().findall("link")
-    return {str(link.get("name")): read_inertia(link.find("inertial")) for link in links}
 
 
 def read_inertia(element: ElementTree.Element | None) -> FileInertia | None:

@@ -22,7 +22,7 @@ from bulletbridge.bullet.checks import (
 from bulletbridge.bullet.coordinates import Converter, matrix
 from bulletbridge.bullet.mass_matrix import live_mass_matrix
 from bulletbridge.bullet.stamps import stamp
-from bulletbridge.bullet.state import BulletBodies, FixedBase, Port, properties_of
+from bulletbridge.bullet.state import BulletBodies, FixedBase, Port, Properties, properties_of
 from bulletbridge.bullet.tree import (
     FIXED,
     POSITIONS,
@@ -51,6 +51,14 @@ MOST_COORDINATES = 121
 """Bullet's client arrays hold 128 numbers, of which a base takes 7; beyond, values are lost."""
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
+
+SOURCES: dict[bytes, Path | None] = {}
+"""Files that bodies came from, by their stamps, for whoever reads them again: Bullet has to write a
+program of its whole world to tell them."""
+CHECKED: dict[bytes, tuple[Properties, ...]] = {}
+"""Masses and inertias with which bodies, by their stamps, were held against Bullet's velocities."""
+MOST_KNOWN = 10_000
+"""Bodies of which these are remembered."""
 
 
 def read_bullet(
@@ -91,8 +99,8 @@ def read_bullet(
         raise ModelError(f"link_damping is {link_damping}; give a number that is not negative")
     ids = name_bodies(bodies, client)
     robots = [read_body(name, body_id, client) for name, body_id in ids.items()]
-    files = loaded_files(client)
-    sources = [file_of(robot, files) for robot in robots]
+    marks = [stamp(body_id, client) for body_id in ids.values()]
+    sources = sources_of(robots, [mark for _, mark in marks], client)
     for robot, file in zip(robots, sources, strict=True):
         if file is not None:
             compare_with_file(robot, file)
@@ -114,7 +122,7 @@ def read_bullet(
     mechanism = with_idle_joints(mechanism, trusted=None not in sources)
     ports: list[Port] = []
     nq = nv = 0
-    for robot, body_id in zip(robots, ids.values(), strict=True):
+    for robot, body_id, mark in zip(robots, ids.values(), marks, strict=True):
         converter = Converter(robot, nq, nv)
         base = None
         if not robot.floating:
@@ -122,16 +130,20 @@ def read_bullet(
             base = FixedBase(place, place)
         links = names_of_links(mechanism, robot, f"{robot.name}/" if len(robots) > 1 else "")
         carriers = tuple(mechanism.links[name].body for name in links)
-        mark = stamp(body_id, client)
         properties = properties_of(body_id, client)
         ports.append(
             Port(robot.name, body_id, client, *mark, converter, base, links, carriers, properties)
         )
         nq, nv = converter.nq, converter.nv
     world = BulletBodies(mechanism, ids, client, tuple(ports))
-    M, _ = mass_matrix_at(mechanism, world.state()[0])
-    rotors = np.diag(mechanism.axes["armature"])  # which Bullet does not have
-    check_mass_matrix(mechanism, M, live_mass_matrix(world, robots) + rotors)
+    read = [(mark, port.properties) for (_, mark), port in zip(marks, ports, strict=True)]
+    if any(CHECKED.get(mark) != properties for mark, properties in read):
+        M, _ = mass_matrix_at(mechanism, world.state()[0])
+        rotors = np.diag(mechanism.axes["armature"])  # which Bullet does not have
+        check_mass_matrix(mechanism, M, live_mass_matrix(world, robots) + rotors)
+        if len(CHECKED) > MOST_KNOWN:
+            CHECKED.clear()
+        CHECKED.update(read)
     return world
 
 
@@ -313,6 +325,23 @@ def loaded_files(client: int) -> list[Path]:
     places = [Path(), Path(pybullet.__file__).parent / "pybullet_data"]
     found = (place / name for name in names for place in places if (place / name).is_file())
     return list(dict.fromkeys(path.resolve() for path in found))
+
+
+def sources_of(robots: Sequence[RawBody], marks: Sequence[bytes], client: int) -> list[Path | None]:
+    """The file that each body came from, as far as that is known.
+
+    Args:
+        robots: The bodies.
+        marks: Their stamps.
+        client: Physics client.
+    """
+    if not all(mark in SOURCES for mark in marks):
+        if len(SOURCES) > MOST_KNOWN:
+            SOURCES.clear()
+        files = loaded_files(client)
+        for robot, mark in zip(robots, marks, strict=True):
+            SOURCES[mark] = file_of(robot, files)
+    return [SOURCES[mark] for mark in marks]
 
 
 def file_of(robot: RawBody, files: Sequence[Path]) -> Path | None:

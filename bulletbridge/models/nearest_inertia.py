@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.checks import MASSLESS, entries, read_inertia, read_inertias
+from bulletbridge.bullet.checks import MASSLESS, entries, facts_of, read_inertia
 from bulletbridge.bullet.reader import file_of, loaded_files, read_body
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.models.formats.loadable import write_urdf
@@ -99,7 +99,7 @@ def give_nearest_inertias(ids: dict[str, int], client: int) -> list[str]:
     for name, body in ids.items():
         robot = read_body(name, body, client)
         file = file_of(robot, files)
-        in_file = {} if file is None else read_inertias(file)
+        in_file = {} if file is None else facts_of(file).inertias
         for index, link in enumerate(robot.links, -1):
             found = in_file.get(link.name)
             if link.mass == 0.0:
