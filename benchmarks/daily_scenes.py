@@ -99,7 +99,10 @@ class Stage:
     def fix(self, arm: int, link: int, body: int) -> int:
         """FIXED between a link and a body as they are now."""
         p = self.p
-        place, turn = p.getLinkState(arm, link, computeForwardKinematics=True)[:2]
+        if link < 0:
+            place, turn = p.getBasePositionAndOrientation(arm)
+        else:
+            place, turn = p.getLinkState(arm, link, computeForwardKinematics=True)[:2]
         other = p.getBasePositionAndOrientation(body)
         inverse = p.invertTransform(place, turn)
         at, how = p.multiplyTransforms(*inverse, *other)
@@ -776,11 +779,98 @@ def bridge(s: Stage) -> None:
     s.outcome.figures["depth"] = deepest
 
 
+def change_tool(s: Stage) -> None:
+    """An arm takes a tool from a rack, lifts it, and hands it back to the rack."""
+    p = s.p
+    arm = s.arm(0.0, 0.0)
+    rack = s.box((0.05, 0.3, 0.1), 0.0, (0.6, 0.0, 0.1))
+    tool = s.box((0.02, 0.02, 0.05), 0.4, (0.6, 0.0, 0.25))
+    held = s.fix(rack, -1, tool)
+    down = p.getQuaternionFromEuler((math.pi, 0.0, 0.0))
+
+    def move(z: float) -> None:
+        start = np.array([state[0] for state in p.getJointStates(arm, range(7))])
+        for _ in range(20):  # which takes its own last answer for a start
+            found = p.calculateInverseKinematics(arm, 6, (0.6, 0.0, z), down, maxNumIterations=200)
+        way = np.array(found) - start
+        s.steps(140, lambda k: s.drive(arm, start + min(1.0, k / 80) * way, 300.0))
+
+    move(0.36)
+    grasped = s.fix(arm, 6, tool)
+    s.steps(2)
+    s.release(held)
+    move(0.5)
+    s.outcome.figures["lifted"] = p.getBasePositionAndOrientation(tool)[0][2] - 0.25
+    move(0.36)
+    held = s.fix(rack, -1, tool)
+    s.steps(2)
+    s.release(grasped)
+    move(0.5)
+    s.outcome.figures["back"] = p.getBasePositionAndOrientation(tool)[0][2] - 0.25
+
+
+def hoist(s: Stage) -> None:
+    """A crane's hook on a rope of ten rods is put to a load of 8 kg, which it lifts by 0.3 m."""
+    p = s.p
+    p.loadURDF(f"{DATA}/plane.urdf")
+    winch = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.05, 0.05, 0.05))
+    slide = [pybullet.JOINT_PRISMATIC]
+    here, straight = [(0.0, 0.0, 0.0)], [(0.0, 0.0, 0.0, 1.0)]
+    crane = p.createMultiBody(
+        *(0.0, winch, -1, (0.0, 0.0, 2.8)),
+        linkMasses=[2.0],
+        linkCollisionShapeIndices=[-1],
+        linkVisualShapeIndices=[-1],
+        linkPositions=[(0.0, 0.0, -1.0)],
+        linkOrientations=straight,
+        linkInertialFramePositions=here,
+        linkInertialFrameOrientations=straight,
+        linkParentIndices=[0],
+        linkJointTypes=slide,
+        linkJointAxis=[(0.0, 0.0, 1.0)],
+    )
+    p.changeDynamics(crane, 0, localInertiaDiagonal=(0.01, 0.01, 0.01))
+    control = crane, 0, pybullet.POSITION_CONTROL
+    p.setJointMotorControl2(*control, targetPosition=0.0, force=500.0)
+    point, end, last = pybullet.JOINT_POINT2POINT, (crane, 0), (0.0, 0.0, 0.0)
+    rod = p.createCollisionShape(pybullet.GEOM_CAPSULE, radius=0.01, height=0.08)
+    for k in range(10):
+        link = p.createMultiBody(0.05, rod, -1, (0.0, 0.0, 1.74 - 0.12 * k))
+        s.watch(p.createConstraint(*end, link, -1, point, (0, 0, 0), last, (0, 0, 0.06)))
+        end, last = (link, -1), (0.0, 0.0, -0.06)
+    load = s.box((0.15, 0.15, 0.245), 8.0, (0.0, 0.0, 0.245))
+    s.steps(60)
+    hook = s.watch(p.createConstraint(*end, load, -1, point, (0, 0, 0), last, (0, 0, 0.355)))
+    s.steps(30)
+    p.setJointMotorControl2(*control, targetPosition=0.3, force=500.0, maxVelocity=0.5)
+    s.steps(360)
+    s.outcome.figures["lifted"] = p.getBasePositionAndOrientation(load)[0][2] - 0.245
+    s.outcome.figures["force"] = float(np.linalg.norm(p.getConstraintState(hook)))
+
+
+def net(s: Stage) -> None:
+    """A net of 25 plates, joined by 40 points, falls onto a ball."""
+    p = s.p
+    ball = p.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.15)
+    p.createMultiBody(0.0, ball, -1, (0.0, 0.0, 0.4))
+    half, joint = (0.02, 0.02, 0.005), (-1, pybullet.JOINT_POINT2POINT, (0, 0, 0))
+    places = itertools.product(range(5), range(5))
+    plates = {(i, j): s.box(half, 0.02, (0.1 * i - 0.2, 0.1 * j - 0.2, 0.6)) for i, j in places}
+    for (i, j), plate in plates.items():
+        for other, way in (((i + 1, j), (0.05, 0, 0)), ((i, j + 1), (0, 0.05, 0))):
+            if other in plates:
+                back = tuple(-x for x in way)
+                s.watch(p.createConstraint(plate, -1, plates[other], *joint, way, back))
+    s.steps(300)
+    s.outcome.figures["z"] = p.getBasePositionAndOrientation(plates[2, 2])[0][2]
+
+
 SCENES: dict[str, Callable[[Stage], None]] = {
     f.__name__: f
     for f in (
         *(grasp, two_arms, two_arms_apart, hand_over, tray, drawer, door, drag, platform),
         *(panda, car, husky, skid, drop, lift_by_torque, lift_by_velocity, pair, hanging, bridge),
+        *(change_tool, hoist, net),
     )
 }
 

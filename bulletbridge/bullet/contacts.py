@@ -56,12 +56,14 @@ class StickingReader:
             they were read last, or one of them, without joints, slid on what stands still. What a
             fixed base holds is no load, and wedged in between two such it would press with more and
             more; feet of a robot slide where its motors let them.
+        forces: What the sticking points carried that were read last [N].
     """
 
     def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
         self.client, self.bodies = client, dict(bodies)
         self._pairs: dict[Key, tuple[int, int, float] | None] = {}
         self.carries = False
+        self.forces: list[float] = []
 
     def forget(self) -> None:
         """Read friction coefficients again, after ``changeDynamics`` of whatever is in contact."""
@@ -89,7 +91,7 @@ class StickingReader:
         """
         pairs = self._pairs
         numbers: list[float] = []
-        self.carries = False
+        self.carries, self.forces = False, (forces := [])
         for _, body, other, link, other_link, at, _, normal, _, force, f1, _, f2, _ in points:
             if not force > 0.0:
                 continue
@@ -106,6 +108,7 @@ class StickingReader:
             reach = friction * force
             if f1 * f1 + f2 * f2 < reach * reach:
                 numbers += a, b, 3, *at, *normal
+                forces.append(force)
             elif a == 0 and len(self.bodies[body]) == 1:
                 self.carries = True
         return pack_sticking(numbers) if numbers else NO_STICKING_POINTS

@@ -342,6 +342,11 @@ class BulletBodies:
         """Whether another, floating body pressed on the bodies at ``sticking_points``."""
         return self._sticking.carries
 
+    @property
+    def sticking_forces(self) -> list[float]:
+        """What each of ``sticking_points`` carried when they were read last [N]."""
+        return self._sticking.forces
+
     def detector(self) -> Detector:
         """Finds contacts where everything is now, but for those that Bullet is asked about.
 

@@ -36,6 +36,10 @@ OPEN = 1e-9
 """Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies;
 what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
 
+UNEVEN = 0.05
+"""Share of the largest contact force by which a point may be pulled at beyond its own: Bullet's are
+not converged, and loads on many points are shared at will."""
+
 UNKNOWN = -1
 
 
@@ -244,6 +248,10 @@ class FilteredGroup:
             else:
                 self._sticking_count = len(self._sticking)
                 self._given_way = NO_NAMES
+                if self._sticking_count and not all(self._presses(self._world.sticking_forces)):
+                    self._close(self._found, self._sticking, NO_NAMES)
+                    self._failed = 0
+                    return
                 over = self._over(was_open) if self.joined.limited else NO_NAMES
                 if over:
                     self._filter_without(over, self._sticking, self._world.finite(self._found))
@@ -409,8 +417,27 @@ class FilteredGroup:
         """Close the loops but the named ones, which give way, where they were found."""
         self._impulses, self._sticking_count = None, UNKNOWN
         if len(names) < len(self.joined.loops):
-            self._impulses = self.system.filter(sticking, sorted(names), found=found)
+            names_now, forces = sorted(names), self._world.sticking_forces
+            self._impulses = self.system.filter(sticking, names_now, found=found)
+            self.filter = self.system.known_filter
+            while len(sticking) and not all(presses := self._presses(forces)):
+                sticking = sticking[presses]
+                forces = [force for force, pressed in zip(forces, presses, strict=True) if pressed]
+                self._impulses = self.system.filter(sticking, names_now, found=found)
         self._given_way = set(names)
+
+    def _presses(self, forces: list[float]) -> list[bool]:
+        """Which sticking points still press after the filter's last call.
+
+        Contacts cannot pull: where loops are pulled at by more than a point has carried in Bullet's
+        step [N], as by a crane whose rope Bullet takes to stretch, what rests there is lifted.
+        """
+        known = self.filter
+        if known is None:
+            return [True] * len(forces)
+        dt, room = self.system.dt, UNEVEN * max(forces)
+        pulls = known.pulls(len(forces))
+        return [pull <= dt * (force + room) for pull, force in zip(pulls, forces, strict=True)]
 
     def state_of(self, loop: Loop) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""

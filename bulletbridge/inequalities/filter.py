@@ -307,6 +307,14 @@ class Filter:
         dt, found = solver.control["dt"].item(), self.multipliers.copy()
         return Impulses(solver, solver.state.copy(), dt, found, points, closed, unique)
 
+    def pulls(self, count: int) -> list[float]:
+        """Impulses along the normals of the last call's sticking points that pull at them [N s]."""
+        normals = self._points[:, : 3 * count : 3]
+        pulls: list[float] = (
+            -normals[VELOCITY] - normals[POSITION] / self.solver.control["dt"].item()
+        ).tolist()
+        return pulls
+
     def _rows_of(self, names: tuple[str, ...]) -> Mask:
         """(nc,) rows of the named constraints."""
         rows = np.zeros(self.solver.encoded.nc, bool)
