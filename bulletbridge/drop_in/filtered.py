@@ -248,7 +248,7 @@ class FilteredGroup:
             else:
                 self._sticking_count = len(self._sticking)
                 self._given_way = NO_NAMES
-                if self._sticking_count and not all(self._presses(self._world.sticking_forces)):
+                if self._sticking_count and False in self._presses(self._world.sticking_forces):
                     self._close(self._found, self._sticking, NO_NAMES)
                     self._failed = 0
                     return
@@ -420,7 +420,7 @@ class FilteredGroup:
             names_now, forces = sorted(names), self._world.sticking_forces
             self._impulses = self.system.filter(sticking, names_now, found=found)
             self.filter = self.system.known_filter
-            while len(sticking) and not all(presses := self._presses(forces)):
+            while len(sticking) and False in (presses := self._presses(forces)):
                 sticking = sticking[presses]
                 forces = [force for force, pressed in zip(forces, presses, strict=True) if pressed]
                 self._impulses = self.system.filter(sticking, names_now, found=found)
@@ -436,7 +436,7 @@ class FilteredGroup:
         if known is None:
             return [True] * len(forces)
         dt, room = self.system.dt, UNEVEN * max(forces)
-        pulls = known.pulls(len(forces))
+        pulls = known.pulls(len(forces), dt)
         return [pull <= dt * (force + room) for pull, force in zip(pulls, forces, strict=True)]
 
     def state_of(self, loop: Loop) -> State:

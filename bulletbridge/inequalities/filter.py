@@ -307,13 +307,17 @@ class Filter:
         dt, found = solver.control["dt"].item(), self.multipliers.copy()
         return Impulses(solver, solver.state.copy(), dt, found, points, closed, unique)
 
-    def pulls(self, count: int) -> list[float]:
-        """Impulses along the normals of the last call's sticking points that pull at them [N s]."""
-        normals = self._points[:, : 3 * count : 3]
-        pulls: list[float] = (
-            -normals[VELOCITY] - normals[POSITION] / self.solver.control["dt"].item()
-        ).tolist()
-        return pulls
+    def pulls(self, count: int, dt: float) -> list[float]:
+        """Impulses along the normals of the last call's sticking points that pull at them [N s].
+
+        Args:
+            count: How many points there were.
+            dt: The step [s].
+        """
+        velocity, position = (
+            self._points[level, : 3 * count : 3].tolist() for level in (VELOCITY, POSITION)
+        )
+        return [-x - y / dt for x, y in zip(velocity, position, strict=True)]
 
     def _rows_of(self, names: tuple[str, ...]) -> Mask:
         """(nc,) rows of the named constraints."""
