@@ -91,7 +91,8 @@ class StickingReader:
         """
         pairs = self._pairs
         numbers: list[float] = []
-        self.carries, self.forces = False, (forces := [])
+        forces: list[float] = []
+        self.carries, self.forces = False, forces
         for _, body, other, link, other_link, at, _, normal, _, force, f1, _, f2, _ in points:
             if not force > 0.0:
                 continue
