@@ -789,7 +789,7 @@ def change_tool(s: Stage) -> None:
     down = p.getQuaternionFromEuler((math.pi, 0.0, 0.0))
 
     def move(z: float) -> None:
-        start = np.array([state[0] for state in p.getJointStates(arm, range(7))])
+        start = found = np.array([state[0] for state in p.getJointStates(arm, range(7))])
         for _ in range(20):  # which takes its own last answer for a start
             found = p.calculateInverseKinematics(arm, 6, (0.6, 0.0, z), down, maxNumIterations=200)
         way = np.array(found) - start

@@ -60,7 +60,7 @@ class FileFacts(NamedTuple):
     """
 
     links: list[str]
-    inertias: Mapping[str, FileInertia | None]
+    inertias: dict[str, FileInertia | None]
     endless: frozenset[str | None]
 
 
