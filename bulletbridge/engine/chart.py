@@ -71,7 +71,7 @@ def begin_chart(a: Arrays, s: FactorPair, q: Array) -> None:
     copy_into(a.vectors[CHART_ORIGIN], q)
     for i in range(c.rank):
         copy_into(L[NORMALS, i], f.Y[i])
-        unwhiten(f.L, L[NORMALS, i])
+        unwhiten(f.L, L[NORMALS, i], f.first)
         a.vectors[CHART_ROWS, i] = f.rows[i].pivot
         for j in range(c.rank):  # rows are R Y L, and U are L⁻¹ Yᵀ
             L[INVERSE, i, j] = f.R[i, j] if j <= i else 0.0
@@ -117,7 +117,7 @@ def is_tilted(a: Arrays, s: FactorPair, u: Array) -> bool:
     f, x, total = s.f, a.vectors[RATE, : len(u)], 0.0
     for i in range(a.control.chart_rank):
         chart_velocity(a.bodies, u, s.L[NORMALS, i], x)
-        whiten_velocity(f.L, x)
+        whiten_velocity(f.L, x, f.first)
         whole = inside = 0.0
         for k in range(len(x)):
             whole += x[k] * x[k]

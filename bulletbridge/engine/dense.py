@@ -250,7 +250,7 @@ def project_force(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: A
 @helper
 def admit_force(a: Arrays, f: Factors, force: Array) -> None:
     """Forces on the rates (nv,) into what they do to the admissible velocities, whitened."""
-    whiten_force(f.L, force)
+    whiten_force(f.L, force, f.first)
     project_out(f.Y, a.control.rank, force)
 
 
@@ -277,9 +277,9 @@ def accelerate(
     if control.sliding > 0:
         applied = a.vectors[FORCE, : len(v)]
         forces_less_bias(a, q, v, tau, applied)
-        whiten_force(f.L, applied)
+        whiten_force(f.L, applied, f.first)
         add_friction(a, f, instant, vdot, applied)
-    unwhiten(f.L, vdot)
+    unwhiten(f.L, vdot, f.first)
 
 
 @helper
@@ -294,7 +294,7 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 @helper
 def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
     """The nearest velocity in the metric of f that so many of its rows allow."""
-    whiten_velocity(f.L, v)
+    whiten_velocity(f.L, v, f.first)
     project_out(f.Y, rank, v)
     if a.control.driven:
         y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
@@ -304,7 +304,7 @@ def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
         row_space_solution(f.Y, f.R, rank, y, z)
         for k in range(len(v)):
             v[k] += z[k]
-    unwhiten(f.L, v)
+    unwhiten(f.L, v, f.first)
 
 
 @outlined
@@ -371,8 +371,8 @@ def solution_multipliers(
     """Multipliers lam (nc,) with M vdot - needed = Jᵀ lam; ``needed`` (nv,) is lost."""
     whitened, y = a.vectors[ACCELERATION, : len(vdot)], a.vectors[RIGHT_SIDE]
     copy_into(whitened, vdot)
-    whiten_velocity(f.L, whitened)
-    whiten_force(f.L, needed)
+    whiten_velocity(f.L, whitened, f.first)
+    whiten_force(f.L, needed, f.first)
     for k in range(len(vdot)):
         whitened[k] -= needed[k]
     for i in range(rank):
@@ -406,7 +406,7 @@ def solve_motion(
 @helper
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
-    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
+    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]], f.first)
     take_away(a, q)
 
 
@@ -423,7 +423,7 @@ def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
     """Kinetic energy of the rates v (nv,), with the factors of M."""
     y = a.vectors[SOLUTION, : len(v)]
     copy_into(y, v)
-    whiten_velocity(f.L, y)
+    whiten_velocity(f.L, y, f.first)
     total = 0.0
     for k in range(len(v)):
         total += y[k] * y[k]
@@ -466,7 +466,7 @@ def admissible_acceleration(
 ) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     project_force(a, f, q, v, tau, vdot)
-    unwhiten(f.L, vdot)
+    unwhiten(f.L, vdot, f.first)
 
 
 @helper

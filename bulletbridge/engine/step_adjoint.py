@@ -261,11 +261,11 @@ def record_steps(
 @helper
 def answer_transposed(f: Factors, rank: int, x: Array, y: Array, kappa: Array) -> None:
     """Solve M w - Jᵀ κ = x, J w = 0: w takes the place of x (nv,); y (nc,) is scratch."""
-    whiten_force(f.L, x)
+    whiten_force(f.L, x, f.first)
     for i in range(rank):
         y[i] = -inner(f.Y, i, x)
         add_row(x, y[i], f.Y, i)
-    unwhiten(f.L, x)
+    unwhiten(f.L, x, f.first)
     for i in range(len(kappa)):
         kappa[i] = 0.0
     for i in range(rank - 1, -1, -1):

@@ -33,7 +33,7 @@ def impulsive_work(
     y, given, met = a.vectors[SOLUTION, : len(after)], 0.0, 0.0
     for k in range(len(after)):
         y[k] = 0.5 * (before[k] + after[k])
-    whiten_velocity(f.L, y)
+    whiten_velocity(f.L, y, f.first)
     for i in range(first):
         given += h.problem.x[i] * inner(h.C, i, y)
     for i in range(first, last):
@@ -68,7 +68,7 @@ def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> N
         put_bias(a, v)
     forces_less_bias(a, q, v, tau, vdot)
     admit_force(a, f, vdot)
-    unwhiten(f.L, vdot)
+    unwhiten(f.L, vdot, f.first)
     for k in range(len(v)):
         v[k] += a.control.dt * vdot[k]
 

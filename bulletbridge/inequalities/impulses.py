@@ -838,7 +838,7 @@ def follow_slowly(a: Arrays, f: Factors, h: InequalityProblem) -> None:
             continue
         for k in range(len(y)):
             y[k] = h.C[row, k]
-        unwhiten(f.L, y)
+        unwhiten(f.L, y, f.first)
         for k in range(len(y)):
             fastest = max(fastest, abs(a.vectors[ONE_OVER_UNITS, k] * y[k]))
         fastest *= abs(h.row_targets.stabilisation[row]) / size
@@ -886,4 +886,4 @@ def put_velocity_of_impulses(
     if total > most * most:
         for k in range(len(delta_v)):
             delta_v[k] *= most / math.sqrt(total)
-    unwhiten(f.L, delta_v)
+    unwhiten(f.L, delta_v, f.first)

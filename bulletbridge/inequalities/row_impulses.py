@@ -26,7 +26,7 @@ def supply_against_forces(
     for i in range(len(impulses)):
         impulses[i] = 0.0
     applied_forces(a, q, v, tau, push)
-    whiten_force(f.L, push)
+    whiten_force(f.L, push, f.first)
     for i in range(a.control.filter_rank):
         y[i] = -a.control.dt * inner(f.Y, i, push)
     add_row_multipliers(f, a.control.filter_rank, 1.0, y, impulses)
@@ -42,7 +42,7 @@ def supply_against_impulses(
         push[k] = 0.0
     for i in range(n):
         add_row(push, x[i], raw, i)
-    whiten_force(f.L, push)
+    whiten_force(f.L, push, f.first)
     for i in range(a.control.filter_rank):
         y[i] = -inner(f.Y, i, push)
     add_row_multipliers(f, a.control.filter_rank, 1.0, y, impulses)
@@ -54,7 +54,7 @@ def supply_change(a: Arrays, f: Factors, before: Array, after: Array, impulses: 
     change, y = a.vectors[ACCELERATION, : len(after)], a.vectors[RIGHT_SIDE]
     for k in range(len(after)):
         change[k] = after[k] - before[k]
-    whiten_velocity(f.L, change)
+    whiten_velocity(f.L, change, f.first)
     for i in range(a.control.filter_rank):
         y[i] = inner(f.Y, i, change)
     add_row_multipliers(f, a.control.filter_rank, 1.0, y, impulses)

@@ -218,7 +218,7 @@ def filter_velocity(a: Arrays, f: Factors, h: StickingPoints, kept: int, v: Arra
     """
     c, y = a.control, a.vectors[STAGE_V]
     rank = c.filter_rank
-    whiten_velocity(f.L, v)
+    whiten_velocity(f.L, v, f.first)
     for i in range(rank):
         y[i] = -inner(f.Y, i, v)
         add_row(v, y[i], f.Y, i)
@@ -233,7 +233,7 @@ def filter_velocity(a: Arrays, f: Factors, h: StickingPoints, kept: int, v: Arra
         for k in range(len(v)):
             v[k] += z[k]
     add_sticking_part(h, kept, rank, 0.0, y, v)
-    unwhiten(f.L, v)
+    unwhiten(f.L, v, f.first)
     add_multipliers(f, h, kept, rank, 1.0, y, VELOCITY)
 
 

@@ -38,6 +38,9 @@ ROW = dtype_of(Row)
 LOST, LOST_ALL = 0.01, 1e-6
 """Share of its squared length with which a row that earlier ones explain is made orthogonal to them
 once more; share with which what is left of it is no longer told by what they explain."""
+MANY_RATES = 48
+"""From which on single vectors go by where rows of a triangle begin: for few it takes longer to
+begin a loop there than to go through zeros."""
 WEAK, LAST = 2, 3
 """Levels at which rows are taken that are weak: those that hold positions, then velocities."""
 
@@ -109,8 +112,11 @@ def whiten_rows(L: Array, Y: Array, first: Ints | None = None) -> None:
 
 
 @helper
-def whiten_force(L: Array, f: Array) -> None:
-    """Forces into whitened coordinates: f <- L⁻ᵀ f."""
+def whiten_force(L: Array, f: Array, first: Ints | None = None) -> None:
+    """Forces into whitened coordinates: f <- L⁻ᵀ f; of many rates, by where rows of L begin."""
+    if first is not None and L.shape[0] >= MANY_RATES:
+        whiten_force_by_trees(L, f, first)
+        return
     for k in range(L.shape[0] - 1, -1, -1):
         x = f[k]
         if x != 0.0:
@@ -121,8 +127,11 @@ def whiten_force(L: Array, f: Array) -> None:
 
 
 @helper
-def whiten_velocity(L: Array, y: Array) -> None:
-    """Velocities into whitened coordinates: y <- L y."""
+def whiten_velocity(L: Array, y: Array, first: Ints | None = None) -> None:
+    """Velocities into whitened coordinates: y <- L y; ``first`` as above."""
+    if first is not None and L.shape[0] >= MANY_RATES:
+        whiten_velocity_by_trees(L, y, first)
+        return
     for k in range(L.shape[0] - 1, -1, -1):
         total = 0.0
         for j in range(k + 1):
@@ -131,11 +140,44 @@ def whiten_velocity(L: Array, y: Array) -> None:
 
 
 @helper
-def unwhiten(L: Array, y: Array) -> None:
-    """Whitened velocities or accelerations back: y <- L⁻¹ y."""
+def unwhiten(L: Array, y: Array, first: Ints | None = None) -> None:
+    """Whitened velocities or accelerations back: y <- L⁻¹ y; ``first`` as above."""
+    if first is not None and L.shape[0] >= MANY_RATES:
+        unwhiten_by_trees(L, y, first)
+        return
     for k in range(L.shape[0]):
         total = y[k]
         for j in range(k):
+            total -= L[k, j] * y[j]
+        y[k] = total / L[k, k]
+
+
+@outlined
+def whiten_force_by_trees(L: Array, f: Array, first: Ints) -> None:
+    """``whiten_force`` without the columns before a row's tree."""
+    for k in range(L.shape[0] - 1, -1, -1):
+        x = f[k] / L[k, k]
+        f[k] = x
+        for j in range(first[k], k):
+            f[j] -= x * L[k, j]
+
+
+@outlined
+def whiten_velocity_by_trees(L: Array, y: Array, first: Ints) -> None:
+    """``whiten_velocity``, likewise."""
+    for k in range(L.shape[0] - 1, -1, -1):
+        total = 0.0
+        for j in range(first[k], k + 1):
+            total += L[k, j] * y[j]
+        y[k] = total
+
+
+@outlined
+def unwhiten_by_trees(L: Array, y: Array, first: Ints) -> None:
+    """``unwhiten``, likewise."""
+    for k in range(L.shape[0]):
+        total = y[k]
+        for j in range(first[k], k):
             total -= L[k, j] * y[j]
         y[k] = total / L[k, k]
 
