@@ -229,6 +229,30 @@ def test_a_pile_goes_on_with_the_same_bits():
     assert most > 200  # so many that bodies are eliminated
 
 
+@pytest.mark.parametrize(("shape", "share"), [([0.03] * 3, 1.0), ([0.03], 5.0 / 7.0)])
+def test_what_lies_is_at_rest_and_what_may_slide_does(shape, share):
+    """Two boxes on one another come to a stand for good, while what may move does ever so slowly.
+
+    At a millionth of g along the floor a box without friction slides by Newton's law, and a ball
+    rolls by 5/7 of that. It is told to 1e-3, the share of an energy that the budget may take.
+    """
+    places = [(-0.1, 0, 0.03), (-0.1, 0, 0.09), (0.1, 0, 0.03)][: len(shape)]
+    dropped = Dropped(shape, places, [(0, 0, 0, 1)] * len(places))
+    system, last = dropped.system, len(places) - 1
+    if len(shape) > 1:
+        pybullet.changeDynamics(dropped.bodies[last], -1, lateralFriction=0, **dropped.world)
+    system.gravity = [1e-6 * G, 0.0, -G]
+    for _ in range(20):
+        system.step()
+    lying, began = system.q.copy(), dropped.motion()[last, 1, 0]
+    for _ in range(100):
+        system.step()
+    gained, v = dropped.motion()[last, 1, 0] - began, system.v
+    pybullet.disconnect(dropped.client)
+    assert gained == pytest.approx(share * 100 * DT * 1e-6 * G, rel=1e-3)
+    assert np.array_equal(system.q[: 7 * last], lying[: 7 * last]) and not v[: 6 * last].any()
+
+
 @pytest.mark.parametrize("restitution", [0.5, 1.0])
 def test_balls_bounce_each_by_itself(restitution):
     """They leave with that share of the speed they came with, whatever those beside them do."""

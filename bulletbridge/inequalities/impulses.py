@@ -58,6 +58,7 @@ from bulletbridge.inequalities.loose_bodies import (
     push_loose,
     put_loose_blocks,
     put_loose_rows,
+    stop_loose,
 )
 from bulletbridge.inequalities.motor_limit_rows import (
     FASTEST_RECOVERY,
@@ -781,11 +782,16 @@ def solve_dependent(
     if residual > tolerance:
         hold(p, rows.with_friction, first_unilateral, together, tolerance)
     cut_off(p, rows.with_friction)
-    put_velocities(h, rows, p.x, p.w)
+    if bounces > 0:
+        put_velocities(h, rows, p.x, p.w)
+    else:  # those of loose bodies are known
+        velocities(p, p.x, p.w, together)
     work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
     put_velocity_of_impulses(f, h, rows, p.x, math.inf, h.delta_v)
     for k in range(len(v)):
         v[k] += h.delta_v[k]
+    if n > together:
+        stop_loose(h.loose, f.L, p.D, n - together, tolerance, v)
     if apart > 0 and h.report[PARTING_IN] > 0.0:
         h.report[PARTING_IN] -= 1.0
         apart = 0

@@ -51,7 +51,7 @@ from bulletbridge.numerics.complementarity import (
     settling,
 )
 from bulletbridge.numerics.complementarity_rows import RowBounds, cone_scale, scaled
-from bulletbridge.numerics.contact_islands import RESTING, Islands, solve_by_islands
+from bulletbridge.numerics.contact_islands import RESTING, Islands, put_still, solve_by_islands
 from bulletbridge.numerics.multifrontal_factors import factorise
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
 from bulletbridge.numerics.records import Array, Records
@@ -449,7 +449,29 @@ def add_contact_impulses(
         p.x[i] = h.resting[i]
     for k in range(len(v)):
         v[k] += h.delta_v[k]
+    if len(p.f.rows) == 0:
+        stop_islands(p, n, tolerance, v)
     return Solved(residual, sweeps, newton, work, apart)
+
+
+@outlined
+def stop_islands(p: LinkProblem, n: int, tolerance: float, v: Array) -> None:
+    """Let what hardly moves rest: arguments as of ``put_still``, and velocities v (nv,)."""
+    s, e = p.islands, p.links.e
+    for body in range(1, len(s.widths)):
+        first = int(e.fronts[int(p.links.front_of[body])].v)
+        s.still[body] = 0.0
+        for a in range(s.widths[body]):
+            along = 0.0
+            for b in range(a, s.widths[body]):
+                along += s.chol[body, b, a] * v[first + b]
+            s.still[body] += along * along
+    put_still(s, p.D, n, tolerance)
+    for body in range(1, len(s.widths)):
+        if s.still[body] == 0.0:
+            first = int(e.fronts[int(p.links.front_of[body])].v)
+            for a in range(s.widths[body]):
+                v[first + a] = 0.0
 
 
 @outlined

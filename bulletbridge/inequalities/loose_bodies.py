@@ -16,7 +16,7 @@ from bulletbridge.engine.islands import find_islands
 from bulletbridge.inequalities.contact_rows import ContactRows, RowForm, contact_rows_of
 from bulletbridge.inequalities.link_rows import relative_link_row
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.contact_islands import Islands, islands_of, root_of
+from bulletbridge.numerics.contact_islands import Islands, islands_of, put_still, root_of
 from bulletbridge.numerics.projection import whiten_rows
 from bulletbridge.numerics.records import Array, Ints, Records
 
@@ -222,3 +222,21 @@ def work_on_loose(
     for i in range(first, last):
         total += 0.5 * x[i] * (loose_rate(C, i, before) + loose_rate(C, i, after))
     return total
+
+
+@outlined
+def stop_loose(C: LooseBodies, L: Array, D: Array, rows: int, tolerance: float, v: Array) -> None:
+    """Let what hardly moves rest: arguments as of ``put_still``, L of M = Lᵀ L and v (nv,)."""
+    s = C.islands
+    for body in range(len(s.widths)):
+        s.still[body] = 0.0
+        for i in range(C.first[body], C.first[body] + s.widths[body]):
+            along = 0.0
+            for j in range(C.first[body], i + 1):
+                along += L[i, j] * v[j]
+            s.still[body] += along * along
+    put_still(s, D, rows, tolerance)
+    for body in range(len(s.widths)):
+        if s.still[body] == 0.0:
+            for i in range(C.first[body], C.first[body] + s.widths[body]):
+                v[i] = 0.0

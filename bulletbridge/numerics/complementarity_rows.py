@@ -373,25 +373,31 @@ def residual_at(p: Any, x: Array, w: Array, n: int) -> float:
         return math.inf
     i = 0
     while i < n:
-        bound = p.bounds[i]
-        if bound.owner < 0:
-            d = p.D[i, i]
-            if d > 0.0:
-                worst = max(worst, d * math.fabs(x[i] - clip(bound, x[i] - w[i] / d)))
-            i += 1
-            continue
-        d = cone_scale(p, i)
-        if d > 0.0:
-            first, second, length = scaled(p, i, d, x, w)
-            radius = max(0.0, x[bound.owner])
-            share = radius / length if length > radius else 1.0
-            mu = bound.mu
-            worst = max(worst, d * math.fabs(x[i] / mu - share * first) / mu if mu > 0.0 else 0.0)
-            if bound.count == 2 and p.bounds[i + 1].mu > 0.0:
-                mu = p.bounds[i + 1].mu
-                worst = max(worst, d * math.fabs(x[i + 1] / mu - share * second) / mu)
-        i += bound.count
+        off, i = violation(p, x, w, i)
+        worst = max(worst, off)
     return worst
+
+
+@helper
+def violation(p: Any, x: Array, w: Array, i: int) -> tuple[float, int]:
+    """Share in ``residual_at`` of a bounded row, or of the cone that begins there; the next row."""
+    bound, worst = p.bounds[i], 0.0
+    if bound.owner < 0:
+        d = p.D[i, i]
+        if d > 0.0:
+            worst = d * math.fabs(x[i] - clip(bound, x[i] - w[i] / d))
+        return worst, i + 1
+    d = cone_scale(p, i)
+    if d > 0.0:
+        first, second, length = scaled(p, i, d, x, w)
+        radius = max(0.0, x[bound.owner])
+        share = radius / length if length > radius else 1.0
+        mu = bound.mu
+        worst = d * math.fabs(x[i] / mu - share * first) / mu if mu > 0.0 else 0.0
+        if bound.count == 2 and p.bounds[i + 1].mu > 0.0:
+            mu = p.bounds[i + 1].mu
+            worst = max(worst, d * math.fabs(x[i + 1] / mu - share * second) / mu)
+    return worst, i + bound.count
 
 
 @outlined

@@ -24,10 +24,8 @@ from bulletbridge.numerics.complementarity_rows import (
     Room,
     RowBounds,
     complementarity_problem,
-    moved_by,
     parts_of,
-    put_pushed,
-    residual_at,
+    violation,
 )
 from bulletbridge.numerics.parts import end_of_unit, form_matrix, may_pay, order_parts
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -37,7 +35,7 @@ from bulletbridge.numerics.solution_selection import (
     UNTRIED,
     Selection,
     select_solution,
-    slip_after_rest,
+    squared_slip,
 )
 
 
@@ -56,6 +54,8 @@ class Islands(NamedTuple):
     D: Array  # (rows, rows) of an island
     A: Array  # (rows, rows) scratch
     lines: Array  # (LINES_OF_ISLAND, rows)
+    y: Array  # (bodies, widest) what impulses give their coordinates
+    still: Array  # (bodies,) squared velocities in whitened coordinates; 0 for those at rest
     bounds: Records[RowBounds]
     parts: Parts
 
@@ -89,6 +89,8 @@ def islands_of(rows: int, widths: Ints) -> Islands:
         np.zeros((rows, rows)),
         np.zeros((rows, rows)),
         np.zeros((LINES_OF_ISLAND, rows)),
+        np.zeros((count, widest)),
+        np.zeros(count),
         np.zeros(rows, ROW_BOUNDS),
         parts_of(np.zeros((rows, 0)), np.append(0, np.cumsum(widths[1:]))),
     )
@@ -190,16 +192,41 @@ def gather_rows(p: Any, s: Islands, own: ComplementarityProblem, first: int, las
 
 
 @outlined
-def as_before(
-    own: ComplementarityProblem, rest: Selection, n: int, tolerance: float, effort: int
-) -> Outcome:
-    """How x solves the problem of an island as it stands; UNTRIED where that is not enough."""
-    put_pushed(own.parts, n, own.x)
-    for i in range(n):
-        own.w[i] = own.b[i] + moved_by(own.parts, i)
-    left = residual_at(own, own.x, own.w, n)
-    slips = effort == RESTING and slip_after_rest(own, rest, n) > max(STARTS, left)
-    return Outcome(left, 0, 0) if left <= KEPT * tolerance and not slips else UNTRIED
+def put_island_velocities(p: Any, s: Islands, first: int, n: int) -> None:
+    """w of the rows from ``first`` up to n at x."""
+    y, blocks, widths = s.y, s.blocks, s.widths
+    for body in range(len(widths)):
+        for k in range(widths[body]):
+            y[body, k] = 0.0
+    for i in range(first, n):
+        for end in range(2):
+            body = s.bodies[i, end]
+            for k in range(widths[body]):
+                y[body, k] += p.x[i] * blocks[i, end, k]
+    for i in range(first, n):
+        total = p.b[i]
+        for end in range(2):
+            body = s.bodies[i, end]
+            for k in range(widths[body]):
+                total += blocks[i, end, k] * y[body, k]
+        p.w[i] = total
+
+
+@outlined
+def left_before(p: Any, s: Islands, start: Array, k: int, effort: int) -> float:
+    """Residual of island k at x, w; infinite where one is, or what rested begins to slide."""
+    worst, slip, total, m = 0.0, 0.0, 0.0, s.begins[k]
+    while m < s.begins[k + 1]:
+        i = s.rows[m]
+        off, after = violation(p, p.x, p.w, i)
+        worst = max(worst, off)
+        if effort == RESTING and p.bounds[i].owner >= 0:
+            slip = max(slip, squared_slip(p, start, p.x, i))
+        for row in range(i, after):
+            total += p.w[row]
+        m += after - i
+    finite = math.fabs(total) < math.inf  # isfinite does not survive reassociation
+    return worst if finite and math.sqrt(slip) <= max(STARTS, worst) else math.inf
 
 
 @outlined
@@ -216,19 +243,17 @@ def solve_island(
     rest = Selection(more[0], more[1], more[2])
     for at in range(n):
         rest.start[at], rest.warm[at] = start[s.rows[first + at]], own.x[at]
-    outcome = as_before(own, rest, n, tolerance, effort)
-    if outcome.residual == math.inf:
-        state = own.parts.state
-        state[USED] = state[FACTORED] = state[FORMED] = 0
-        if may_pay(n):
-            order_parts(own, n)
-        state[NEAREST] = state[USED]
-        if state[USED] == 0:
-            form_matrix(own, n)
-        if effort == RESTING:
-            outcome = select_solution(own, rest, n, tolerance, UNTRIED)
-        else:
-            outcome = solve_complementarity(own, n, tolerance, effort)
+    state = own.parts.state
+    state[USED] = state[FACTORED] = state[FORMED] = 0
+    if may_pay(n):
+        order_parts(own, n)
+    state[NEAREST] = state[USED]
+    if state[USED] == 0:
+        form_matrix(own, n)
+    if effort == RESTING:
+        outcome = select_solution(own, rest, n, tolerance, UNTRIED)
+    else:
+        outcome = solve_complementarity(own, n, tolerance, effort)
     for at in range(n):
         i = s.rows[first + at]
         p.x[i], p.w[i] = own.x[at], own.w[at]
@@ -255,10 +280,44 @@ def solve_by_islands(
         The largest residual, infinite where one is, and what all took.
     """
     residual, sweeps, newtons = 0.0, 0, 0
-    for k in range(find_islands(s, first, n)):
+    count = find_islands(s, first, n)
+    put_island_velocities(p, s, first, n)
+    for k in range(count):
+        left = left_before(p, s, start, k, effort)
+        if left <= KEPT * tolerance:
+            residual = max(residual, left)
+            continue
         o = solve_island(p, s, start, s.begins[k], s.begins[k + 1], tolerance, effort)
         if not o.residual < math.inf:
             return Outcome(math.inf, sweeps, newtons)
         residual = max(residual, o.residual)
         sweeps, newtons = sweeps + o.sweeps, newtons + o.newton
     return Outcome(residual, sweeps, newtons)
+
+
+@outlined
+def put_still(s: Islands, D: Array, rows: int, tolerance: float) -> None:
+    """Zero the squared velocities ``still`` of bodies that may be taken to rest.
+
+    That is where no row of an island moves by more than impulses may be kept with. Round-off would
+    gather in the velocities of what keeps its impulses, until these have to be found anew.
+
+    Args:
+        s: Islands of ``rows`` rows, as ``solve_by_islands`` leaves them.
+        D: Blocks of single contacts.
+        rows: How many.
+        tolerance: As there.
+    """
+    k = 0
+    while s.begins[k] < rows:
+        hardest = fastest = 0.0
+        for m in range(s.begins[k], s.begins[k + 1]):
+            i = s.rows[m]
+            hardest = max(hardest, D[i, i])
+            for end in range(2):
+                fastest = max(fastest, s.still[s.bodies[i, end]])
+        if fastest * hardest <= (KEPT * tolerance) ** 2:
+            for m in range(s.begins[k], s.begins[k + 1]):
+                for end in range(2):
+                    s.still[s.bodies[s.rows[m], end]] = 0.0
+        k += 1

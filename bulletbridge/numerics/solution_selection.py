@@ -74,22 +74,30 @@ def slip_after_rest(p: Any, selection: Selection, n: int) -> float:
     """
     most, i = 0.0, 0
     while i < n:
-        bound = p.bounds[i]
-        if bound.owner < 0:
+        if p.bounds[i].owner < 0:
             i += 1
             continue
-        before = after = used = 0.0  # squared
-        for k in range(i, i + bound.count):
-            share = share_of_mu(selection.warm[k], p.bounds[k].mu)
-            before += selection.start[k] * selection.start[k]
-            after += p.w[k] * p.w[k]
-            used += share * share
-        normal = selection.warm[bound.owner]
-        slid = before > STARTS * STARTS and used >= ((1.0 - RIM) * normal) ** 2
-        if normal > 0.0 and before <= AT_REST * AT_REST and not slid:
-            most = max(most, after)
-        i += bound.count
+        slip = squared_slip(p, selection.start, selection.warm, i)
+        most, i = max(most, slip), i + p.bounds[i].count
     return math.sqrt(most)
+
+
+@helper
+def squared_slip(p: Any, start: Array, warm: Array, i: int) -> float:
+    """Squared slip at w of the cone that begins at row i; zero if it did not rest under load.
+
+    ``start`` and ``warm`` are velocities at the start of the step and impulses of the last one.
+    """
+    bound = p.bounds[i]
+    before = after = used = 0.0  # squared
+    for k in range(i, i + bound.count):
+        share = share_of_mu(warm[k], p.bounds[k].mu)
+        before += start[k] * start[k]
+        after += p.w[k] * p.w[k]
+        used += share * share
+    normal = warm[bound.owner]
+    slid = before > STARTS * STARTS and used >= ((1.0 - RIM) * normal) ** 2
+    return after if normal > 0.0 and before <= AT_REST * AT_REST and not slid else 0.0
 
 
 @helper
