@@ -33,7 +33,7 @@ from bulletbridge.inequalities.link_rows import (
     link_rate,
     open_join,
     push_along,
-    put_cholesky,
+    put_factor,
     put_own_compliance,
     respond,
 )
@@ -51,7 +51,15 @@ from bulletbridge.numerics.complementarity import (
     settling,
 )
 from bulletbridge.numerics.complementarity_rows import RowBounds, cone_scale, scaled
-from bulletbridge.numerics.contact_islands import RESTING, Islands, put_still, solve_by_islands
+from bulletbridge.numerics.contact_islands import (
+    RESTING,
+    Islands,
+    put_own_block,
+    put_still,
+    solve_by_islands,
+    squared_speed,
+    whiten_on_body,
+)
 from bulletbridge.numerics.multifrontal_factors import factorise
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
 from bulletbridge.numerics.records import Array, Records
@@ -329,7 +337,7 @@ def put_compliances(p: LinkProblem) -> bool:
     links, free = p.links, len(p.f.rows) == 0
     if free:
         for body in range(1, len(p.islands.widths)):
-            put_cholesky(links, body, p.islands.chol[body])
+            put_factor(links, body, p.islands.L[body])
     else:
         invert_loops(p.f, links)
     for c in range(len(p.contact_rows)):
@@ -359,21 +367,15 @@ def put_compliances(p: LinkProblem) -> bool:
 def put_blocks(p: LinkProblem, first: int, last: int) -> None:
     """Write rows of one contact on whitened coordinates, and their D among themselves."""
     links, s = p.links, p.islands
-    for i in range(first, last):
-        for end in range(2):
-            body = int(links.bodies[i, end])
+    for end in range(2):
+        body = int(links.bodies[first, end])
+        for i in range(first, last):
             s.bodies[i, end] = body
-            for a in range(s.widths[body]):
-                left = links.on[i, end, a]
-                for b in range(a):
-                    left -= s.chol[body, a, b] * s.blocks[i, end, b]
-                s.blocks[i, end, a] = left / s.chol[body, a, a]
-        for j in range(first, i + 1):
-            total = 0.0
-            for end in range(2):
-                for a in range(s.widths[int(links.bodies[i, end])]):
-                    total += s.blocks[i, end, a] * s.blocks[j, end, a]
-            p.D[i, j] = p.D[j, i] = total
+            for k in range(s.widths[body]):
+                s.blocks[i, end, k] = links.on[i, end, k]
+        if body > 0:
+            whiten_on_body(s.L[body], 0, s.widths[body], s.blocks, first, last, end)
+    put_own_block(s, first, last, p.D)
 
 
 @outlined
@@ -460,12 +462,7 @@ def stop_islands(p: LinkProblem, n: int, tolerance: float, v: Array) -> None:
     s, e = p.islands, p.links.e
     for body in range(1, len(s.widths)):
         first = int(e.fronts[int(p.links.front_of[body])].v)
-        s.still[body] = 0.0
-        for a in range(s.widths[body]):
-            along = 0.0
-            for b in range(a, s.widths[body]):
-                along += s.chol[body, b, a] * v[first + b]
-            s.still[body] += along * along
+        s.still[body] = squared_speed(s.L[body], 0, s.widths[body], v, first)
     put_still(s, p.D, n, tolerance)
     for body in range(1, len(s.widths)):
         if s.still[body] == 0.0:

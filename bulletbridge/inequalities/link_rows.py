@@ -5,7 +5,6 @@ solves for join the rows of loops in one elimination, each beside the body that 
 what impulses do to velocities goes through the factors of the loops.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +13,12 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.sparse import SparseFactors
 from bulletbridge.inequalities.contact_rows import RowForm, along, contact_rows_of
 from bulletbridge.mechanism.records import Axis, Body, ContactPoint, Pose
+from bulletbridge.numerics.complementarity_rows import along_block
 from bulletbridge.numerics.contact_islands import Islands
 from bulletbridge.numerics.multifrontal import OWN, Elimination, Join
 from bulletbridge.numerics.multifrontal_inverse import invert
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
+from bulletbridge.numerics.projection import factor_profile, whiten_force
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import Pair, scale, sub, vec
 
@@ -141,8 +142,7 @@ def link_rate(C: LinkRows, n: int, v: Array) -> float:
         body = int(C.bodies[n, end])
         if body > 0:
             front = C.e.fronts[int(C.front_of[body])]
-            for c in range(front.rates):
-                total += C.on[n, end, c] * v[front.v + c]
+            total += along_block(C.on[n, end], int(front.rates), v, int(front.v))
     return total
 
 
@@ -214,18 +214,16 @@ def find_ends(e: Elimination, front_of: Ints, a: int, b: int) -> tuple[int, int,
 
 
 @outlined
-def put_cholesky(links: LinkRows, body: int, L: Array) -> int:
-    """Cholesky factor of the inertia of a body that nothing else holds; its rates."""
+def put_factor(links: LinkRows, body: int, L: Array) -> int:
+    """Factor of the inertia Lᵀ L of a body that nothing else holds; its rates."""
     e, front = links.e, links.e.fronts[int(links.front_of[body])]
-    for a in range(front.rates):
+    rates = int(front.rates)
+    for a in range(rates):
         for b in range(a + 1):
-            left = e.inertia[body, a, b]
-            if a == b:
-                left += e.extra[front.v + a]
-            for c in range(b):
-                left -= L[a, c] * L[b, c]
-            L[a, b] = left / L[b, b] if b < a else math.sqrt(left)
-    return int(front.rates)
+            L[a, b] = e.inertia[body, a, b]
+        L[a, a] += e.extra[front.v + a]
+    factor_profile(L[:rates, :rates])
+    return rates
 
 
 @outlined
@@ -236,11 +234,11 @@ def compliance_alone(links: LinkRows, n: int) -> float:
         body = int(links.bodies[n, end])
         if body == 0:
             continue
-        for a in range(put_cholesky(links, body, L)):
+        rates = put_factor(links, body, L)
+        for a in range(rates):
             y[a] = links.on[n, end, a]
-            for b in range(a):
-                y[a] -= L[a, b] * y[b]
-            y[a] /= L[a, a]
+        whiten_force(L[:rates, :rates], y[:rates])
+        for a in range(rates):
             total += y[a] * y[a]
     return total
 

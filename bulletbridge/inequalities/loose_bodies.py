@@ -16,8 +16,16 @@ from bulletbridge.engine.islands import find_islands
 from bulletbridge.inequalities.contact_rows import ContactRows, RowForm, contact_rows_of
 from bulletbridge.inequalities.link_rows import relative_link_row
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.contact_islands import Islands, islands_of, put_still, root_of
-from bulletbridge.numerics.projection import whiten_rows
+from bulletbridge.numerics.complementarity_rows import add_block, along_block
+from bulletbridge.numerics.contact_islands import (
+    Islands,
+    islands_of,
+    put_own_block,
+    put_still,
+    root_of,
+    squared_speed,
+    whiten_on_body,
+)
 from bulletbridge.numerics.records import Array, Ints, Records
 
 LOOSE, OF_ROBOTS = 0, 1
@@ -142,8 +150,7 @@ def loose_rate(C: LooseBodies, n: int, v: Array) -> float:
     total = 0.0
     for end in range(2):
         body = C.bodies[n, end]
-        for k in range(C.islands.widths[body]):
-            total += C.on[n, end, k] * v[C.first[body] + k]
+        total += along_block(C.on[n, end], C.islands.widths[body], v, C.first[body])
     return total
 
 
@@ -182,15 +189,8 @@ def put_loose_blocks(C: LooseBodies, L: Array, own: Records[ContactRows], D: Arr
             for i in range(begin, last):
                 for k in range(wide):
                     s.blocks[i, end, k] = C.on[i, end, k]
-            block = L[first : first + wide, first : first + wide]
-            whiten_rows(block, s.blocks[begin:last, end, :wide])
-        for i in range(begin, last):
-            for j in range(begin, i + 1):
-                total = 0.0
-                for end in range(2):
-                    for k in range(s.widths[C.bodies[i, end]]):
-                        total += s.blocks[i, end, k] * s.blocks[j, end, k]
-                D[i, j] = D[j, i] = total
+            whiten_on_body(L, first, wide, s.blocks, begin, last, end)
+        put_own_block(s, begin, last, D)
 
 
 @helper
@@ -198,8 +198,7 @@ def push_loose(C: LooseBodies, i: int, x: float, y: Array) -> None:
     """Add what the impulse x of row i does to whitened velocities y (nv,)."""
     for end in range(2):
         body = C.bodies[i, end]
-        for k in range(C.islands.widths[body]):
-            y[C.first[body] + k] += x * C.islands.blocks[i, end, k]
+        add_block(x, C.islands.blocks[i, end], C.islands.widths[body], y, C.first[body])
 
 
 @helper
@@ -208,8 +207,7 @@ def along_loose(C: LooseBodies, i: int, y: Array) -> float:
     total = 0.0
     for end in range(2):
         body = C.bodies[i, end]
-        for k in range(C.islands.widths[body]):
-            total += C.islands.blocks[i, end, k] * y[C.first[body] + k]
+        total += along_block(C.islands.blocks[i, end], C.islands.widths[body], y, C.first[body])
     return total
 
 
@@ -229,12 +227,7 @@ def stop_loose(C: LooseBodies, L: Array, D: Array, rows: int, tolerance: float, 
     """Let what hardly moves rest: arguments as of ``put_still``, L of M = Lᵀ L and v (nv,)."""
     s = C.islands
     for body in range(len(s.widths)):
-        s.still[body] = 0.0
-        for i in range(C.first[body], C.first[body] + s.widths[body]):
-            along = 0.0
-            for j in range(C.first[body], i + 1):
-                along += L[i, j] * v[j]
-            s.still[body] += along * along
+        s.still[body] = squared_speed(L, C.first[body], s.widths[body], v, C.first[body])
     put_still(s, D, rows, tolerance)
     for body in range(len(s.widths)):
         if s.still[body] == 0.0:

@@ -102,22 +102,45 @@ def width(parts: Parts, a: int) -> int:
 
 
 @helper
+def add_block(x: float, block: Array, wide: int, y: Array, first: int) -> None:
+    """Add x times a row on ``wide`` coordinates to y, where these begin."""
+    if wide == BODY:  # mostly; a loop over so few takes a third longer
+        y[first] += x * block[0]
+        y[first + 1] += x * block[1]
+        y[first + 2] += x * block[2]
+        y[first + 3] += x * block[3]
+        y[first + 4] += x * block[4]
+        y[first + 5] += x * block[5]
+        return
+    for k in range(wide):
+        y[first + k] += x * block[k]
+
+
+@helper
+def along_block(block: Array, wide: int, y: Array, first: int) -> float:
+    """What a row on ``wide`` coordinates moves by at those of y that begin there."""
+    if wide == BODY:
+        return (
+            block[0] * y[first]
+            + block[1] * y[first + 1]
+            + block[2] * y[first + 2]
+            + block[3] * y[first + 3]
+            + block[4] * y[first + 4]
+            + block[5] * y[first + 5]
+        )
+    total = 0.0
+    for k in range(wide):
+        total += block[k] * y[first + k]
+    return total
+
+
+@helper
 def push(parts: Parts, i: int, x: float) -> None:
     """Add what the impulse x of row i does to the coordinates to y."""
     for side in range(2):
         a = parts.touched[i, side]
         if a >= 0:
-            first, wide, y, block = parts.first[a], width(parts, a), parts.y, parts.blocks[i, side]
-            if wide == BODY:  # mostly; a loop over so few takes a third longer
-                y[first] += x * block[0]
-                y[first + 1] += x * block[1]
-                y[first + 2] += x * block[2]
-                y[first + 3] += x * block[3]
-                y[first + 4] += x * block[4]
-                y[first + 5] += x * block[5]
-            else:
-                for k in range(wide):
-                    y[first + k] += x * block[k]
+            add_block(x, parts.blocks[i, side], width(parts, a), parts.y, parts.first[a])
 
 
 @helper
@@ -127,19 +150,7 @@ def moved_by(parts: Parts, i: int) -> float:
     for side in range(2):
         a = parts.touched[i, side]
         if a >= 0:
-            first, wide, y, block = parts.first[a], width(parts, a), parts.y, parts.blocks[i, side]
-            if wide == BODY:
-                total += (
-                    block[0] * y[first]
-                    + block[1] * y[first + 1]
-                    + block[2] * y[first + 2]
-                    + block[3] * y[first + 3]
-                    + block[4] * y[first + 4]
-                    + block[5] * y[first + 5]
-                )
-            else:
-                for k in range(wide):
-                    total += block[k] * y[first + k]
+            total += along_block(parts.blocks[i, side], width(parts, a), parts.y, parts.first[a])
     return total
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from bulletbridge.compilation.jit import bundling, helper, outlined
 from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
 from bulletbridge.numerics.complementarity_rows import (
+    BODY,
     FACTORED,
     FORMED,
     NEAREST,
@@ -23,11 +24,14 @@ from bulletbridge.numerics.complementarity_rows import (
     Parts,
     Room,
     RowBounds,
+    add_block,
+    along_block,
     complementarity_problem,
     parts_of,
     violation,
 )
 from bulletbridge.numerics.parts import end_of_unit, form_matrix, may_pay, order_parts
+from bulletbridge.numerics.projection import whiten_force
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.solution_selection import (
     LINES_OF_SELECTION,
@@ -45,7 +49,7 @@ class Islands(NamedTuple):
     bodies: Ints  # (rows, 2) that each row moves, 0 for the world
     blocks: Array  # (rows, 2, widest) on their coordinates, whitened
     widths: Ints  # (bodies,) numbers of these
-    chol: Array  # (bodies, widest, widest) Cholesky factors of their inertias
+    L: Array  # (bodies, widest, widest) factors of their inertias M = Lᵀ L
     root: Ints  # (bodies,) a body of the same island
     place: Ints  # (bodies,) in their islands, -1 in none
     island: Ints  # (bodies,) number of that of a root, -1 for none
@@ -191,6 +195,70 @@ def gather_rows(p: Any, s: Islands, own: ComplementarityProblem, first: int, las
         at = end
 
 
+@helper
+def whiten_six(L: Array, first: int, Y: Array, begin: int, last: int, end: int) -> None:
+    """``whiten_on_body`` for six rates: numbers of L are read, and inverted, once."""
+    a, b, c, d, e, g = first, first + 1, first + 2, first + 3, first + 4, first + 5
+    ra, rb, rc, rd = 1.0 / L[a, a], 1.0 / L[b, b], 1.0 / L[c, c], 1.0 / L[d, d]
+    re, rg = 1.0 / L[e, e], 1.0 / L[g, g]
+    ba, ca, cb, da, db, dc = L[b, a], L[c, a], L[c, b], L[d, a], L[d, b], L[d, c]
+    ea, eb, ec, ed = L[e, a], L[e, b], L[e, c], L[e, d]
+    ga, gb, gc, gd, ge = L[g, a], L[g, b], L[g, c], L[g, d], L[g, e]
+    for i in range(begin, last):
+        y = Y[i, end]
+        y5 = y[5] * rg
+        y4 = (y[4] - y5 * ge) * re
+        y3 = (y[3] - y5 * gd - y4 * ed) * rd
+        y2 = (y[2] - y5 * gc - y4 * ec - y3 * dc) * rc
+        y1 = (y[1] - y5 * gb - y4 * eb - y3 * db - y2 * cb) * rb
+        y[0] = (y[0] - y5 * ga - y4 * ea - y3 * da - y2 * ca - y1 * ba) * ra
+        y[1], y[2], y[3], y[4], y[5] = y1, y2, y3, y4, y5
+
+
+@helper
+def whiten_on_body(
+    L: Array, first: int, wide: int, Y: Array, begin: int, last: int, end: int
+) -> None:
+    """Whiten rows Y (rows, 2, widest) on one of their bodies: y <- y L⁻¹.
+
+    Args:
+        L: Has the block of that body,
+        first: which begins there,
+        wide: and is so wide.
+        Y: The rows.
+        begin: The first of them,
+        last: and the one after the last.
+        end: Which of the two bodies.
+    """
+    if wide == BODY:
+        whiten_six(L, first, Y, begin, last, end)
+        return
+    for i in range(begin, last):
+        whiten_force(L[first : first + wide, first : first + wide], Y[i, end, :wide])
+
+
+@helper
+def squared_speed(L: Array, first: int, wide: int, v: Array, at: int) -> float:
+    """Twice the kinetic energy of a body whose rates are those of v from ``at`` on; L as above."""
+    total = 0.0
+    for i in range(wide):
+        along = 0.0
+        for j in range(i + 1):
+            along += L[first + i, first + j] * v[at + j]
+        total += along * along
+    return total
+
+
+@outlined
+def put_own_block(s: Islands, begin: int, last: int, D: Array) -> None:
+    """D of the rows of one contact among themselves, which are whitened."""
+    a, b = s.widths[s.bodies[begin, 0]], s.widths[s.bodies[begin, 1]]
+    for i in range(begin, last):
+        for j in range(begin, i + 1):
+            total = along_block(s.blocks[i, 0], a, s.blocks[j, 0], 0)
+            D[i, j] = D[j, i] = total + along_block(s.blocks[i, 1], b, s.blocks[j, 1], 0)
+
+
 @outlined
 def put_island_velocities(p: Any, s: Islands, first: int, n: int) -> None:
     """w of the rows from ``first`` up to n at x."""
@@ -201,14 +269,12 @@ def put_island_velocities(p: Any, s: Islands, first: int, n: int) -> None:
     for i in range(first, n):
         for end in range(2):
             body = s.bodies[i, end]
-            for k in range(widths[body]):
-                y[body, k] += p.x[i] * blocks[i, end, k]
+            add_block(p.x[i], blocks[i, end], widths[body], y[body], 0)
     for i in range(first, n):
         total = p.b[i]
         for end in range(2):
             body = s.bodies[i, end]
-            for k in range(widths[body]):
-                total += blocks[i, end, k] * y[body, k]
+            total += along_block(blocks[i, end], widths[body], y[body], 0)
         p.w[i] = total
 
 
