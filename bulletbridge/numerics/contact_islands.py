@@ -64,7 +64,7 @@ class Islands(NamedTuple):
     parts: Parts
 
 
-KEPT = 0.03
+KEPT = 0.5
 """Residual, in tolerances, up to which the impulses of the last step stay what they are."""
 RESTING = 4
 """An effort besides those of ``complementarity``: by ``select_solution``."""
