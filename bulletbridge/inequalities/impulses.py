@@ -547,11 +547,27 @@ def put_products(C: Array, n: int, p: ComplementarityProblem) -> None:
         while high > low and C[i, high - 1] == 0.0:
             high -= 1
         first[i], last[i] = low, high
-        for j in range(i + 1):
+        j = 0
+        while j + 3 <= i:
+            begin = max(low, int(min(min(first[j], first[j + 1]), min(first[j + 2], first[j + 3]))))
+            end = min(high, int(max(max(last[j], last[j + 1]), max(last[j + 2], last[j + 3]))))
+            s0 = s1 = s2 = s3 = 0.0
+            for k in range(begin, end):
+                y = C[i, k]
+                s0 += C[j, k] * y
+                s1 += C[j + 1, k] * y
+                s2 += C[j + 2, k] * y
+                s3 += C[j + 3, k] * y
+            p.D[i, j], p.D[i, j + 1], p.D[i, j + 2], p.D[i, j + 3] = s0, s1, s2, s3
+            j += 4
+        while j <= i:
             total = 0.0
-            for k in range(int(max(first[i], first[j])), int(min(last[i], last[j]))):
+            for k in range(low, min(high, int(last[j]))):
                 total += C[i, k] * C[j, k]
-            p.D[i, j] = p.D[j, i] = total
+            p.D[i, j] = total
+            j += 1
+        for j in range(i):
+            p.D[j, i] = p.D[i, j]
 
 
 @outlined
