@@ -62,6 +62,16 @@ def cut(
     return count
 
 
+@helper
+def is_beyond_none(points: Array, n: int, m: Vector, q: Vector) -> bool:
+    """Whether no corner is beyond that plane."""
+    room = dot(m, q)
+    for k in range(n):
+        if dot(m, vec(points[k])) - room > 0.0:
+            return False
+    return True
+
+
 @outlined
 def cut_to(room: Room, facet: int, corners: int, normal: Vector, other: int, n: int) -> int:
     """Cut a polygon to what lies over a plane facet; the rest is in place 2, its corners counted.
@@ -89,6 +99,8 @@ def cut_to(room: Room, facet: int, corners: int, normal: Vector, other: int, n: 
             continue
         m = scale(1.0 / length, m)
         q = add(q, scale(OVER * length, m))
+        if is_beyond_none(points[source], n, m, q):
+            continue
         n = cut(points[source], names[source], n, m, q, k, points[target], names[target])
         source, target = target, source
         if n == 0:
