@@ -91,11 +91,15 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, limited: int) -> i
     nv, dt = len(a.exerted), a.control[0].dt
     if a.report[ROWS] > 0.0:
         # a mean over steps: where loads are not determined, guesses from the last one alternate
+        pushed, count = a.scratch[WITHOUT_MOTORS], int(a.report[WITH_FRICTION]) + limited
         for j in range(nv):
-            last = 0.0
-            for i in range(int(a.report[WITH_FRICTION]) + limited):
-                last += a.impulses[X, i] * a.C[i, j]
-            a.exerted[j] += REMEMBERED * (last / dt - a.exerted[j])
+            pushed[j] = 0.0
+        for i in range(count):
+            x = a.impulses[X, i]
+            for j in range(nv):
+                pushed[j] += x * a.C[i, j]
+        for j in range(nv):
+            a.exerted[j] += REMEMBERED * (pushed[j] / dt - a.exerted[j])
     pushes, tau = 0, a.scratch
     for j in range(nv):
         tau[WITHOUT_MOTORS, j] = given.tau[line, j]
