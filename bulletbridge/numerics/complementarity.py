@@ -218,6 +218,11 @@ def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float) -
 
     ``regularisation`` makes up for dependent rows.
     """
+    moved = False
+    for j in range(n):
+        if p.kinds[j] != AT_BOUND:
+            p.step[j] = 0.0
+        moved = moved or p.step[j] != 0.0
     for r in range(m):
         i = int(p.free[r])
         if p.kinds[i] == STICKS:
@@ -229,12 +234,14 @@ def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float) -
             for j in range(n):
                 p.A[r, j] = 0.0
             right = put_sliding_row(p, r, n)
-        for j in range(n):
-            if p.kinds[j] == AT_BOUND:
+        if moved:
+            for j in range(n):
                 right -= p.A[r, j] * p.step[j]
         p.line[r] = right
-        for c in range(m if m < n else 0):
-            p.A[r, c] = p.A[r, int(p.free[c])]
+    for c in range(m if m < n else 0):
+        j = int(p.free[c])
+        for r in range(m):
+            p.A[r, c] = p.A[r, j]
 
 
 @outlined
@@ -437,9 +444,10 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
 
         Steps are not damped: active sets that change make the residual rise before it falls.
         ``least`` to ``most`` of them are taken; where none has to be, the problem is not softened.
-        ``again``: which factors may serve in the first.
+        ``again``: which factors may serve in the first; w is that of x already with SAME_STEP.
         """
-        velocities(p, p.x, p.w, n)
+        if again != SAME_STEP:
+            velocities(p, p.x, p.w, n)
         residual, asked = residual_at(p, p.x, p.w, n), 0.0
         if residual == math.inf:
             return residual, 0
@@ -487,6 +495,14 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         return residual_at(p, p.x, p.w, n)
 
     @outlined
+    def release_known(p: Any, n: int) -> float:
+        """``release`` where w is that of x: what softness gives of it is a sum for each row."""
+        for i in range(n):
+            p.w[i] += (p.diagonal[i] - p.D[i, i]) * p.x[i] + (p.right[i] - p.b[i])
+            p.D[i, i], p.b[i] = p.diagonal[i], p.right[i]
+        return residual_at(p, p.x, p.w, n)
+
+    @outlined
     def settle(p: Any, n: int, tolerance: float) -> tuple[float, int]:
         """Newton for the solution of least weighted norm, from x; residual and steps.
 
@@ -494,14 +510,14 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         """
         add_proximal_term(p, n, 0.0, False)
         softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, ANEW)
-        residual, enough = release(p, n), tolerance
+        residual, enough = release_known(p, n), tolerance
         for _ in range(MOST_PASSES):
             if residual <= tolerance or not softened <= enough:
                 break
             add_proximal_term(p, n, 0.0, True)
             enough = 0.1 * max(tolerance, residual)
             softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, SAME_STEP)
-            new = release(p, n)
+            new = release_known(p, n)
             newtons += steps
             if not new < 0.9 * residual:
                 return min(new, residual), newtons
