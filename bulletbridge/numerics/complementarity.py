@@ -122,8 +122,8 @@ class Outcome(NamedTuple):
 
 AT_BOUND, STICKS, SLIDES = range(3)
 """Kinds of rows in a step of Newton's method: x is known; w goes to zero; on the rim of a cone."""
-SYMMETRIC = -1.0
-"""In the place of pivots."""
+BORDERED = -1.0
+"""In the place of the first pivot, of factors of rows that stick, and such as slide below them."""
 
 
 @outlined
@@ -194,31 +194,31 @@ def slide_of(p: ComplementarityProblem, i: int) -> Slide:
 
 
 @helper
-def put_sliding_row(p: ComplementarityProblem, r: int, n: int) -> float:
-    """Newton row of a cone's rim in A; its right side."""
-    i = int(p.free[r])
+def put_sliding_row(p: ComplementarityProblem, i: int, row: Array, n: int) -> float:
+    """Add what Newton's row i has on a cone's rim to ``row`` (n,); its right side."""
     start, d, length, radius, direction, own = slide_of(p, i)
     bound, mu = p.bounds[start], p.bounds[i].mu
-    p.A[r, i] = 1.0 / mu
-    p.A[r, bound.owner] -= own
+    row[i] += 1.0 / mu
+    row[bound.owner] -= own
     for m in range(bound.count):
         other = p.bounds[start + m].mu
         if not other > 0.0:
             continue
         across = radius / length * ((1.0 if start + m == i else 0.0) - own * direction[m])
-        p.A[r, start + m] -= across / other
+        row[start + m] -= across / other
         for j in range(n):
-            p.A[r, j] += across * other / d * p.D[start + m, j]
+            row[j] += across * other / d * p.D[start + m, j]
     return radius * own - p.x[i] / mu
 
 
 @outlined
-def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float) -> None:
+def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float, whole: bool) -> None:
     """Newton rows of the m of n rows that are free, in A (m, m), and their right sides in line.
 
-    ``regularisation`` makes up for dependent rows.
+    Those that stick come first; unless the ``whole`` is asked for, of what they have among
+    themselves the upper triangle alone. ``regularisation`` makes up for dependent rows.
     """
-    moved = False
+    row, moved = p.slopes[0], False
     for j in range(n):
         if p.kinds[j] != AT_BOUND:
             p.step[j] = 0.0
@@ -226,22 +226,23 @@ def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float) -
     for r in range(m):
         i = int(p.free[r])
         if p.kinds[i] == STICKS:
-            for j in range(n):
-                p.A[r, j] = p.D[i, j]
-            p.A[r, i] += regularisation
+            for c in range(0 if whole else r, m):
+                p.A[r, c] = p.D[i, int(p.free[c])]
+            p.A[r, r] += regularisation
             right = -p.w[i]
+            if moved:
+                for j in range(n):
+                    right -= p.D[i, j] * p.step[j]
         else:
             for j in range(n):
-                p.A[r, j] = 0.0
-            right = put_sliding_row(p, r, n)
-        if moved:
-            for j in range(n):
-                right -= p.A[r, j] * p.step[j]
+                row[j] = 0.0
+            right = put_sliding_row(p, i, row, n)
+            for c in range(m):
+                p.A[r, c] = row[int(p.free[c])]
+            if moved:
+                for j in range(n):
+                    right -= row[j] * p.step[j]
         p.line[r] = right
-    for c in range(m if m < n else 0):
-        j = int(p.free[c])
-        for r in range(m):
-            p.A[r, c] = p.A[r, j]
 
 
 @outlined
@@ -252,29 +253,62 @@ def put_right_sides(p: ComplementarityProblem, n: int, m: int) -> None:
 
 
 @outlined
-def factorise_symmetric(A: Array, n: int) -> bool:
-    """Eliminate in the upper triangle of A, positive definite; False if it is not."""
+def factorise_bordered(A: Array, n: int, m: int, turns: Array) -> bool:
+    """Eliminate in A (m, m), whose first n rows are symmetric; False unless these are positive.
+
+    Of them the upper triangle and what is right of it are looked at. Of the rows after them the
+    largest is taken first; ``turns`` (m,) receives whom they changed with.
+    """
     for k in range(n):
         if not A[k, k] > 0.0:
             return False
         for i in range(k + 1, n):
             s = A[k, i] / A[k, k]
             if s != 0.0:
-                for j in range(i, n):
+                for j in range(i, m):
                     A[i, j] -= s * A[k, j]
+        eliminate_below(A, k, n, m)
+    for k in range(n, m):
+        best = k
+        for i in range(k + 1, m):
+            if math.fabs(A[i, k]) > math.fabs(A[best, k]):
+                best = i
+        turns[k] = best
+        for j in range(m if best != k else 0):
+            A[k, j], A[best, j] = A[best, j], A[k, j]
+        eliminate_below(A, k, k + 1, m)
     return True
 
 
+@helper
+def eliminate_below(A: Array, k: int, first: int, m: int) -> None:
+    """Eliminate column k from rows ``first`` to before m, by row k; shares of it stay there."""
+    for i in range(first, m):
+        s = A[i, k] / A[k, k]
+        A[i, k] = s
+        if s != 0.0:
+            for j in range(k + 1, m):
+                A[i, j] -= s * A[k, j]
+
+
 @outlined
-def solve_symmetric(A: Array, b: Array, n: int) -> None:
-    """b <- A⁻¹ b by what ``factorise_symmetric`` left."""
+def solve_bordered(A: Array, b: Array, n: int, m: int, turns: Array) -> None:
+    """b <- A⁻¹ b by what ``factorise_bordered`` left."""
     for k in range(n):
         s = b[k] / A[k, k]
         for i in range(k + 1, n):
             b[i] -= s * A[k, i]
-    for k in range(n - 1, -1, -1):
+    for k in range(n, m):
+        i = int(turns[k])
+        b[k], b[i] = b[i], b[k]
+    for i in range(n, m):
+        total = b[i]
+        for j in range(i):
+            total -= A[i, j] * b[j]
+        b[i] = total
+    for k in range(m - 1, -1, -1):
         total = b[k]
-        for j in range(k + 1, n):
+        for j in range(k + 1, m):
             total -= A[k, j] * b[j]
         b[k] = total / A[k, k]
 
@@ -375,7 +409,12 @@ def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, a
         moved = p.line[i] == AT_BOUND and p.step[i] != 0.0
         same = same and p.line[i] == p.kinds[i] and not moved
         p.kinds[i] = p.line[i]
-        if p.kinds[i] != AT_BOUND:
+        if p.kinds[i] == STICKS:
+            p.free[m] = i
+            m += 1
+    sticking = m
+    for i in range(n if sliding > 0 else 0):
+        if p.kinds[i] == SLIDES:
             p.free[m] = i
             m += 1
     if m == 0:
@@ -383,14 +422,14 @@ def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, a
     if same:
         put_right_sides(p, n, m)
     else:
-        put_rows(p, n, m, regularisation)
-        p.pivots[0] = SYMMETRIC
-        if sliding > 0 or not factorise_symmetric(p.A, m):
-            if sliding == 0:  # no matrix of velocities in exact numbers
-                put_rows(p, n, m, regularisation)
+        put_rows(p, n, m, regularisation, False)
+        if sticking > 0 and factorise_bordered(p.A, sticking, m, p.pivots):
+            p.pivots[0] = BORDERED
+        else:  # all slide, or no matrix of velocities in exact numbers
+            put_rows(p, n, m, regularisation, True)
             factorise_dense(p.A, p.pivots[:m])
-    if p.pivots[0] == SYMMETRIC:
-        solve_symmetric(p.A, p.line, m)
+    if p.pivots[0] == BORDERED:
+        solve_bordered(p.A, p.line, sticking, m, p.pivots)
     else:
         back_real(p.A, p.pivots[:m], p.line)
     for r in range(m):

@@ -10,8 +10,8 @@ import math
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.complementarity import (
     Outcome,
-    factorise_symmetric,
-    solve_symmetric,
+    factorise_bordered,
+    solve_bordered,
 )
 from bulletbridge.numerics.complementarity_rows import (
     ComplementarityProblem,
@@ -68,7 +68,7 @@ def solve_independent(p: ComplementarityProblem, n: int, motors: int, tolerance:
                 break
         for r in range(m):
             p.line[r] = -p.w[int(p.free[r])]
-        solve_symmetric(p.A, p.line, m)
+        solve_bordered(p.A, p.line, m, m, p.pivots)
         for r in range(m):
             p.x[int(p.free[r])] += p.line[r]
         dense_velocities(p, p.x, p.w, n)
@@ -112,7 +112,7 @@ def factorise_independent(p: ComplementarityProblem, m: int, free: bool) -> bool
         i = int(p.line[r])
         for c in range(r, count):
             p.A[r, c] = p.D[i, int(p.line[c])]
-    if not factorise_symmetric(p.A, count):
+    if not factorise_bordered(p.A, count, count, p.pivots):
         return False
     for r in range(count):
         if not p.A[r, r] > INDEPENDENT * p.weights[int(p.line[r])]:
