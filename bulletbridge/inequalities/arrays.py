@@ -14,8 +14,9 @@ from bulletbridge.numerics.complementarity_rows import LINES as LINES_OF_PROBLEM
 from bulletbridge.numerics.complementarity_rows import Parts, RowBounds
 from bulletbridge.numerics.records import Array, Records
 
-PREDICT, STEP = 0, 1
-"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
+PREDICT, STEP, PREDICTED_STEP = range(3)
+"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps; the step that
+was predicted, from the same state by the same forces."""
 WITHOUT_MOTORS, WITH_MOTORS, PREDICTIONS = range(3)
 """Lines of forces of a prediction: there may be the first alone."""
 SUPPLIED = 2
@@ -35,13 +36,13 @@ are solved for together, before those of loose bodies. A budget that is not a nu
 end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
-    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
-) = (0, 1, 2, 3, *range(3 + LINES_OF_PROBLEM, 22 + LINES_OF_PROBLEM))  # fmt: skip
+    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, FREE, IMPULSES,
+) = (0, 1, 2, 3, *range(3 + LINES_OF_PROBLEM, 23 + LINES_OF_PROBLEM))  # fmt: skip
 """Rows of impulses: those of the last step, right sides, velocities, the problem's room,
 velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
 without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
 at the start, warm start, first solution, what motors ask for, which rows hold,
-their strengths, impulses, what they give way by."""
+their strengths, impulses, what they give way by, velocity of a prediction without motors."""
 
 
 class InequalityArrays(NamedTuple):

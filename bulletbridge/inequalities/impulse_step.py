@@ -11,6 +11,7 @@ from bulletbridge.engine.records import (
     Arrays,
     Factors,
 )
+from bulletbridge.inequalities.arrays import WITH_MOTORS, WITHOUT_MOTORS
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulses import InequalityProblem
 from bulletbridge.mechanism.records import ContactPoint, StickingPoint
@@ -69,6 +70,21 @@ def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> N
     forces_less_bias(a, q, v, tau, vdot)
     admit_force(a, f, vdot)
     unwhiten(f.L, vdot, f.first)
+    for k in range(len(v)):
+        v[k] += a.control.dt * vdot[k]
+
+
+@helper
+def push_by_motors(a: Arrays, f: Factors, tau: Array, v: Array) -> None:
+    """Turn velocities (nv,) without motors into those with them; all else that acts is the same.
+
+    ``tau`` (PREDICTIONS, nv): forces of both.
+    """
+    vdot = a.vectors[ACCELERATION, : len(v)]
+    for k in range(len(v)):
+        vdot[k] = tau[WITH_MOTORS, k] - tau[WITHOUT_MOTORS, k]
+    admit_force(a, f, vdot)
+    unwhiten(f.L, vdot)
     for k in range(len(v)):
         v[k] += a.control.dt * vdot[k]
 

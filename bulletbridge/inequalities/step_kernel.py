@@ -46,10 +46,12 @@ from bulletbridge.inequalities.arrays import (
     APART,
     BUDGET,
     BY_LINKS,
+    FREE,
     KEPT,
     MOVED,
     NEWTONS,
     PREDICT,
+    PREDICTED_STEP,
     PUSHED,
     RATES,
     RESIDUAL,
@@ -76,6 +78,7 @@ from bulletbridge.inequalities.impulse_step import (
     lead_by_motors,
     list_sticking,
     predict_velocity,
+    push_by_motors,
 )
 from bulletbridge.inequalities.impulses import (
     Asked,
@@ -147,11 +150,12 @@ def run_inequalities(
             factor_at(a, f, Instant(state[nq + nv], targets[0]), q, v)
         copy_into(moving, v)
         predict_velocity(a, f, q, moving, tau[WITHOUT_MOTORS])
+        copy_into(impulses[FREE], moving)
         c.factored, c.biased = BY_DENSE, int(accountable(a))
         if len(tau) > WITH_MOTORS:
             with_motors = vectors[START_V, :nv]
-            copy_into(with_motors, v)
-            predict_velocity(a, f, q, with_motors, tau[WITH_MOTORS])
+            copy_into(with_motors, moving)
+            push_by_motors(a, f, tau, with_motors)
             lead_by_motors(a, with_motors, moving)
         displace(a.bodies, q, moving, c.dt, vectors[PREDICTED_Q])
         return c.failure
@@ -172,7 +176,10 @@ def run_inequalities(
         force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
         if holding:
             supply_against_forces(a, f, q, v, force, supplied)
-        predict_velocity(a, f, q, v, force)
+        if task == PREDICTED_STEP:
+            copy_into(v, impulses[FREE, :nv])
+        else:
+            predict_velocity(a, f, q, v, force)
         c.biased = 0
         if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
             prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)

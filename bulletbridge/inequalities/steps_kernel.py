@@ -17,6 +17,7 @@ from bulletbridge.inequalities.arrays import (
     BUDGET,
     MOVING,
     PREDICT,
+    PREDICTED_STEP,
     ROWS,
     STEP,
     WITH_FRICTION,
@@ -147,7 +148,7 @@ def step_with_contacts(
             failure = ASK
             break
         now = driven_by(given, given.tau[line : line + 1])
-        failure = call_stored(run, (now, a.contacts[:count], STEP, 1))
+        failure = call_stored(run, (now, a.contacts[:count], PREDICTED_STEP, 1))
         note_contacts(a, a.contacts[:count])
         if failure != DONE:
             break
