@@ -8,7 +8,7 @@ settled by one norm: impulses count as shares of what each row can do.
 import math
 from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import outlined
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.complementarity import (
     ANEW,
     LIGHTEST,
@@ -16,6 +16,7 @@ from bulletbridge.numerics.complementarity import (
     RIM,
     Outcome,
     add_proximal_term,
+    factorise_bordered,
     newton,
     release,
     settle,
@@ -37,7 +38,9 @@ HEAVIEST = 1e6
 INDEPENDENT = 1e-8
 """Share of the strongest direction, squared, from which on rows can be told apart by what they
 move. What motors could do with ten thousand times the usual effort is not asked of them."""
-
+MOSTLY = 0.5
+"""Share of what its impulse moves a row by that those before it must leave for it to be clearly
+independent of them."""
 GIVES = 0.01
 """Share of the velocity that its impulse alone would give it, by which a motor gives way to what
 contradicts it: in a step it is a hundred times as stiff as what it moves is heavy."""
@@ -232,6 +235,10 @@ def agree(p: ComplementarityProblem, s: Sharing, motors: int, loaded: int, n: in
         loaded: The first of limits and contacts; what comes before gives way to nothing.
         n: All rows that may hold.
     """
+    if n == motors and are_clearly_independent(p, n):
+        for i in range(n):
+            p.b[i], p.centre[i] = s.asked[i], 0.0
+        return
     count = 0
     for i in range(n):
         # beside rows that hold, motors count by what they move, and a thousandth as much
@@ -255,6 +262,20 @@ def agree(p: ComplementarityProblem, s: Sharing, motors: int, loaded: int, n: in
     for i in range(motors):
         gives = p.b[i] - s.asked[i]
         p.centre[i] = gives / (GIVES * p.D[i, i]) if n > motors and p.D[i, i] > 0.0 else 0.0
+
+
+@helper
+def are_clearly_independent(p: ComplementarityProblem, n: int) -> bool:
+    """Whether each of the first n rows moves mostly what those before it do not; p.A is room."""
+    for r in range(n):
+        for c in range(r, n):
+            p.A[r, c] = p.D[r, c]
+    if not factorise_bordered(p.A, n, n, p.pivots):
+        return False
+    for r in range(n):
+        if not p.A[r, r] > MOSTLY * p.D[r, r]:
+            return False
+    return True
 
 
 @outlined
