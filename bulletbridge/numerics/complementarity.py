@@ -50,7 +50,7 @@ from bulletbridge.numerics.complementarity_rows import (
     sweep,
     velocities,
 )
-from bulletbridge.numerics.lu import back_real, lu_real
+from bulletbridge.numerics.lu import PANEL, back_real, lu_real
 from bulletbridge.numerics.parts import (
     factorise_parts,
     form_matrix,
@@ -256,18 +256,40 @@ def put_right_sides(p: ComplementarityProblem, n: int, m: int) -> None:
 def factorise_bordered(A: Array, n: int, m: int, turns: Array) -> bool:
     """Eliminate in A (m, m), whose first n rows are symmetric; False unless these are positive.
 
-    Of them the upper triangle and what is right of it are looked at. Of the rows after them the
-    largest is taken first; ``turns`` (m,) receives whom they changed with.
+    Of them the upper triangle and what is right of it are looked at, and some are taken at once:
+    what is below is then gone through less often. Of the rows after them the largest is taken
+    first; ``turns`` (m,) receives whom they changed with.
     """
-    for k in range(n):
-        if not A[k, k] > 0.0:
-            return False
-        for i in range(k + 1, n):
-            s = A[k, i] / A[k, k]
-            if s != 0.0:
+    for first in range(0, n, PANEL):
+        last = min(first + PANEL, n)
+        for k in range(first, last):
+            if not A[k, k] > 0.0:
+                return False
+            for i in range(k + 1, last):
+                s = A[k, i] / A[k, k]
+                if s != 0.0:
+                    for j in range(i, m):
+                        A[i, j] -= s * A[k, j]
+        if last < first + PANEL:
+            for k in range(first, last):
+                eliminate_below(A, k, n, m)
+            break
+        one, two, three, four = first, first + 1, first + 2, first + 3
+        for i in range(last, n):
+            a, b = A[one, i] / A[one, one], A[two, i] / A[two, two]
+            c, d = A[three, i] / A[three, three], A[four, i] / A[four, four]
+            if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
                 for j in range(i, m):
-                    A[i, j] -= s * A[k, j]
-        eliminate_below(A, k, n, m)
+                    A[i, j] -= a * A[one, j] + b * A[two, j] + c * A[three, j] + d * A[four, j]
+        for i in range(n, m):
+            a = A[i, one] / A[one, one]
+            b = (A[i, two] - a * A[one, two]) / A[two, two]
+            c = (A[i, three] - a * A[one, three] - b * A[two, three]) / A[three, three]
+            d = A[i, four] - a * A[one, four] - b * A[two, four] - c * A[three, four]
+            d /= A[four, four]
+            A[i, one], A[i, two], A[i, three], A[i, four] = a, b, c, d
+            for j in range(last, m):
+                A[i, j] -= a * A[one, j] + b * A[two, j] + c * A[three, j] + d * A[four, j]
     for k in range(n, m):
         best = k
         for i in range(k + 1, m):
