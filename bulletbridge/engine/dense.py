@@ -277,9 +277,9 @@ def accelerate(
     if control.sliding > 0:
         applied = a.vectors[FORCE, : len(v)]
         forces_less_bias(a, q, v, tau, applied)
-        whiten_force(f.L, applied, f.first)
+        whiten_force(f.L, applied)
         add_friction(a, f, instant, vdot, applied)
-    unwhiten(f.L, vdot, f.first)
+    unwhiten(f.L, vdot)
 
 
 @helper
@@ -371,8 +371,8 @@ def solution_multipliers(
     """Multipliers lam (nc,) with M vdot - needed = Jᵀ lam; ``needed`` (nv,) is lost."""
     whitened, y = a.vectors[ACCELERATION, : len(vdot)], a.vectors[RIGHT_SIDE]
     copy_into(whitened, vdot)
-    whiten_velocity(f.L, whitened, f.first)
-    whiten_force(f.L, needed, f.first)
+    whiten_velocity(f.L, whitened)
+    whiten_force(f.L, needed)
     for k in range(len(vdot)):
         whitened[k] -= needed[k]
     for i in range(rank):
@@ -466,7 +466,7 @@ def admissible_acceleration(
 ) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     project_force(a, f, q, v, tau, vdot)
-    unwhiten(f.L, vdot, f.first)
+    unwhiten(f.L, vdot)
 
 
 @helper
