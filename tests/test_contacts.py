@@ -112,7 +112,7 @@ def test_forces_that_change_act_in_their_own_steps_of_a_rollout(solids):
     system = solids.system(ball)
     tau = np.random.default_rng(0).normal(size=(10, 6))
     row, one = system.fork(2)
-    table = np.zeros((10, 16))
+    table = np.zeros((10, 17))  # state, and how it was reached
     row.roll(tau, (10, 1), table)
     for forces, state in zip(tau, table, strict=True):
         one.tau[:] = forces

@@ -109,11 +109,15 @@ def motion_row(C: Array, n: int, axis: int, G: Array) -> None:
 def motion_state(
     axis: int, C: Array, n: int, axes: Records[Axis], own: LoopAxisRows, q: Array, v: Array
 ) -> tuple[float, float]:
-    """Position and rate along a joint's motion, whose row is C[n]."""
+    """Position and rate along a joint's motion, whose row is C[n].
+
+    A turn of a spherical joint has no position, and nothing that drives it asks for one.
+    """
     if axis < 0:
         loop_axis = own.rows[-1 - axis]
         return loop_axis.g, rate_along(C, n, v) + loop_axis.g_t
-    return q[axes[axis].q], v[axis]
+    at = int(axes[axis].q)
+    return q[at] if at >= 0 else 0.0, v[axis]
 
 
 @helper
