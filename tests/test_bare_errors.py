@@ -341,7 +341,7 @@ class TestAttach:
             bb.attach(body, [], 77)
 
     def test_one_constraint_for_a_list_is_refused(self, world, body):
-        with pytest.raises(ModelError, match="constraints are Distance.*give a list"):
+        with pytest.raises(ModelError, match="constraints are one Distance.*give a list"):
             bb.attach(body, ROD, world.client)
 
     def test_properties_as_a_dict_are_refused_with_the_joint(self, world, body):

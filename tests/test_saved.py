@@ -455,7 +455,8 @@ def test_worlds_of_other_bodies_are_refused(tmp_path):
 
 def test_how_many_poses_are_sampled_is_no_matter_of_time():
     """Bundled mechanisms take all; the largest as many as two directions need."""
-    assert number_of_poses(0, 0) == number_of_poses(50, 40) == MOST_POSES
+    assert number_of_poses(50, 40) == number_of_poses(1, 1) == MOST_POSES
+    assert number_of_poses(50, 0) == 1  # no rows, nothing to decide
     assert number_of_poses(5000, 4900) == FEWEST_POSES
     counts = [number_of_poses(n, n) for n in (100, 300, 400, 600)]
     assert counts == sorted(counts, reverse=True) and len(set(counts)) > 1

@@ -118,9 +118,6 @@ def tell_of_idle_calls(bodies: BulletBodies, taken: Sequence[int] = ()) -> None:
         BulletBridgeWarning: At the first such call of each function for each body; it names both,
             and what takes the place of the call.
     """
-    if not _advanced:
-        for name, idle in IDLE.items():
-            setattr(pybullet, name, Watched(name, idle))
     client, first = bodies.client, next(iter(bodies.body_ids.values()), -1)
     keys = [(client, body) for body in bodies.body_ids.values()]
 
@@ -140,3 +137,7 @@ def tell_of_idle_calls(bodies: BulletBodies, taken: Sequence[int] = ()) -> None:
         _advanced[key] = known
         _told.difference_update([place for place in _told if place[:2] == key])
     _taken.update({(client, number): first for number in taken})
+    # last: what is let go of meanwhile may have been the last that was watched
+    for name, idle in IDLE.items():
+        if not hasattr(getattr(pybullet, name), "native"):
+            setattr(pybullet, name, Watched(name, idle))

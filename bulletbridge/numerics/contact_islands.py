@@ -376,13 +376,14 @@ def put_still(s: Islands, D: Array, rows: int, tolerance: float) -> None:
     """
     k = 0
     while s.begins[k] < rows:
-        hardest = fastest = 0.0
+        hardest, rests = 0.0, True
         for m in range(s.begins[k], s.begins[k + 1]):
-            i = s.rows[m]
-            hardest = max(hardest, D[i, i])
-            for end in range(2):
-                fastest = max(fastest, s.still[s.bodies[i, end]])
-        if fastest * hardest <= (KEPT * tolerance) ** 2:
+            hardest = max(hardest, D[s.rows[m], s.rows[m]])
+        for m in range(s.begins[k], s.begins[k + 1]):
+            for end in range(2):  # what is not a number stays
+                speed2 = s.still[s.bodies[s.rows[m], end]]
+                rests &= speed2 * hardest <= (KEPT * tolerance) ** 2
+        if rests:
             for m in range(s.begins[k], s.begins[k + 1]):
                 for end in range(2):
                     s.still[s.bodies[s.rows[m], end]] = 0.0
