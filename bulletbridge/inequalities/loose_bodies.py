@@ -150,7 +150,7 @@ def loose_rate(C: LooseBodies, n: int, v: Array) -> float:
     total = 0.0
     for end in range(2):
         body = C.bodies[n, end]
-        total += along_block(C.on[n, end], C.islands.widths[body], v, C.first[body])
+        total += along_block(C.on[n, end], int(C.islands.widths[body]), v, int(C.first[body]))
     return total
 
 
@@ -183,7 +183,7 @@ def put_loose_blocks(C: LooseBodies, L: Array, own: Records[ContactRows], D: Arr
         begin, last = own[c].normal, own[c].end
         for end in range(2):
             body = C.bodies[begin, end]
-            first, wide = C.first[body], s.widths[body]
+            first, wide = int(C.first[body]), int(s.widths[body])
             if wide == 0:
                 continue
             for i in range(begin, last):
@@ -198,7 +198,7 @@ def push_loose(C: LooseBodies, i: int, x: float, y: Array) -> None:
     """Add what the impulse x of row i does to whitened velocities y (nv,)."""
     for end in range(2):
         body = C.bodies[i, end]
-        add_block(x, C.islands.blocks[i, end], C.islands.widths[body], y, C.first[body])
+        add_block(x, C.islands.blocks[i, end], int(C.islands.widths[body]), y, int(C.first[body]))
 
 
 @helper
@@ -207,7 +207,8 @@ def along_loose(C: LooseBodies, i: int, y: Array) -> float:
     total = 0.0
     for end in range(2):
         body = C.bodies[i, end]
-        total += along_block(C.islands.blocks[i, end], C.islands.widths[body], y, C.first[body])
+        wide, first = int(C.islands.widths[body]), int(C.first[body])
+        total += along_block(C.islands.blocks[i, end], wide, y, first)
     return total
 
 
@@ -227,7 +228,8 @@ def stop_loose(C: LooseBodies, L: Array, D: Array, rows: int, tolerance: float, 
     """Let what hardly moves rest: arguments as of ``put_still``, L of M = Lᵀ L and v (nv,)."""
     s = C.islands
     for body in range(len(s.widths)):
-        s.still[body] = squared_speed(L, C.first[body], s.widths[body], v, C.first[body])
+        first, wide = int(C.first[body]), int(s.widths[body])
+        s.still[body] = squared_speed(L, first, wide, v, first)
     put_still(s, D, rows, tolerance)
     for body in range(len(s.widths)):
         if s.still[body] == 0.0:

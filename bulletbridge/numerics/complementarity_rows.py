@@ -140,7 +140,7 @@ def push(parts: Parts, i: int, x: float) -> None:
     for side in range(2):
         a = parts.touched[i, side]
         if a >= 0:
-            add_block(x, parts.blocks[i, side], width(parts, a), parts.y, parts.first[a])
+            add_block(x, parts.blocks[i, side], width(parts, a), parts.y, int(parts.first[a]))
 
 
 @helper
@@ -150,7 +150,9 @@ def moved_by(parts: Parts, i: int) -> float:
     for side in range(2):
         a = parts.touched[i, side]
         if a >= 0:
-            total += along_block(parts.blocks[i, side], width(parts, a), parts.y, parts.first[a])
+            total += along_block(
+                parts.blocks[i, side], width(parts, a), parts.y, int(parts.first[a])
+            )
     return total
 
 

@@ -252,7 +252,7 @@ def squared_speed(L: Array, first: int, wide: int, v: Array, at: int) -> float:
 @outlined
 def put_own_block(s: Islands, begin: int, last: int, D: Array) -> None:
     """D of the rows of one contact among themselves, which are whitened."""
-    a, b = s.widths[s.bodies[begin, 0]], s.widths[s.bodies[begin, 1]]
+    a, b = int(s.widths[s.bodies[begin, 0]]), int(s.widths[s.bodies[begin, 1]])
     for i in range(begin, last):
         for j in range(begin, i + 1):
             total = along_block(s.blocks[i, 0], a, s.blocks[j, 0], 0)
@@ -269,12 +269,12 @@ def put_island_velocities(p: Any, s: Islands, first: int, n: int) -> None:
     for i in range(first, n):
         for end in range(2):
             body = s.bodies[i, end]
-            add_block(p.x[i], blocks[i, end], widths[body], y[body], 0)
+            add_block(p.x[i], blocks[i, end], int(widths[body]), y[body], 0)
     for i in range(first, n):
         total = p.b[i]
         for end in range(2):
             body = s.bodies[i, end]
-            total += along_block(blocks[i, end], widths[body], y[body], 0)
+            total += along_block(blocks[i, end], int(widths[body]), y[body], 0)
         p.w[i] = total
 
 
@@ -283,7 +283,7 @@ def left_before(p: Any, s: Islands, start: Array, k: int, effort: int) -> float:
     """Residual of island k at x, w; infinite where one is, or what rested begins to slide."""
     worst, slip, total, m = 0.0, 0.0, 0.0, s.begins[k]
     while m < s.begins[k + 1]:
-        i = s.rows[m]
+        i = int(s.rows[m])
         off, after = violation(p, p.x, p.w, i)
         worst = max(worst, off)
         if effort == RESTING and p.bounds[i].owner >= 0:
