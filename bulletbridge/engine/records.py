@@ -124,7 +124,7 @@ STAGE_VDOTS = STAGE_RATES + 12
 MOST_SLIDING = 8
 """Loop joints that may slide with friction in compiled steps."""
 SLIDING = UNCORRECTED + 6
-VECTORS = SLIDING + 3 * MOST_SLIDING + 3
+VECTORS = SLIDING + 3 * MOST_SLIDING + 4
 """Rows of Arrays.vectors, and their number.
 
 What rates are divided by to compare them stays, and so do the four of the chart: its origin, the

@@ -28,6 +28,7 @@ from bulletbridge.engine.records import (
     Instant,
 )
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.numerics.lu import back_real, lu_real
 from bulletbridge.numerics.projection import project_out, row_space_solution, whiten_force
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import (
@@ -47,13 +48,12 @@ from bulletbridge.numerics.spatial import (
 STILL = 1e-10
 """Slip [m/s] below which it has no direction."""
 SINGULAR = 1e-12
-"""Pivot, over the size of its column, below which no sizes of friction are told."""
-CHANGE, SYSTEM, NORMAL, SIZE, SIGN = (
-    MOST_SLIDING, 2 * MOST_SLIDING, 3 * MOST_SLIDING, 3 * MOST_SLIDING + 1, 3 * MOST_SLIDING + 2
-)  # fmt: skip
+"""Pivot, over the largest number of the system, below which no sizes of friction are told."""
+CHANGE, SYSTEM = MOST_SLIDING, 2 * MOST_SLIDING
+NORMAL, SIZE, SIGN, TURNS = range(3 * MOST_SLIDING, 3 * MOST_SLIDING + 4)
 """Rows of the scratch vectors, after the whitened friction of each contact for a size of one: what
 of each normal force changes with each friction, the linear system, normal forces without friction,
-sizes, signs of normal forces."""
+sizes, signs of normal forces, turns of the system's rows."""
 
 
 @outlined
@@ -172,33 +172,19 @@ def put_sizes(a: Arrays, s: Array, n: int) -> bool:
 
 @helper
 def solve_sizes(a: Arrays, s: Array, n: int) -> bool:
-    """Solve x - share change x = share N with the signs at hand, by elimination with pivots."""
-    k = 0
+    """Solve x - share change x = share N with the signs at hand; False if that has no solution."""
+    A, x, turns, k, size = s[SYSTEM : SYSTEM + n], s[SIZE], s[TURNS, :n], 0, 0.0
     for i in range(len(a.loops)):
         if a.loops[i].friction > 0.0:
             share = a.loops[i].friction * s[SIGN, k]
             for j in range(n):
-                s[SYSTEM + k, j] = (1.0 if j == k else 0.0) - share * s[CHANGE + k, j]
-            s[SIZE, k] = share * s[NORMAL, k]
+                A[k, j] = (1.0 if j == k else 0.0) - share * s[CHANGE + k, j]
+                size = max(size, abs(A[k, j]))
+            x[k] = share * s[NORMAL, k]
             k += 1
-    for c in range(n):
-        best, size = c, 0.0
-        for i in range(n):
-            size = max(size, abs(s[SYSTEM + i, c]))
-            if i > c and abs(s[SYSTEM + i, c]) > abs(s[SYSTEM + best, c]):
-                best = i
-        if not abs(s[SYSTEM + best, c]) > SINGULAR * size:
+    lu_real(A, turns)
+    for k in range(n):
+        if not abs(A[k, k]) > SINGULAR * size:
             return False
-        for j in range(n):
-            s[SYSTEM + c, j], s[SYSTEM + best, j] = s[SYSTEM + best, j], s[SYSTEM + c, j]
-        s[SIZE, c], s[SIZE, best] = s[SIZE, best], s[SIZE, c]
-        for i in range(c + 1, n):
-            x = s[SYSTEM + i, c] / s[SYSTEM + c, c]
-            for j in range(c, n):
-                s[SYSTEM + i, j] -= x * s[SYSTEM + c, j]
-            s[SIZE, i] -= x * s[SIZE, c]
-    for c in range(n - 1, -1, -1):
-        for j in range(c + 1, n):
-            s[SIZE, c] -= s[SYSTEM + c, j] * s[SIZE, j]
-        s[SIZE, c] /= s[SYSTEM + c, c]
+    back_real(A, turns, x)
     return True
