@@ -94,6 +94,7 @@ from bulletbridge.numerics.independent_rows import solve_independent
 from bulletbridge.numerics.parts import plan_parts
 from bulletbridge.numerics.projection import (
     add_row,
+    inner_four,
     project_out,
     put_gram_matrix,
     square,
@@ -551,14 +552,9 @@ def put_products(C: Array, n: int, p: ComplementarityProblem) -> None:
         while j + 3 <= i:
             begin = max(low, int(min(min(first[j], first[j + 1]), min(first[j + 2], first[j + 3]))))
             end = min(high, int(max(max(last[j], last[j + 1]), max(last[j + 2], last[j + 3]))))
-            s0 = s1 = s2 = s3 = 0.0
-            for k in range(begin, end):
-                y = C[i, k]
-                s0 += C[j, k] * y
-                s1 += C[j + 1, k] * y
-                s2 += C[j + 2, k] * y
-                s3 += C[j + 3, k] * y
-            p.D[i, j], p.D[i, j + 1], p.D[i, j + 2], p.D[i, j + 3] = s0, s1, s2, s3
+            p.D[i, j], p.D[i, j + 1], p.D[i, j + 2], p.D[i, j + 3] = inner_four(
+                C, j, C[i], begin, end
+            )
             j += 4
         while j <= i:
             total = 0.0

@@ -40,7 +40,8 @@ LOST, LOST_ALL = 0.01, 1e-6
 once more; share with which what is left of it is no longer told by what they explain."""
 MANY_RATES = 48
 """From which on single vectors go by where rows of a triangle begin: for few it takes longer to
-begin a loop there than to go through zeros."""
+begin a loop there than to go through zeros. Loops for these are written again and not called for
+both, which has every kernel take a twentieth longer to compile."""
 WEAK, LAST = 2, 3
 """Levels at which rows are taken that are weak: those that hold positions, then velocities."""
 
@@ -208,10 +209,12 @@ def add_row(x: Array, s: float, Y: Array, i: int) -> None:
 
 
 @helper
-def inner_four(Y: Array, i: int, x: Array, n: int) -> tuple[float, float, float, float]:
-    """Scalar products of rows i to i + 3 with x, of their first n numbers."""
+def inner_four(
+    Y: Array, i: int, x: Array, first: int, end: int
+) -> tuple[float, float, float, float]:
+    """Scalar products of rows i to i + 3 with x, of their numbers from ``first`` to ``end`` - 1."""
     s0 = s1 = s2 = s3 = 0.0
-    for j in range(n):
+    for j in range(first, end):
         y = x[j]
         s0 += Y[i, j] * y
         s1 += Y[i + 1, j] * y
@@ -256,7 +259,7 @@ def explain(Y: Array, R: Array, rows: Records[Row], k: int) -> int:
     """What row k explains of those after it, which are not yet changed; the longest of them."""
     i, end = k + 1, Y.shape[0]
     while i + 3 < end:
-        R[i, k], R[i + 1, k], R[i + 2, k], R[i + 3, k] = inner_four(Y, i, Y[k], Y.shape[1])
+        R[i, k], R[i + 1, k], R[i + 2, k], R[i + 3, k] = inner_four(Y, i, Y[k], 0, Y.shape[1])
         i += 4
     while i < end:
         R[i, k] = inner(Y, k, Y[i])
@@ -502,7 +505,7 @@ def project_first_out(Y: Array, rank: int, x: Array, n: int) -> None:
     """
     i = 0
     while i + 3 < rank:
-        s0, s1, s2, s3 = inner_four(Y, i, x, n)
+        s0, s1, s2, s3 = inner_four(Y, i, x, 0, n)
         for j in range(n):
             x[j] -= s0 * Y[i, j] + s1 * Y[i + 1, j] + s2 * Y[i + 2, j] + s3 * Y[i + 3, j]
         i += 4
@@ -521,7 +524,7 @@ def put_gram_matrix(C: Array, n: int, D: Array) -> None:
     for i in range(n):
         j = 0
         while j + 3 <= i:
-            D[i, j], D[i, j + 1], D[i, j + 2], D[i, j + 3] = inner_four(C, j, C[i], C.shape[1])
+            D[i, j], D[i, j + 1], D[i, j + 2], D[i, j + 3] = inner_four(C, j, C[i], 0, C.shape[1])
             j += 4
         while j <= i:
             D[i, j] = inner(C, j, C[i])
