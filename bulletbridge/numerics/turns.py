@@ -5,6 +5,7 @@ import math
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.numerics.projection import inner
 from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.spatial import copy_into
 
 EPS = 2.0**-52
 SWEEPS = 30
@@ -43,6 +44,16 @@ def singular_rows(W: Array, G: Array) -> None:
 
 
 @helper
+def put_product_of_columns(G: Array, W: Array, out: Array) -> None:
+    """out (n, n) <- Gᵀ W."""
+    for i in range(len(out)):
+        for j in range(len(out)):
+            out[i, j] = 0.0
+            for k in range(len(out)):
+                out[i, j] += G[k, i] * W[k, j]
+
+
+@helper
 def put_turn(C: Array, rate: Array, A: Array, A_rate: Array, room: Array) -> float:
     """The rotation A (n, n) nearest to C = A H, and its rate when C changes at ``rate``.
 
@@ -55,8 +66,7 @@ def put_turn(C: Array, rate: Array, A: Array, A_rate: Array, room: Array) -> flo
     W, G, left = room[0], room[1], room[2]
     n, least = len(C), math.inf
     for i in range(n):
-        for j in range(n):
-            W[i, j] = C[i, j]
+        copy_into(W[i], C[i])
     singular_rows(W, G)
     for i in range(n):
         size = math.sqrt(inner(W, i, W[i]))
@@ -77,27 +87,15 @@ def put_turn(C: Array, rate: Array, A: Array, A_rate: Array, room: Array) -> flo
         for j in range(i + 1):
             turn = (left[i, j] - left[j, i]) / (A[i, 0] + A[j, 0])
             left[i, j], left[j, i] = turn, -turn
-    for i in range(n):
+    put_product_of_columns(G, W, A)
+    for k in range(n):  # left W
         for j in range(n):
-            total = 0.0
-            for k in range(n):
-                total += G[k, i] * W[k, j]
-            A[i, j] = total
-    for k in range(n):  # left <- left W, row by row
-        for j in range(n):
-            total = 0.0
+            A_rate[k, j] = 0.0
             for m in range(n):
-                total += left[k, m] * W[m, j]
-            A_rate[k, j] = total
+                A_rate[k, j] += left[k, m] * W[m, j]
+    put_product_of_columns(G, A_rate, left)
     for i in range(n):
-        for j in range(n):
-            total = 0.0
-            for k in range(n):
-                total += G[k, i] * A_rate[k, j]
-            left[i, j] = total
-    for i in range(n):
-        for j in range(n):
-            A_rate[i, j] = left[i, j]
+        copy_into(A_rate[i], left[i])
     return least
 
 
