@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import bulletbridge.interrupts  # noqa: F401 # pyright: ignore[reportUnusedImport]  # first of all
+from bulletbridge import errors
 from bulletbridge.compilation.users import MovingFrame
 from bulletbridge.constraints.force_elements import (
     Bushing,
@@ -180,5 +181,7 @@ def __getattr__(name: str) -> Any:
         said, here = f"module 'bulletbridge' has no attribute '{name}'", sys.modules[__name__]
         if not name.startswith("_") and hasattr(System, name):
             said = f"{said}; it is one of a system, as in system.{name}"
+        elif isinstance(getattr(errors, name, None), type):
+            said = f"{said}; it is bulletbridge.errors.{name}"
         raise AttributeError(said, name=name, obj=here)  # of which Python tells the nearest name
     return getattr(import_module(f"bulletbridge.{NEEDING_PYBULLET[name]}"), name)

@@ -178,6 +178,10 @@ def test_names_and_frames_of_the_wrong_kind_are_told_with_the_right_one():
         system.kinematics().point("l0")  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match=r"system\.linearise"):
         bb.linearise  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"it is bulletbridge\.errors\.StepError"):
+        bb.StepError  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(ModelError, match="no option 'thread'; did you mean 'threads'"):
+        bb.rollout(system, [system.q], steps=1, **{"thread": 2})
     with pytest.raises(AssemblyError, match="ask for a place within reach"):
         bb.inverse_kinematics(system, bb.Frame("l1"), (50.0, 0.0, 0.0))
     system.motors.set("j0", velocity=0.0, force=1.0)

@@ -16,6 +16,7 @@ import bulletbridge
 from bulletbridge.console import WIDTH, json_text, write_json
 from bulletbridge.errors import ModelError
 from bulletbridge.system.options import Options, SystemOptions
+from bulletbridge.system.rollouts import RolloutKeywords, RolloutOptions
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -168,6 +169,7 @@ def test_every_option_of_a_system_says_how_it_is_chosen():
 
 def test_options_are_those_that_may_be_given():
     assert SystemOptions.__annotations__ == Options.__annotations__
+    assert RolloutKeywords.__annotations__ == RolloutOptions.__annotations__
 
 
 def test_an_unknown_option_is_told_with_the_nearest():

@@ -5,16 +5,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Event
-from typing import TypeVar
+from typing import NamedTuple, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from typing_extensions import Self, Unpack
 
 from bulletbridge.engine.records import AT_LIMIT
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.rollout_kernel import MANY_DONE, NONE_LEFT
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import BulletBridgeError, ModelError, StepError
+from bulletbridge.errors import BulletBridgeError, ModelError, StepError, nearest
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.copied_worlds import Condition, Course, Found, restarts_of, run_copy
@@ -109,6 +110,60 @@ class Rollout:
         return self
 
 
+class RolloutKeywords(TypedDict, total=False):
+    """Keyword arguments of ``rollout``: the attributes of ``RolloutOptions``."""
+
+    every: int
+    threads: int | None
+    t: Array | float | None
+    motors: MotorNumbers | None
+    parameters: ParameterNumbers | None
+    restart: Array | Condition | None
+    contact_forces: Sequence[str]
+    progress: Progress | None
+
+
+class RolloutOptions(NamedTuple):
+    """What is kept of a rollout, who does it, and what its worlds meet.
+
+    Attributes:
+        every: Keep one state in so many.
+        threads: How many; all cores unless given, but one for users' constraints. Functions of time
+            are called from all of them.
+        t: Times at the start [s], one or (n,); that of the system unless given.
+        motors: By joint, what ``system.motors.set`` takes: ``{"crank": {"position": x}}``, x one
+            number, (n,), or (n, steps). What is not given is as it was set.
+        parameters: By name of ``system.parameters``, one number or (n,), as ``set_parameters``
+            takes them. Where lengths differ, the configuration nearest to q that is closed is
+            where a world starts.
+        restart: Where worlds start again from their start: booleans (n, steps), before a step; or
+            a function of q, v and t, called at every record, from all threads.
+        contact_forces: Links whose contact forces are told.
+        progress: Called in this thread, now and then, with the worlds that are done, and all.
+    """
+
+    every: int = 1
+    threads: int | None = None
+    t: Array | float | None = None
+    motors: MotorNumbers | None = None
+    parameters: ParameterNumbers | None = None
+    restart: Array | Condition | None = None
+    contact_forces: Sequence[str] = ()
+    progress: Progress | None = None
+
+    @classmethod
+    def of(cls, given: RolloutKeywords) -> Self:
+        """Options that were given by keyword.
+
+        Raises:
+            ModelError: There is no such option.
+        """
+        for name in given.keys() - set(cls._fields):
+            hint = nearest(name, cls._fields, cutoff=0.5) or f"there are {', '.join(cls._fields)}"
+            raise ModelError(f"a rollout has no option '{name}'; {hint}")
+        return cls(**given)
+
+
 def rollout(
     system: System,
     q: Array | Sequence[Sequence[float]],
@@ -116,14 +171,7 @@ def rollout(
     tau: Array | None = None,
     *,
     steps: int,
-    every: int = 1,
-    threads: int | None = None,
-    t: Array | float | None = None,
-    motors: MotorNumbers | None = None,
-    parameters: ParameterNumbers | None = None,
-    restart: Array | Condition | None = None,
-    contact_forces: Sequence[str] = (),
-    progress: Progress | None = None,
+    **options: Unpack[RolloutKeywords],
 ) -> Rollout:
     """Integrate many initial states through the compiled step on all cores.
 
@@ -145,42 +193,34 @@ def rollout(
         tau: Forces on the rates [N m or N], (nv,), (n, nv), or (n, steps, nv) to be held over each
             step; those of the system unless given.
         steps: How many.
-        every: Keep one state in so many.
-        threads: How many; all cores unless given, but one for users' constraints. Functions of time
-            are called from all of them.
-        t: Times at the start [s], one or (n,); that of the system unless given.
-        motors: By joint, what ``system.motors.set`` takes: ``{"crank": {"position": x}}``, x one
-            number, (n,), or (n, steps). What is not given is as it was set.
-        parameters: By name of ``system.parameters``, one number or (n,), as ``set_parameters``
-            takes them. Where lengths differ, the configuration nearest to q that is closed is
-            where a world starts.
-        restart: Where worlds start again from their start: booleans (n, steps), before a step; or
-            a function of q, v and t, called at every record, from all threads.
-        contact_forces: Links whose contact forces are told.
-        progress: Called in this thread, now and then, with the worlds that are done, and all.
+        options: What is kept, who does it, what worlds meet: the attributes of
+            ``bulletbridge.system.rollouts.RolloutOptions``, by keyword.
 
     Raises:
         ModelError: Shapes do not fit, a number is not finite, a name does not exist, or the system
             does not step compiled.
         AssemblyError: The loops of the system itself are open; call ``assemble`` first.
     """
+    chosen = RolloutOptions.of(options)
+    every = chosen.every
     check_counts(steps, every)
     source, decision = system.compiled()
-    worlds = starts_of(source, q, v, tau, steps, t)
+    worlds = starts_of(source, q, v, tau, steps, chosen.t)
     n = len(worlds.q)
     if worlds.tau.ndim == 3 and system.integrator in CONTROLLED and source.is_prescribed:
         raise ModelError(
             f"forces (n, steps, nv) and functions of time do not go together with"
             f" {system.integrator}; use rk4, or give constant forces"
         )
-    bodies = np.array([system.mechanism.link(name).body for name in contact_forces], np.int64)
+    told = chosen.contact_forces
+    bodies = np.array([system.mechanism.link(name).body for name in told], np.int64)
     course = Course(
         worlds,
         steps,
         every,
-        MotorTable(system.motors, motors or {}, n, steps),
-        parameter_table(system, parameters or {}, n),
-        *restarts_of(restart, n, steps),
+        MotorTable(system.motors, chosen.motors or {}, n, steps),
+        parameter_table(system, chosen.parameters or {}, n),
+        *restarts_of(chosen.restart, n, steps),
         bodies,
     )
     records = steps // every
@@ -191,14 +231,14 @@ def rollout(
         np.zeros((n, records), bool),
         np.zeros((n, records, len(bodies), 3)),
     )
-    threads, left = threads_of(source, threads, n), list(range(n))
-    tell = progress or _nothing
+    threads, left = threads_of(source, chosen.threads, n), list(range(n))
+    tell = chosen.progress or _nothing
     if not (system.has_inequalities or course.needs_copies):
         left = roll_solvers(system, course, (source, decision), threads, found, tell)
     if left:
         roll_copies(system, course, left, min(threads, len(left)), found, tell)
     tell(n, n)
-    forces = {name: found.contact_forces[:, :, k] for k, name in enumerate(contact_forces)}
+    forces = {name: found.contact_forces[:, :, k] for k, name in enumerate(told)}
     failures = dict(sorted(found.failures.items()))
     return Rollout(system.mechanism, found.table, found.done, failures, found.restarted, forces)
 
