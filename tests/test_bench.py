@@ -245,7 +245,7 @@ def test_results_are_put_together_piece_by_piece():
     def part(version, *times):
         rows = [{"case": c, "peer": "mujoco", "setting": "s", "t": t} for c, t in times]
         return dict.fromkeys(TABLES, []) | {
-            "quick": False, "effort": {}, "time": rows, "parts": [{}], "settings": [],
+            "quick": False, "workload": {}, "time": rows, "parts": [{}], "settings": [],
             "peers": {"mujoco": {"name": "MuJoCo", "installed": True, "version": version}},
         }  # fmt: skip
 

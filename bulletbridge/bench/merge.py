@@ -20,7 +20,7 @@ def merged(several: list[Results]) -> Results:
     first, *others = several
     result = dict(first)
     for other in others:
-        for key in ("quick", "effort"):
+        for key in ("quick", "workload"):
             if result[key] != other[key]:
                 raise ModelError(f"results of different {key} cannot be put together")
         _require_versions(result["peers"], other["peers"])

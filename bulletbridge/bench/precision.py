@@ -13,7 +13,7 @@ from bulletbridge.bench.judging import GRID, LAST, Judge, Reference, error_at, f
 from bulletbridge.bench.problem import Problem
 from bulletbridge.bench.session import PeerError, Row, Session
 from bulletbridge.bench.settings import LEVELS, Setting
-from bulletbridge.bench.tasks import Effort, Say, affordable
+from bulletbridge.bench.tasks import Say, Workload, affordable
 from bulletbridge.models.load import load
 from bulletbridge.models.standard_problems import Problem as Standard
 from bulletbridge.models.standard_problems import standard_problems
@@ -52,7 +52,7 @@ def work_precision(
     exact: Reference,
     horizons: tuple[float, ...],
     running: Session,
-    effort: Effort,
+    workload: Workload,
     say: Say,
 ) -> list[Row]:
     """Error against wall time of every setting, from coarse to fine."""
@@ -69,16 +69,16 @@ def work_precision(
                     entry = {"error": error, "wall": float(run.seconds[at])}
                     row["errors"][f"{horizon:g}"] = entry
 
-        values = effort.dts if setting.knob == "dt" else effort.rtols
-        limits = effort.cap, setting.finest
+        values = workload.dts if setting.knob == "dt" else workload.rtols
+        limits = workload.cap, setting.finest
         rows += refine(setting, made, values, limits, (GRID, times, horizons), running, judge)
     return rows
 
 
-def standard(name: str, made: Problem, running: Session, effort: Effort, say: Say) -> list[Row]:
+def standard(name: str, made: Problem, running: Session, workload: Workload, say: Say) -> list[Row]:
     """Error of what is compared [m or rad], energy [J] and wall time of every setting."""
     problem, judge_of, rows = standard_problems()[name], Judge(made), list[Row]()
-    until = problem.times[0] if effort.quick else problem.duration
+    until = problem.times[0] if workload.quick else problem.duration
     grid = READ_FAST if problem.duration < READ else READ
     regular = SPARSE * np.arange(1, round(until / SPARSE) + 1, dtype=np.float64)
     reference_times = problem.times[problem.times <= until]
@@ -101,10 +101,10 @@ def standard(name: str, made: Problem, running: Session, effort: Effort, say: Sa
             entry = {"error": error, "wall": float(run.seconds[-1])}
             row["errors"][f"{until:g}"] = entry
 
-        fixed = tuple(grid * value for value in effort.shares)
-        values = fixed if setting.knob == "dt" else effort.rtols
+        fixed = tuple(grid * value for value in workload.shares)
+        values = fixed if setting.knob == "dt" else workload.rtols
         finest = setting.finest * (grid / READ if setting.knob == "dt" else 1.0)
-        limits = effort.cap, finest
+        limits = workload.cap, finest
         reading = grid, times, (until,)
         rows += refine(setting, made, values, limits, reading, running, judge)
     return rows

@@ -18,8 +18,8 @@ from bulletbridge.bench.settings import PACKAGES, SETTINGS, TASKS, Task, adapter
 from bulletbridge.bench.tasks import (
     FULL,
     QUICK,
-    Effort,
     Say,
+    Workload,
     accuracy,
     growth,
     singular,
@@ -71,7 +71,7 @@ class Choice:
 
 def run(choice: Choice, say: Say) -> dict[str, Any]:
     """Measure; everything that the page shows, ready for JSON."""
-    effort = QUICK if choice.quick else replace(FULL, cap=choice.cap)
+    workload = QUICK if choice.quick else replace(FULL, cap=choice.cap)
     begun = time.time()
     peers = tuple(dict.fromkeys(("bulletbridge", *choice.peers)))
     say("looking for simulators")
@@ -81,7 +81,7 @@ def run(choice: Choice, say: Say) -> dict[str, Any]:
         "schema": SCHEMA,
         "versions": versions(),
         "quick": choice.quick,
-        "effort": asdict(effort),
+        "workload": asdict(workload),
         "peers": found,
         "settings": [asdict(s) for s in SETTINGS if s.peer in there],
         **{name: [] for name in TABLES},
@@ -91,19 +91,19 @@ def run(choice: Choice, say: Say) -> dict[str, Any]:
     chosen = [name for name in CASES if name in choice.cases] if of_cases else []
     for name in chosen:
         with clock(part, name), session(there) as running:
-            one_case(name, CASES[name], choice.tasks, running, effort, say, results)
+            one_case(name, CASES[name], choice.tasks, running, workload, say, results)
     if "growth" in choice.tasks:
         for kind in [kind for kind in GROWING if kind in choice.cases]:
             with clock(part, kind), session(there) as running:
                 results["conversion"] += agreeing(case(f"{kind}3"), running, there)
-                results["growth"] += growth(kind, running, effort, say)
+                results["growth"] += growth(kind, running, workload, say)
     if "singular" in choice.tasks:
         singulars = [name for name in SINGULAR if name in choice.cases]
         with clock(part, "singular"), session(there) as running:
             for name in singulars[:1] if choice.quick else singulars:
                 made = case(name)
                 results["conversion"] += agreeing(made, running, there)
-                results["singular"] += singular(made, running, effort, say)
+                results["singular"] += singular(made, running, workload, say)
     if "standard" in choice.tasks:
         standards = [name for name in STANDARD if name in choice.cases]
         for name in standards[:1] if choice.quick else standards:
@@ -111,7 +111,7 @@ def run(choice: Choice, say: Say) -> dict[str, Any]:
                 made = case(name)
                 say(f"{name}: the same model everywhere?")
                 results["conversion"] += agreeing(made, running, there)
-                results["standard"] += standard(name, made, running, effort, say)
+                results["standard"] += standard(name, made, running, workload, say)
     part |= {"seconds": time.time() - begun, "load_after": load_average()}
     results["parts"] = [part]
     return without_nan(results)
@@ -140,27 +140,27 @@ def one_case(
     horizons: tuple[float, ...],
     tasks: Sequence[Task],
     running: Session,
-    effort: Effort,
+    workload: Workload,
     say: Say,
     results: dict[str, Any],
 ) -> None:
     """Conversion, time, accuracy and work-precision of one mechanism."""
     made = case(name)
-    if effort is QUICK:
-        horizons = (effort.duration,)
+    if workload is QUICK:
+        horizons = (workload.duration,)
     exact: Reference | None = None
     say(f"{name}: the same model everywhere?")
     rows: dict[str, list[Row]] = {"conversion": agreeing(made, running, running.peers)}
     if "time" in tasks:
-        rows["time"] = time_steps(made, running, effort, say)
+        rows["time"] = time_steps(made, running, workload, say)
     if {"accuracy", "work-precision"} & set(tasks):
         say(f"{name}: reference")
         exact = reference(made, horizons, running)
         rows["references"] = [exact.row]
         if "accuracy" in tasks:
-            rows["accuracy"] = accuracy(made, exact, running, effort, say)
+            rows["accuracy"] = accuracy(made, exact, running, workload, say)
         if "work-precision" in tasks:
-            found = work_precision(made, exact, horizons, running, effort, say)
+            found = work_precision(made, exact, horizons, running, workload, say)
             rows["work_precision"] = found
     for table, lines in rows.items():
         results[table] += lines

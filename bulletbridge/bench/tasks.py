@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Effort:
+class Workload:
     """How long to measure.
 
     Attributes:
@@ -55,11 +55,13 @@ class Effort:
     longest: float = 20.0
 
 
-FULL = Effort()
-QUICK = Effort(3, 1e-3, 0.1, 0.2, (1 / 60, 0.005), (1e-6,), (1, 2), shares=(0.1, 0.02), quick=True)
+FULL = Workload()
+QUICK = Workload(
+    3, 1e-3, 0.1, 0.2, (1 / 60, 0.005), (1e-6,), (1, 2), shares=(0.1, 0.02), quick=True
+)
 
 
-def time_steps(made: Problem, running: Session, effort: Effort, say: Say) -> list[Row]:
+def time_steps(made: Problem, running: Session, workload: Workload, say: Say) -> list[Row]:
     """Time per step of 1 ms of every setting, taking turns."""
     rows, counts = list[Row](), dict[tuple[int, str], int]()
     chosen = running.settings("time")
@@ -69,11 +71,11 @@ def time_steps(made: Problem, running: Session, effort: Effort, say: Say) -> lis
         try:
             running.build(setting, made, STEPS[1])
             for how in HOW:
-                counts[k, how], times[k, how] = count(setting, how, running, effort), []
+                counts[k, how], times[k, how] = count(setting, how, running, workload), []
         except PeerError as error:
             rows[k]["failed"] = str(error)
     say(f"{made.name}: time per step")
-    for _ in range(effort.batches):
+    for _ in range(workload.batches):
         for (k, how), steps in counts.items():
             if "failed" in rows[k]:
                 continue
@@ -88,7 +90,7 @@ def time_steps(made: Problem, running: Session, effort: Effort, say: Say) -> lis
     return rows
 
 
-def count(setting: Setting, how: str, running: Session, effort: Effort) -> int:
+def count(setting: Setting, how: str, running: Session, workload: Workload) -> int:
     """Steps of a batch; the first ones warm up.
 
     Raises:
@@ -96,7 +98,7 @@ def count(setting: Setting, how: str, running: Session, effort: Effort) -> int:
     """
     running.ask(setting, "time", 2, how)
     wall, _ = running.ask(setting, "time", 10, how)
-    return int(np.clip(1e6 * effort.batch / wall, 5, 5000))
+    return int(np.clip(1e6 * workload.batch / wall, 5, 5000))
 
 
 def spread(values: list[float]) -> Row:
@@ -108,33 +110,33 @@ def spread(values: list[float]) -> Row:
 
 
 def accuracy(
-    made: Problem, exact: Reference, running: Session, effort: Effort, say: Say
+    made: Problem, exact: Reference, running: Session, workload: Workload, say: Say
 ) -> list[Row]:
     """Gaps and energy of every setting at usual steps; energy without dampers, if there are."""
     judge, rows = Judge(made), list[Row]()
     free = None if made.conservative else Judge(undamped(made))
-    kinetic = exact.kinetic if free is None else largest_kinetic(free, effort.duration, running)
+    kinetic = exact.kinetic if free is None else largest_kinetic(free, workload.duration, running)
     for setting in running.settings("accuracy"):
         say(f"{made.name}: gaps and energy, {setting.peer}, {setting.label}")
         for dt in STEPS:
             row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
-            row |= drift(setting, dt, judge, exact.kinetic, running, effort)
+            row |= drift(setting, dt, judge, exact.kinetic, running, workload)
             if free is not None and "failed" not in row:
-                run = drift(setting, dt, free, kinetic, running, effort)
+                run = drift(setting, dt, free, kinetic, running, workload)
                 row |= {"energy": run.get("energy"), "undamped": run.get("failed", "")}
             rows.append(row)
     return rows
 
 
 def drift(
-    setting: Setting, dt: float, judge: Judge, kinetic: float, running: Session, effort: Effort
+    setting: Setting, dt: float, judge: Judge, kinetic: float, running: Session, workload: Workload
 ) -> Row:
     """Gaps and energy of one run."""
     try:
         running.build(setting, judge.problem, dt)
-        affordable(setting, effort.duration / dt, effort.longest, running)
+        affordable(setting, workload.duration / dt, workload.longest, running)
         every = max(1, round(SEEN / dt))
-        steps = every * round(effort.duration / (every * dt))
+        steps = every * round(workload.duration / (every * dt))
         _, q, v = running.ask(setting, "record", steps, every)
     except PeerError as error:
         return {"failed": str(error)}
@@ -152,12 +154,12 @@ def affordable(setting: Setting, steps: float, seconds: float, running: Session)
         raise PeerError(f"left out: takes {1e-6 * wall * steps:.0f} s")
 
 
-def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
+def growth(kind: str, running: Session, workload: Workload, say: Say) -> list[Row]:
     """Time per step of 1 ms with the number of loops, of one kind of ``GROWING``."""
     rows: list[Row] = []
     too_slow: set[str] = set()
     each = GROWING[kind]
-    for units in dict.fromkeys(max(1, round(loops / each)) for loops in effort.loops):
+    for units in dict.fromkeys(max(1, round(loops / each)) for loops in workload.loops):
         loops = each * units
         say(f"{kind}s of {loops}")
         made = case(f"{kind}{units}")
@@ -176,14 +178,14 @@ def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
                     raise PeerError("left out: too slow at fewer loops")
                 running.build(setting, made, STEPS[1])
                 wall, _ = running.ask(setting, "time", 2, "loop")
-                if 1e-6 * wall > effort.slowest:
+                if 1e-6 * wall > workload.slowest:
                     too_slow.add(name)
-                steps = int(np.clip(1e6 * effort.batch / wall, 2, 5000))
+                steps = int(np.clip(1e6 * workload.batch / wall, 2, 5000))
                 hows = ("loop",) if name in too_slow else HOW
                 alive.append((row, setting, steps, {how: [] for how in hows}))
             except PeerError as error:
                 row["failed"] = str(error)
-        for _ in range(min(7, effort.batches)):
+        for _ in range(min(7, workload.batches)):
             for row, setting, steps, values in alive:
                 try:
                     for how in values:
@@ -197,7 +199,7 @@ def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
     return rows
 
 
-def singular(made: Problem, running: Session, effort: Effort, say: Say) -> list[Row]:
+def singular(made: Problem, running: Session, workload: Workload, say: Say) -> list[Row]:
     """Passing flat configurations: gap, energy, and whether the parallelograms stay such."""
     judge, rows = Judge(made), list[Row]()
     signs = np.where(made.mechanism.bodies["parent"][1:] == 0, 1.0, -1.0)
@@ -208,9 +210,9 @@ def singular(made: Problem, running: Session, effort: Effort, say: Say) -> list[
             rows.append(row)
             try:
                 running.build(setting, made, dt)
-                affordable(setting, effort.duration / dt, 10.0 * effort.cap, running)
+                affordable(setting, workload.duration / dt, 10.0 * workload.cap, running)
                 every = max(1, round(SEEN / dt))
-                steps = every * round(effort.duration / (every * dt))
+                steps = every * round(workload.duration / (every * dt))
                 _, q, v = running.ask(setting, "record", steps, every)
             except PeerError as error:
                 row["failed"] = str(error)
@@ -223,6 +225,6 @@ def singular(made: Problem, running: Session, effort: Effort, say: Say) -> list[
                 apart = np.abs(turned - turned[:, :1]).max(axis=1)
                 row["on_branch"] = bool(apart.max() < 0.1)
                 row["left_at"] = None if row["on_branch"] else float(t[np.argmax(apart >= 0.1)])
-                first = round(min(1.0, effort.duration) / (every * dt))
+                first = round(min(1.0, workload.duration) / (every * dt))
                 row["error_1s"] = finite(float(np.abs(turned[first] - angle[first]).max()))
     return rows
