@@ -5,6 +5,7 @@ from the world's origin the shapes are.
 """
 
 import math
+from typing import NamedTuple
 
 from bulletbridge.collision.distance import separate
 from bulletbridge.collision.manifold import (
@@ -292,6 +293,16 @@ def sides_of_boxes(a: Shape, b: Shape, R: Matrix, p: Vector) -> tuple[float, Vec
     return most, n
 
 
+class Meeting(NamedTuple):
+    """How the cores of two shapes meet, in axes of the first."""
+
+    gap: float
+    n: Vector  # unit vector from the first to the second
+    on_a: Vector  # nearest point of the first core,
+    known: bool  # if it is known
+    size: float  # of the smaller shape
+
+
 @outlined
 def meet_cores(
     a: Shape, b: Shape, R: Matrix, p: Vector, hulls: Hulls, room: Room, limit: float
@@ -334,7 +345,7 @@ def meet_cores(
             elif a.kind != BOX or b.kind != BOX:
                 depth, n, on_a = penetrate(a, b, R, p, hulls, room, corners)
                 gap, known = -depth, True
-    return put_manifold(a, b, R, p, hulls, room, (limit, gap, size), n, on_a, known)
+    return put_manifold(a, b, R, p, hulls, room, limit, Meeting(gap, n, on_a, known, size))
 
 
 @outlined
@@ -345,10 +356,8 @@ def put_manifold(
     p: Vector,
     hulls: Hulls,
     room: Room,
-    sizes: tuple[float, float, float],
-    n: Vector,
-    on_a: Vector,
-    known: bool,
+    limit: float,
+    meeting: Meeting,
 ) -> int:
     """All points of two shapes that meet along n; see ``meet_cores``.
 
@@ -359,12 +368,10 @@ def put_manifold(
         p: and its origin (3,).
         hulls: Corners of hulls.
         room: Receives the points.
-        sizes: Limit of gaps, gap between the cores, size of the smaller one.
-        n: (3,) unit vector from a to b.
-        on_a: (3,) nearest point of the first core,
-        known: if it is known.
+        limit: Gap up to which they are told.
+        meeting: How the cores meet.
     """
-    limit, gap, size = sizes
+    gap, n, on_a, size = meeting.gap, meeting.n, meeting.on_a, meeting.size
     radii = a.radius + b.radius
     least = gap - ROUND_OFF * size - SNAP * math.fabs(gap)
     back = scale(-1.0, apply(transpose(R), n))
@@ -422,7 +429,7 @@ def put_manifold(
         first = top_edge(room, 0, n_a, n)
         second = top_edge(room, 1, n_b, scale(-1.0, n))
         count = put_overlap(room, n, first, second, (a.radius, b.radius), limit)
-        if not known:  # two edges of boxes cross
+        if not meeting.known:  # two edges of boxes cross
             on_a, _ = nearest_of_segments(first, second)
     deepest = math.inf
     for k in range(count):
