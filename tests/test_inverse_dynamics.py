@@ -3,12 +3,15 @@
 Bound of the accelerations: the promise of 1e-9; measured 1e-12 and less.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from _mechanisms import oracle
 from numpy.testing import assert_allclose
 from scipy.linalg import null_space
 from scipy.spatial.transform import Rotation
+from support.planar import planar_chain
 
 import bulletbridge as bb
 from bulletbridge.errors import AssemblyError, InfeasibleError, ModelError
@@ -229,6 +232,33 @@ def test_minitaur_is_posed_with_its_legs_closed():
         assert_allclose(q, there, rtol=0, atol=1e-6)
         # 1e-5 m stay open across the legs, which no joint can close
         assert system.evaluate(q).largest("kept_metres") < 1e-12
+
+
+def elbow_within(lower, upper):
+    """An arm of two rods of 1 m whose elbow, at -0.5 rad, has limits."""
+    mechanism = planar_chain([1.0, 1.0], [1.0, 1.0])
+    elbow = replace(mechanism.joints["j1"], lower=lower, upper=upper)
+    system = bb.System(replace(mechanism, joints=mechanism.joints | {"j1": elbow}))
+    system.assemble({"j0": 0.3, "j1": -0.5})
+    return system
+
+
+def test_poses_within_limits_are_found_on_the_other_side():
+    """Law of cosines: the tip of two rods of 1 m is 2 cos(x / 2) away where the elbow is at x."""
+    tip = bb.Frame("l1", (1.0, 0, 0))
+    system = elbow_within(-3.0, 3.0)
+    target = pose(system, np.array([0.1, -1.2]), tip)[0]
+    assert np.linalg.norm(target) == pytest.approx(2.0 * np.cos(0.6), abs=1e-12)
+    assert bb.inverse_kinematics(system, tip, target)[1] == pytest.approx(-1.2, abs=1e-9)
+    narrow = elbow_within(-0.6, 1.5)
+    assert bb.inverse_kinematics(narrow, tip, target)[1] == pytest.approx(-1.2, abs=1e-9)
+    q = bb.inverse_kinematics(narrow, tip, target, within_limits=True)
+    assert q[1] == pytest.approx(1.2, abs=1e-9)
+    assert_allclose(pose(narrow, q, tip)[0], target, rtol=0, atol=1e-12)
+    q = bb.inverse_kinematics(narrow, tip, target, q={"j1": -1.2}, within_limits=True)
+    assert q[1] == -1.2  # as it was asked for
+    with pytest.raises(AssemblyError, match=r"'j1' is at -1\.2 rad, 0\.6 rad beyond its limits"):
+        bb.inverse_kinematics(elbow_within(-0.6, 1.1), tip, target, within_limits=True)
 
 
 def test_poses_out_of_reach_are_refused(stewart, arms):

@@ -15,12 +15,14 @@ from bulletbridge.constraints.joints import (
 )
 from bulletbridge.engine.failures import require_closed
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.mechanism.by_joint import Values, put_values
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.assembly import SEARCHED, close, round_off
+from bulletbridge.system.assembly import SEARCHED, close, open_by, round_off
 from bulletbridge.system.system import System
+from bulletbridge.system.within_limits import closed_within, joints_beyond
 
 OUT_OF_REACH = (
     "the frame does not get there from here; ask for a place within reach, for less of its"
@@ -28,7 +30,9 @@ OUT_OF_REACH = (
 )
 
 
-def forward_kinematics(system: System, q: Values, guess: Values | None = None) -> Array:
+def forward_kinematics(
+    system: System, q: Values, guess: Values | None = None, *, within_limits: bool = False
+) -> Array:
     """Configuration that closes all loops where some joints have given positions.
 
     Of several, the one that continues the present state, or the guess; where the given joints do
@@ -38,15 +42,17 @@ def forward_kinematics(system: System, q: Values, guess: Values | None = None) -
         system: Mechanism and where to start from; nothing of it changes.
         q: Positions by joint [rad or m], quaternions xyzw.
         guess: Positions to start from that are free to move.
+        within_limits: Whether joints that move stay within their limits.
 
     Returns:
         q (nq,).
 
     Raises:
         ModelError: A joint does not exist, or a number is not finite.
-        AssemblyError: The loops cannot close there; the message names the widest and its gap.
+        AssemblyError: The loops cannot close there; the message names the widest and its gap, or
+            the joints that would leave their limits.
     """
-    return _close(system, _solver(system), q, guess)
+    return _close(system, _solver(system), q, guess, within_limits)
 
 
 def inverse_kinematics(
@@ -57,12 +63,12 @@ def inverse_kinematics(
     *,
     q: Values | None = None,
     guess: Values | None = None,
+    within_limits: bool = False,
 ) -> Array:
     """Configuration that closes all loops and puts a frame where it is wanted.
 
     The pose is one more loop while it is solved for, with Levenberg and Marquardt's method in the
-    metric of the mass matrix: of several configurations the one that continues the start. Limits of
-    joints are not looked at.
+    metric of the mass matrix: of several configurations the one that continues the start.
 
     Args:
         system: Mechanism and where to start from; nothing of it changes.
@@ -71,13 +77,16 @@ def inverse_kinematics(
         orientation: (3, 3) of its axes in the world, or a quaternion x, y, z, w; any unless given.
         q: Joints that stay at positions by name [rad or m].
         guess: Positions to start from that are free to move.
+        within_limits: Whether joints stay within their limits. Where the configuration that
+            continues the start leaves some, it is looked for farther off, with limits as bounds.
 
     Returns:
         q (nq,).
 
     Raises:
         ModelError: A link or joint does not exist, or a number is not finite.
-        AssemblyError: There is no such configuration nearby; the message names what stays open.
+        AssemblyError: There is no such configuration nearby; the message names what stays open, or
+            the joints that would leave their limits.
     """
     from scipy.spatial.transform import Rotation
 
@@ -96,7 +105,7 @@ def inverse_kinematics(
     task = encode(system.mechanism, [LoopJoint(f"pose of {frame.link}", kind, target, frame)])
     kept = _solver(system)
     solver = Solver(system.mechanism, with_loop(kept.encoded, task), system.tolerances)
-    return _close(system, solver, q or {}, guess, OUT_OF_REACH)
+    return _close(system, solver, q or {}, guess, within_limits, OUT_OF_REACH)
 
 
 def nearest_closed(system: System, q: Array) -> Array:
@@ -138,11 +147,30 @@ def _solver(system: System) -> Solver:
     return system.dynamics.solver
 
 
-def _close(system: System, solver: Solver, q: Values, guess: Values | None, why: str = "") -> Array:
+def _close(
+    system: System,
+    solver: Solver,
+    q: Values,
+    guess: Values | None,
+    within_limits: bool,
+    why: str = "",
+) -> Array:
     start = system.q
     put_values(system.mechanism, guess or {}, start, "q")
     held = put_values(system.mechanism, q, start, "q")
     enough = round_off(solver, start, system.t) + system.decision.allowance
     found, _ = close(solver, start, system.t, held, enough)
     require_closed(solver, found, system.t, enough, SEARCHED, why)
-    return found
+    asked = set(q)  # who holds a joint beyond its limits wants it there
+    if not within_limits or not joints_beyond(system.mechanism, found) - asked:
+        return found
+    for nearer in closed_within(solver, start, found, system.t, held):
+        within, _ = close(solver, nearer, system.t, held, enough)
+        is_closed = open_by(solver, within, system.t) <= enough
+        if is_closed and not joints_beyond(system.mechanism, within) - asked:
+            return within
+    raise AssemblyError(
+        "none found within limits; that which continues the start has"
+        f" {' and '.join(beyond_limits(system.mechanism, found))}; hold fewer joints, ask for less"
+        " of an orientation, give a guess within limits, or leave within_limits out"
+    )
