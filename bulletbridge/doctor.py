@@ -32,6 +32,7 @@ FEATURES = {
     "usd": "robots in USD, read",
     "viewer": "bulletbridge view, bb.view: models in a browser",
     "video": "videos as mp4 (gif needs nothing)",
+    "xacro": "URDFs with xacro's macros",
 }
 """What each extra of the package is for."""
 WAIT = 30.0

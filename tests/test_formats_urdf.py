@@ -712,7 +712,7 @@ def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
         ("<drake:ball_constraint/>", "lacks <drake:ball_constraint_body_A>"),
         ("<drake:tendon_constraint/>", "names no joint"),
         ('<drake:joint name="s" type="screw"/>', "type 'screw'; read are ball, universal"),
-        ('<xacro:include filename="a"/>', "it is xacro; expand it first"),
+        ('<xacro:include filename="a"/>', "declare xmlns:xacro="),
     ],
 )
 def test_elements_that_cannot_be_read_are_named(put, element, message):

@@ -1,6 +1,8 @@
 """Models that come with the package, and those of users."""
 
 import os
+import re
+import shlex
 from pathlib import Path
 
 from bulletbridge.errors import ModelError, nearest
@@ -10,6 +12,8 @@ from bulletbridge.models.urdf_file import is_file
 ENDING = ".loops.yaml"
 SOURCES = (".py", ".md")
 """Endings of what is no robot beside the examples."""
+ARGUMENTS = re.compile(r"""(?<=\S)(\s+\w+:=("[^"]*"|'[^']*'|\S*))+\s*$""")
+"""What may follow the path of a file that is xacro."""
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -54,12 +58,13 @@ def about(path: Path) -> str:
 def find(model: str | Path) -> Path:
     """The file of a bundled name, of a path, or of a robot of ``robot_descriptions``.
 
-    For a URDF it is the loops file beside it, if there is one.
+    For a URDF it is the loops file beside it, if there is one. Arguments for xacro, as of
+    ``split_arguments``, may follow a path.
 
     Raises:
         ModelError: There is none; the message says what there is.
     """
-    known = bundled() | examples()
+    known, (model, _) = bundled() | examples(), split_arguments(model)
     if str(model) in known:
         return known[str(model)]
     if not str(model).strip():
@@ -84,6 +89,18 @@ def find(model: str | Path) -> Path:
         )
     hint = nearest(model, known) or f"there are: {', '.join(known)}."
     raise ModelError(f"no model is called '{model}'; {hint} Or give the path of a robot's file")
+
+
+def split_arguments(model: str | Path) -> tuple[str | Path, dict[str, str]]:
+    """A path without the arguments for xacro that follow it, and these.
+
+    They are written as xacro's own command takes them: ``arm.xacro hand:=true name:="an arm"``.
+    """
+    found = ARGUMENTS.search(model) if isinstance(model, str) else None
+    if found is None:
+        return model, {}
+    pairs = (word.split(":=", 1) for word in shlex.split(found.group()))
+    return model[: found.start()], dict(pairs)
 
 
 def _names_in(folder: Path) -> list[str]:

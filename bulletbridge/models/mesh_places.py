@@ -1,10 +1,14 @@
 """Where a mesh or robot is that a file names, as ROS users expect it to be found."""
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import unquote
 
 from bulletbridge.models.urdf_file import is_file
+
+NAME = re.compile(r"<name>([^<]*)</name>")
+"""What a package is called, in its ``package.xml``."""
 
 
 def find_named(name: str, path: Path) -> Path | None:
@@ -28,10 +32,44 @@ def find_named(name: str, path: Path) -> Path | None:
     else:
         inside = Path(rest.lstrip("/"))
         within = Path(*inside.parts[1:])
-        packages = os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
-        prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
-        roots = [Path(each) for each in packages if each]
-        roots += [Path(each) / "share" for each in prefixes if each]
-        places = [folder / inside for folder in (*above, *roots)]
-        places += [folder / within for folder in (*above, *roots)]
+        folders = (*above, *_roots())
+        places = [folder / inside for folder in folders]
+        places += [folder / within for folder in folders]
     return next((place.resolve() for place in places if is_file(place)), None)
+
+
+def find_package(name: str, path: Path) -> Path | None:
+    """Folder of a package that a file names; None if there is none.
+
+    Looked for in every folder above the file, which may be the package itself, also under another
+    name where it has a ``package.xml`` that says so, and where ``ROS_PACKAGE_PATH`` and
+    ``AMENT_PREFIX_PATH`` lead.
+
+    Args:
+        name: Of the package.
+        path: The file that names it.
+    """
+    above = path.absolute().parents
+    for folder in above:
+        if folder.name == name or _says_name(folder / "package.xml", name):
+            return folder
+    roots = _roots()
+    places = [*(folder / name for folder in above), *roots, *(folder / name for folder in roots)]
+    return next((place for place in places if place.name == name and place.is_dir()), None)
+
+
+def _says_name(file: Path, name: str) -> bool:
+    """Whether a ``package.xml`` is that of a package."""
+    try:
+        told = NAME.search(file.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return False
+    return told is not None and told.group(1).strip() == name
+
+
+def _roots() -> list[Path]:
+    """Folders in which ROS looks for packages."""
+    packages = os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    roots = [Path(each) for each in packages if each]
+    return roots + [Path(each) / "share" for each in prefixes if each]

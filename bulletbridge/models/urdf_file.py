@@ -177,7 +177,7 @@ def expand_first(path: Path) -> str:
     written = f"{plain}.urdf" if path.suffix == XACRO else f"{plain}_expanded.urdf"
     return (
         f"it is xacro; expand it first: `xacro {path.name} > {written}` (without ROS: `pip install"
-        " xacro`), and name that"
+        " xacro`), and name that; bulletbridge.load takes it as it is"
     )
 
 

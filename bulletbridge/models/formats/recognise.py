@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from typing_extensions import Unpack
 
 from bulletbridge.errors import ModelError
-from bulletbridge.models.bundled import ENDING, find
+from bulletbridge.models.bundled import ENDING, find, split_arguments
 from bulletbridge.models.folding import with_folded_links
 from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.scratch import scratch_folder
@@ -27,9 +27,24 @@ LOOPS_KEY = re.compile(rb"""^[ {]*["']?bulletbridge["']?\s*:""", re.MULTILINE)
 """What a loops file that is not called one has in it."""
 MJCF_PART = "mujocoinclude"
 """Outermost element of a file that is no model."""
-Reader = Callable[[Path, Path, Path | None, bool], ModelSpec]
-"""``read(path, folder, inside, servos)``: the model in a file; URDFs that are made of it go into
-the folder, what it includes must be ``inside``, by default beside it, ``servos`` act or do not."""
+
+
+class How(NamedTuple):
+    """How a file is read, as far as its reader has a choice.
+
+    Attributes:
+        inside: Folder that what it includes must be in; that of the file unless given.
+        servos: Whether these act.
+        arguments: For xacro.
+    """
+
+    inside: Path | None
+    servos: bool
+    arguments: dict[str, str]
+
+
+Reader = Callable[[Path, Path, How], ModelSpec]
+"""``read(path, folder, how)``: the model in a file; URDFs made of it go into the folder."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +69,21 @@ class Format:
 FORMATS: tuple[Format, ...] = (
     Format(
         "URDF",
-        lambda path, folder, _inside, _servos: read_robot(path, folder),
+        lambda path, folder, how: read_robot(path, folder, how.arguments),
         "robot",
         says_base=False,
     ),
-    Format("MJCF", read_mjcf, root="mujoco"),
-    Format("SDF", lambda path, folder, inside, _servos: read_sdf(path, folder, inside), root="sdf"),
-    Format("USD", read_usd, endings=ENDINGS),
+    Format(
+        "MJCF",
+        lambda path, folder, how: read_mjcf(path, folder, how.inside, how.servos),
+        root="mujoco",
+    ),
+    Format("SDF", lambda path, folder, how: read_sdf(path, folder, how.inside), root="sdf"),
+    Format(
+        "USD",
+        lambda path, folder, how: read_usd(path, folder, how.inside, how.servos),
+        endings=ENDINGS,
+    ),
 )
 """Every format but loops files, which are whatever is no XML and in no other one."""
 
@@ -92,7 +115,8 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     """A model in any format.
 
     Args:
-        model: Bundled name, or path of a loops file or of a robot in another format.
+        model: Bundled name, or path of a loops file or of a robot in another format. After that of
+            a file that is xacro its arguments may follow: ``arm.urdf.xacro hand:=true``.
         folder: Where URDFs that are made on the way go; None for one that goes with the process.
         how: See ``Reading``.
 
@@ -100,16 +124,18 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
         ModelError: There is no such model, or something in it that cannot be modelled.
         LoopFileError: The loops file cannot be understood.
     """
-    path = find(model)
+    path, (_, arguments) = find(model), split_arguments(model)
     form = format_of(path)
+    if arguments and (form is None or form.root != "robot"):
+        raise ModelError(f"{path} is no xacro; leave {':=, '.join(arguments)}:= out")
     inside, servos = how.get("inside"), how.get("servos", False)
     repair_inertia = how.get("repair_inertia", False)
     within = None if inside is None else _folder(inside)
-    folder = folder or scratch_folder(path, (within, servos, repair_inertia))
+    folder = folder or scratch_folder(path, (within, servos, repair_inertia, *arguments.items()))
     if form is None:
         spec = with_found_meshes(read_loops(path), folder)
     else:
-        spec = form.read(path, folder, within, servos)
+        spec = form.read(path, folder, How(within, servos, arguments))
     spec = _with_base(spec, how.get("fixed_base"), form is None or form.says_base)
     spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
     spec = with_folded_links(spec, folder)

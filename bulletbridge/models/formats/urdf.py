@@ -1,9 +1,11 @@
 """A URDF as a model, with every extension that says which joints depend and which loops close."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
+from bulletbridge.errors import ModelError
 from bulletbridge.models.formats.drake_elements import DrakeElements, Source, drake_elements
 from bulletbridge.models.formats.gazebo_joints import (
     gazebo_joints,
@@ -36,29 +38,38 @@ from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.rotors import drive_notes, rotors_in
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
+from bulletbridge.models.formats.xacro_file import expand, is_xacro
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
-from bulletbridge.models.urdf_file import check_tree, refuse_xacro
+from bulletbridge.models.urdf_file import XACRO, check_tree
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import read_xml
 
+URDF = ".urdf"
 GENERIC = ("robot", "model")
 """Names of files that tell nothing: the folder's is taken."""
 
 
-def read_robot(path: Path, folder: Path) -> ModelSpec:
+def read_robot(path: Path, folder: Path, arguments: Mapping[str, str] | None = None) -> ModelSpec:
     """The model in a URDF: its tree as Bullet loads it, loops, joints that mimic others.
 
     Args:
         path: The file.
         folder: Where a URDF that Bullet can load goes, if it is not this one.
+        arguments: For xacro, where the file is to be expanded.
 
     Raises:
         ModelError: The file cannot be read, or something in it cannot be modelled.
         LoopFileError: A file of loops beside it cannot be understood.
     """
-    robot = read_xml(path)
+    robot, of_xacro = read_xml(path), tuple[str, ...]()
+    expanded = is_xacro(robot)
+    if expanded:
+        robot, of_xacro = expand(path, arguments or {})
+    elif arguments:
+        raise ModelError(
+            f"{path} has nothing that xacro expands; leave {':=, '.join(arguments)}:= out"
+        )
     tree = UrdfTree(path, robot)
-    refuse_xacro(robot, path)
     hung = tree.add_world()
     of_drake, second = take_drake_joints(tree), take_second_parents(tree)
     check_tree(robot, path)
@@ -70,6 +81,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     springs, about_springs = gazebo_springs(tree)
     retyped = of_drake | sidecar.retyped
     notes = [
+        *of_xacro,
         *hung,
         *second,
         *tree.stray_notes(),
@@ -105,15 +117,15 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
         names = listed(each.frame.link for each in lifts)
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
-    changed = (
-        hung or second or numbers or settled or retyped or planar or foreign or frames or moved
-    )
+    plain = path.name.removesuffix(XACRO).removesuffix(URDF)
+    of_tree = hung or second or numbers or settled or retyped or planar
+    changed = expanded or of_tree or foreign or frames or moved
     if changed or loose is not None:
-        urdf = folder.resolve() / f"{path.stem}.urdf"
+        urdf = folder.resolve() / f"{plain}{URDF}"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
     loops = _told_apart([*in_file.loops, *drake.loops, *gazebo.loops], sidecar.loops)
     return ModelSpec(
-        path.parent.name if path.stem in GENERIC else path.stem,
+        path.parent.name if plain in GENERIC else plain,
         path,
         (
             BodySpec(

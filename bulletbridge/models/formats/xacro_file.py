@@ -1,0 +1,138 @@
+"""URDFs that xacro makes: a file with macros, expanded by xacro's own library."""
+
+import io
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree as Xml
+
+from bulletbridge.errors import ModelError, naming_the_extra, nearest
+from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.mesh_places import find_package
+from bulletbridge.models.xml_file import read_xml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PREFIX = "xacro:"
+_EXPANDING = Lock()
+"""xacro keeps what it is doing in variables of its module."""
+
+
+class Expanded(NamedTuple):
+    """What xacro has made of a file."""
+
+    robot: Xml.Element
+    notes: tuple[str, ...]  # what it warned of
+
+
+class Arguments(dict[str, str]):
+    """Arguments of a file, with the names of those that it asked for."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        """Begin with those that were given."""
+        super().__init__(given)
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is one; xacro asks so where a file declares it."""
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> str:
+        """Value of one, which a file uses."""
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+
+def is_xacro(robot: Xml.Element) -> bool:
+    """Whether xacro has something to expand in a file."""
+    return any(str(element.tag).startswith(PREFIX) for element in robot.iter())
+
+
+def expand(path: Path, given: Mapping[str, str]) -> Expanded:
+    """Expand a file with macros.
+
+    Packages of ``$(find NAME)`` are looked for as ``find_package`` has it. Expressions are
+    evaluated as Python: as with xacro itself, files are to be trusted.
+
+    Args:
+        path: The file.
+        given: Arguments, which ``<xacro:arg>`` declares.
+
+    Raises:
+        ModelError: The file cannot be expanded, or knows no such argument.
+        MissingExtraError: xacro is not installed.
+    """
+    with naming_the_extra(f"{path} is xacro, which its own library expands", "bulletbridge[xacro]"):
+        import xacro
+        from xacro import substitution_args
+    arguments, said = Arguments(given), io.StringIO()
+    with _EXPANDING, _finding(substitution_args, path), redirect_stderr(said):
+        try:
+            document = xacro.process_file(str(path), mappings=arguments)
+        except Exception as error:  # whatever Python in a file's expressions may raise
+            places = dict.fromkeys(str(file) for file in reversed(xacro.filestack or ()) if file)
+            within = f" (in {', included by '.join(places)})" if len(places) > 1 else ""
+            raise ModelError(f"xacro cannot expand {path}: {_why(error, path)}{within}") from None
+    robot = Xml.fromstring(document.toxml())
+    if robot.find("link") is None and (macros := _macros(path)):
+        raise ModelError(
+            f"{path} makes no <link>: it defines {listed(macros)} for another file, which calls it;"
+            " load that one"
+        )
+    for name in given:
+        if name not in arguments.asked:
+            known = sorted(arguments.asked)
+            hint = nearest(name, known) or (f"there are {', '.join(known)}" if known else "none is")
+            raise ModelError(f"{path} asks for no argument '{name}'; {hint}")
+    lines = dict.fromkeys(line.strip() for line in said.getvalue().splitlines() if line.strip())
+    notes = (f"xacro: {line.removeprefix('warning: ')}" for line in lines if "warning: " in line)
+    return Expanded(robot, tuple(notes))
+
+
+def _macros(path: Path) -> list[str]:
+    """Names of the macros that a file defines."""
+    tags = (element for element in read_xml(path).iter() if element.tag == f"{PREFIX}macro")
+    return [f"the macro '{element.get('name', '')}'" for element in tags]
+
+
+def _why(error: Exception, path: Path) -> str:
+    """What xacro says of an error, and what to do about it."""
+    first: BaseException | None = error
+    while first is not None and not isinstance(first, ModelError):  # that of ``_finding``
+        first = getattr(first, "exc", None)
+    said = " ".join(str(first or error).split()) or repr(error)
+    missing = re.search(r"Undefined substitution argument (\w+)", said)
+    if missing is not None:
+        name = missing.group(1)
+        return f"it needs the argument '{name}'; give it, as in '{path.name} {name}:=VALUE'"
+    if "unbound prefix" in said:
+        return f'{said}; declare xmlns:xacro="http://www.ros.org/wiki/xacro" in its <robot>'
+    return said
+
+
+@contextmanager
+def _finding(substitution_args: ModuleType, path: Path) -> Generator[None]:
+    """Context in which ``$(find NAME)`` is answered without ROS."""
+
+    def find(name: str) -> str:
+        found = find_package(name, path)
+        if found is None:
+            raise ModelError(
+                f"there is no package '{name}': no folder above the file is called that, nor is one"
+                " where ROS_PACKAGE_PATH and AMENT_PREFIX_PATH lead; set one of them"
+            )
+        return str(found)
+
+    names: dict[str, Callable[[str], str]] = substitution_args._eval_dict
+    before, in_expressions = substitution_args._eval_find, names["find"]
+    substitution_args._eval_find, names["find"] = find, find
+    try:
+        yield
+    finally:
+        substitution_args._eval_find, names["find"] = before, in_expressions
