@@ -721,6 +721,22 @@ def test_elements_that_cannot_be_read_are_named(put, element, message):
         read_model(put(text))
 
 
+def test_a_robot_may_be_given_as_its_text(put, monkeypatch, tmp_path):
+    """The same as that in a file, which may also be named from the home folder."""
+    loop = '<loop_joint name="p" type="fixed"><link1 link="l0"/><link2 link="world"/></loop_joint>'
+    text = chain("").replace("</robot>", f"{loop}</robot>")
+    of_file, of_text = read_model(put(text)), read_model(f"\n{text}")
+    assert of_text.constraints == of_file.constraints != ()
+    assert of_text.name == "chain"
+    assert of_text.bodies[0].urdf.read_text() == of_file.bodies[0].urdf.read_text()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    put(text, "here.urdf")
+    assert read_model("~/here.urdf").constraints == of_file.constraints
+    for wrong in (3, None, b"arm.urdf", ["arm.urdf"]):
+        with pytest.raises(ModelError, match="give a bundled name, the path of a robot's file, or"):
+            read_model(wrong)
+
+
 def test_entities_and_foreign_roots_are_refused(put):
     bomb = '<!DOCTYPE robot [<!ENTITY a "b">]>' + chain("")
     with pytest.raises(ModelError, match="declares the entity 'a'"):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bulletbridge.errors import ModelError, nearest
 from bulletbridge.models.descriptions import find_description
+from bulletbridge.models.formats.scratch import text_file
 from bulletbridge.models.urdf_file import is_file
 
 ENDING = ".loops.yaml"
@@ -59,17 +60,21 @@ def find(model: str | Path) -> Path:
     """The file of a bundled name, of a path, or of a robot of ``robot_descriptions``.
 
     For a URDF it is the loops file beside it, if there is one. Arguments for xacro, as of
-    ``split_arguments``, may follow a path.
+    ``split_arguments``, may follow a path. The text of a robot, which begins with ``<``, is put in
+    a file that goes with the process.
 
     Raises:
         ModelError: There is none; the message says what there is.
     """
+    _require_path(model)
+    if isinstance(model, str) and model.lstrip().startswith("<"):
+        return text_file(model.lstrip())
     known, (model, _) = bundled() | examples(), split_arguments(model)
     if str(model) in known:
         return known[str(model)]
     if not str(model).strip():
         raise ModelError("the model has no name; give a bundled name or the path of a robot's file")
-    path = Path(model)
+    path = Path(model).expanduser()
     if path.suffix == ".urdf" and is_file(path):
         beside = path.with_name(path.stem + ENDING)
         return beside if is_file(beside) else path
@@ -89,6 +94,18 @@ def find(model: str | Path) -> Path:
         )
     hint = nearest(model, known) or f"there are: {', '.join(known)}."
     raise ModelError(f"no model is called '{model}'; {hint} Or give the path of a robot's file")
+
+
+def _require_path(model: object) -> None:
+    """Refuse what is neither a text nor a path.
+
+    Raises:
+        ModelError: It is none.
+    """
+    if not isinstance(model, str | Path):
+        raise ModelError(
+            f"the model is {model!r}; give a bundled name, the path of a robot's file, or its text"
+        )
 
 
 def split_arguments(model: str | Path) -> tuple[str | Path, dict[str, str]]:

@@ -133,7 +133,7 @@ def load(
 
     Args:
         model: Bundled name, path of a loops file or of a robot in another format
-            (docs/formats.md), or what was read from one.
+            (docs/formats.md), the text of one in XML, or what was read from one.
         client: Bullet client to load into. None for the one that is connected, or, if there is
             none, for a new one without a window, which is said on stderr; ``"new"`` for a new one
             in any case.

@@ -115,8 +115,9 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     """A model in any format.
 
     Args:
-        model: Bundled name, or path of a loops file or of a robot in another format. After that of
-            a file that is xacro its arguments may follow: ``arm.urdf.xacro hand:=true``.
+        model: Bundled name, path of a loops file or of a robot in another format, or the text of
+            one in XML. After the path of a file that is xacro its arguments may follow:
+            ``arm.urdf.xacro hand:=true``.
         folder: Where URDFs that are made on the way go; None for one that goes with the process.
         how: See ``Reading``.
 

@@ -7,6 +7,11 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from tempfile import mkdtemp
 
+from bulletbridge.console import write_text
+
+TEXT = "text"
+"""What the file of a robot is called that was given as its text."""
+
 
 def scratch_folder(path: Path, how: tuple[object, ...]) -> Path:
     """Where what is made of a file goes; the same for the same version of it, read the same way.
@@ -20,6 +25,15 @@ def scratch_folder(path: Path, how: tuple[object, ...]) -> Path:
     folder = _root() / hashlib.sha256(said.encode()).hexdigest()[:16]
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def text_file(text: str) -> Path:
+    """A file with the text of a robot; the same for the same text."""
+    folder = _root() / hashlib.sha256(text.encode()).hexdigest()[:16]
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{TEXT}.xml"
+    write_text(file, text)
+    return file
 
 
 @cache

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.errors import ModelError
@@ -36,6 +37,7 @@ from bulletbridge.models.formats.mimic import (
 )
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.rotors import drive_notes, rotors_in
+from bulletbridge.models.formats.scratch import TEXT
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 from bulletbridge.models.formats.xacro_file import expand, is_xacro
@@ -117,7 +119,7 @@ def read_robot(path: Path, folder: Path, arguments: Mapping[str, str] | None = N
         names = listed(each.frame.link for each in lifts)
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
-    plain = path.name.removesuffix(XACRO).removesuffix(URDF)
+    plain = Path(path.name.removesuffix(XACRO)).stem
     of_tree = hung or second or numbers or settled or retyped or planar
     changed = expanded or of_tree or foreign or frames or moved
     if changed or loose is not None:
@@ -125,7 +127,7 @@ def read_robot(path: Path, folder: Path, arguments: Mapping[str, str] | None = N
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
     loops = _told_apart([*in_file.loops, *drake.loops, *gazebo.loops], sidecar.loops)
     return ModelSpec(
-        path.parent.name if plain in GENERIC else plain,
+        _called(robot, path, plain),
         path,
         (
             BodySpec(
@@ -186,6 +188,13 @@ def _stands_still(tree: UrdfTree) -> bool:
     root = tree.root
     mass = tree.links[root].find("inertial/mass")
     return root == WORLD or (mass is not None and float(mass.get("value", "1")) == 0.0)
+
+
+def _called(robot: Xml.Element, path: Path, plain: str) -> str:
+    """Name of a model: that of its file without endings, of its folder, or of what is no file."""
+    if plain == TEXT:
+        return robot.get("name") or TEXT
+    return path.parent.name if plain in GENERIC else plain
 
 
 def _driven(tree: UrdfTree, mimics: dict[str, Mimic]) -> tuple[str, ...]:
