@@ -232,7 +232,8 @@ def test_the_errors_on_the_page_are_those_that_are_raised(tmp_path, wrong):
 @pytest.mark.parametrize(
     ("urdf", "said"),
     [
-        ("arm.urdf.xacro", "urdf: it is xacro; expand it first: `xacro arm.urdf.xacro > arm.urdf`"),
+        ("arm.urdf.xacro side:=1", "arm.urdf.xacro asks for no argument 'side'; none is"),
+        ("arm.loops.yaml side:=1", "arm.loops.yaml is no xacro; leave side:= out"),
         ("package://arm/gone.urdf", "urdf: there is no file 'package://arm/gone.urdf'; give a"),
     ],
 )

@@ -120,6 +120,27 @@ def test_the_extra_is_named_where_it_is_not_installed(robot, monkeypatch):
         bb.read_model(robot)
 
 
+def test_a_loops_file_names_a_file_with_its_arguments(robot):
+    """Meshes are found from where that file is."""
+    pytest.importorskip("xacro")
+    shape = '<visual><geometry><mesh filename="package://{}/{}"/></geometry></visual></link>'
+    ball = shape.format("bars_description", "ball.obj")
+    (robot.parent.parent / "ball.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    robot.with_name("macros.xacro").write_text(MACROS.replace("</link>", ball))
+    robot.write_text(ROBOT[: ROBOT.index("  <loop_joint")] + "</robot>")
+    loops = robot.with_name("bars.loops.yaml")
+    loops.write_text(
+        "bulletbridge: 1\nurdf: bars.urdf.xacro side:=0.25\nfixed_base: true\nloops:\n"
+        "  - {name: pin, type: ball, a: {link: rocker, xyz: [0.25, 0, 0]},"
+        " b: {link: world, xyz: [0.3, 0, 0]}}\n"
+    )
+    with bb.load(loops, client="new") as model:
+        shown = model.spec.bodies[0].urdf.read_text()
+        assert str(robot.parent.parent / "ball.obj") in shown and 'xyz="0.25' in shown
+        model.system.run(0.1)
+        assert model.system.evaluate().largest("metres") < 1e-12
+
+
 def test_a_warning_of_xacro_is_a_note(robot):
     pytest.importorskip("xacro")
     robot.write_text(ROBOT.replace("</robot>", '<xacro:if value="1" odd="2"/></robot>'))

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from bulletbridge.console import write_text
 from bulletbridge.constraints.joints import Frame, LoopJoint
-from bulletbridge.errors import LoopFileError
+from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
+from bulletbridge.models.bundled import split_arguments
 from bulletbridge.models.force_entries import is_element, read_element
+from bulletbridge.models.formats.xacro_file import expanded_file
 from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
 from bulletbridge.models.mesh_places import find_named
@@ -30,7 +32,7 @@ from bulletbridge.models.model_spec import (
     pybullet_data_folder,
 )
 from bulletbridge.models.strict_yaml import Node
-from bulletbridge.models.urdf_file import XACRO, expand_first, is_file
+from bulletbridge.models.urdf_file import XACRO, is_file
 from bulletbridge.models.urdf_names import BASE, check_names, read_names
 from bulletbridge.models.wrench_entries import read_wrench
 from bulletbridge.models.yaml_text import parse_yaml, read_yaml
@@ -258,7 +260,8 @@ def _body(entry: Keys, name: str) -> BodySpec:
 
 
 def _urdf(node: Node) -> Path:
-    name = node.text()
+    given, arguments = split_arguments(node.text())
+    name = str(given)
     if name.split("/")[0] == PYBULLET_DATA:
         path = pybullet_data_folder().joinpath(*name.split("/")[1:])
     else:
@@ -270,9 +273,14 @@ def _urdf(node: Node) -> Path:
             f"there is no file {said!r}; give a path relative to this file, "
             f"or {PYBULLET_DATA}/... for PyBullet's own"
         )
-    if path.suffix == XACRO:
-        node.fail(expand_first(path))
-    return path.resolve()
+    if path.suffix != XACRO:
+        if arguments:
+            node.fail(f"{path} is no xacro; leave {':=, '.join(arguments)}:= out")
+        return path.resolve()
+    try:
+        return expanded_file(path.resolve(), arguments)
+    except ModelError as error:
+        node.fail(str(error))
 
 
 def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, float | list[float]]:

@@ -167,17 +167,13 @@ def refuse_xacro(robot: Xml.Element, path: Path) -> None:
     Raises:
         ModelError: There are elements of xacro; the message has the command.
     """
-    if any(str(element.tag).startswith("xacro:") for element in robot.iter()):
-        raise ModelError(f"{path}: {expand_first(path)}")
-
-
-def expand_first(path: Path) -> str:
-    """What is said of a file that is xacro."""
+    if not any(str(element.tag).startswith("xacro:") for element in robot.iter()):
+        return
     plain = path.name.removesuffix(XACRO).removesuffix(".urdf")
     written = f"{plain}.urdf" if path.suffix == XACRO else f"{plain}_expanded.urdf"
-    return (
-        f"it is xacro; expand it first: `xacro {path.name} > {written}` (without ROS: `pip install"
-        " xacro`), and name that; bulletbridge.load takes it as it is"
+    raise ModelError(
+        f"{path}: it is xacro; expand it first: `xacro {path.name} > {written}` (without ROS: `pip"
+        " install xacro`), and name that; bulletbridge.load takes it as it is"
     )
 
 

@@ -12,8 +12,9 @@ from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError, naming_the_extra, nearest
 from bulletbridge.models.formats.robot import listed
-from bulletbridge.models.mesh_places import find_package
-from bulletbridge.models.xml_file import read_xml
+from bulletbridge.models.formats.scratch import scratch_folder
+from bulletbridge.models.mesh_places import find_named, find_package
+from bulletbridge.models.xml_file import read_xml, write_xml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +94,23 @@ def expand(path: Path, given: Mapping[str, str]) -> Expanded:
     lines = dict.fromkeys(line.strip() for line in said.getvalue().splitlines() if line.strip())
     notes = (f"xacro: {line.removeprefix('warning: ')}" for line in lines if "warning: " in line)
     return Expanded(robot, tuple(notes))
+
+
+def expanded_file(path: Path, given: Mapping[str, str]) -> Path:
+    """A URDF that xacro makes of a file; its meshes are named by whole paths, where there are any.
+
+    Raises:
+        ModelError: As of ``expand``.
+        MissingExtraError: xacro is not installed.
+    """
+    robot, notes = expand(path, given)
+    for mesh in robot.iter("mesh"):
+        found = find_named(mesh.get("filename", ""), path)
+        if found is not None:
+            mesh.set("filename", str(found))
+    urdf = scratch_folder(path, tuple(given.items())) / f"{Path(path.stem).stem}.urdf"
+    write_xml(robot, urdf, [f"made by xacro from {path.name}", *notes])
+    return urdf
 
 
 def _macros(path: Path) -> list[str]:
