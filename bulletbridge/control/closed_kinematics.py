@@ -169,8 +169,9 @@ def _close(
         is_closed = open_by(solver, within, system.t) <= enough
         if is_closed and not joints_beyond(system.mechanism, within) - asked:
             return within
+    beyond = " and ".join(beyond_limits(system.mechanism, found))
     raise AssemblyError(
-        "none found within limits; that which continues the start has"
-        f" {' and '.join(beyond_limits(system.mechanism, found))}; hold fewer joints, ask for less"
-        " of an orientation, give a guess within limits, or leave within_limits out"
+        f"no configuration was found within limits: {beyond} in the one that continues the start;"
+        " hold fewer joints, ask for less of an orientation, give a guess within limits, or leave"
+        " within_limits out"
     )
