@@ -113,8 +113,7 @@ def split_arguments(model: str | Path) -> tuple[str | Path, dict[str, str]]:
 
     They are written as xacro's own command takes them: ``arm.xacro hand:=true name:="an arm"``.
     """
-    found = ARGUMENTS.search(model) if isinstance(model, str) else None
-    if found is None:
+    if not isinstance(model, str) or (found := ARGUMENTS.search(model)) is None:
         return model, {}
     pairs = (word.split(":=", 1) for word in shlex.split(found.group()))
     return model[: found.start()], dict(pairs)

@@ -6,8 +6,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError, naming_the_extra, nearest
@@ -72,12 +71,13 @@ def expand(path: Path, given: Mapping[str, str]) -> Expanded:
     with naming_the_extra(f"{path} is xacro, which its own library expands", "bulletbridge[xacro]"):
         import xacro
         from xacro import substitution_args
+    library: Any = xacro
     arguments, said = Arguments(given), io.StringIO()
     with _EXPANDING, _finding(substitution_args, path), redirect_stderr(said):
         try:
-            document = xacro.process_file(str(path), mappings=arguments)
+            document = library.process_file(str(path), mappings=arguments)
         except Exception as error:  # whatever Python in a file's expressions may raise
-            places = dict.fromkeys(str(file) for file in reversed(xacro.filestack or ()) if file)
+            places = dict.fromkeys(str(file) for file in reversed(library.filestack or ()) if file)
             within = f" (in {', included by '.join(places)})" if len(places) > 1 else ""
             raise ModelError(f"xacro cannot expand {path}: {_why(error, path)}{within}") from None
     robot = Xml.fromstring(document.toxml())
@@ -135,7 +135,7 @@ def _why(error: Exception, path: Path) -> str:
 
 
 @contextmanager
-def _finding(substitution_args: ModuleType, path: Path) -> Generator[None]:
+def _finding(substitution_args: Any, path: Path) -> Generator[None]:
     """Context in which ``$(find NAME)`` is answered without ROS."""
 
     def find(name: str) -> str:
