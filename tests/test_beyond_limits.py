@@ -9,7 +9,7 @@ from _campaign_cases import Closer
 from _campaign_conserved import Conserved
 from _campaign_judge import Judge
 from _mechanisms import random_mechanism, random_state
-from support.planar import parallelogram
+from support.planar import parallelogram, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.comparison.bullet_warnings import traps
@@ -197,6 +197,56 @@ def test_no_motor_drives_a_joint_past_its_limit_within_a_step(model, limits):
             assert load.limit * rate < 0.0
             assert abs(load.limit) > 0.5 * abs(load.motor)
             assert system.evaluate().largest("kept_metres") < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("places", "motors"),
+    [
+        (
+            (
+                (1.0853109, -0.8961578, -1.0377641, -2.1579037),
+                (0.0337264, 0.0496677, 0.0130794, 0.0047537),
+                (0.0124304, 0.0230431, 0.0162406, 0.2110839),
+            ),
+            {"j1": (43.0, -0.652), "j3": (86.5, -0.528)},
+        ),
+        (
+            (
+                (1.3241127, -1.0466829, -0.9775645, -1.9455701),
+                (0.2219028, 0.0047309, 0.0285366, 0.0050889),
+                (0.0037281, 0.0056416, 0.0177825, 0.0552879),
+            ),
+            {"j1": (1.67, 0.28), "j2": (80.7, 0.355), "j0": (56.6, 0.4)},
+        ),
+    ],
+)
+def test_limits_stop_what_motors_drive_against_more_of_them_than_there_are_freedoms(places, motors):
+    """Five bars have two freedoms: of four limits two stop them at most, and nobody passes any.
+
+    In one step from rest, by as much as loops bend it: of the second order in its angle.
+    """
+    chain = planar_chain([0.3, 0.4, 0.4, 0.3], [0.3, 0.4, 0.4, 0.3])
+    pin = bb.LoopJoint(
+        "pin", bb.JointModel.BALL, bb.Frame("l3", (0.3, 0, 0)), bb.Frame("world", (0.5, 0, 0))
+    )
+    names = list(chain.joints)
+    start, below, above = (dict(zip(names, numbers, strict=True)) for numbers in places)
+    joints = {
+        name: replace(joint, lower=start[name] - below[name], upper=start[name] + above[name])
+        for name, joint in chain.joints.items()
+    }
+    system = bb.System(replace(chain, joints=joints, gravity=np.zeros(3)), [pin], limits="always")
+    system.assemble(guess=start)
+    system.set_state(v=np.zeros(4))
+    for name, (force, way) in motors.items():
+        system.motors.set(name, force=force, position=start[name] + way, position_gain=1.0)
+    system.step()
+    bent = 2.0 * (system.dt * np.abs(system.v).max()) ** 2
+    for name, joint in joints.items():
+        x = system.q[joint.q.start]
+        assert joint.lower - bent - SHALLOW < x < joint.upper + bent + SHALLOW, name
+    assert system.complementarity.residual < 1e-9
+    assert sum(load.limit != 0.0 for load in system.joint_loads.values()) > 0
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -133,6 +133,37 @@ def test_motors_give_way_to_what_holds_and_to_nothing_else(seed):
         assert np.abs(C @ gained + asked).max() < 1e-10 * worst
 
 
+def test_limits_give_way_to_no_motor_where_not_all_of_them_hold():
+    """More limits than freedoms stop motors: what they ask for together is no equation.
+
+    Against the conditions themselves, with the velocities of C: no limit is passed, none pulls, and
+    what pushes is at its end.
+    """
+    solved = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        freedoms, motors = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+        limits = freedoms + int(rng.integers(1, 4))
+        A, drives, _ = motors_of(rng, motors, freedoms)
+        C = np.vstack([A, rng.normal(size=(limits, freedoms))])
+        bounds, n = np.zeros(len(C), ROW_BOUNDS), len(C)
+        bounds[:motors] = drives
+        bounds[motors:] = (0, np.inf, -1, 1, 1, 0)
+        ways = rng.uniform(0.05, 1.0, limits)  # which limits leave
+        b = np.concatenate([rng.normal(0, 10, motors), ways])
+        x, room, enough = np.zeros(n), room_for(n, LINES + 5), 1e-12 * np.abs(b).max()
+        residual = solve_complying(C @ C.T, b, bounds, x, np.zeros(n), room, motors, enough)
+        if residual == np.inf:
+            continue  # motors are rigid then
+        solved += 1
+        pushes, left = x[motors:], C[motors:] @ (C.T @ x) + ways
+        size = 1e3 * enough * np.linalg.cond(C)
+        assert left.min() > -size, seed
+        assert pushes.min() >= 0.0, seed
+        assert np.abs(np.minimum(pushes, left)).max() < size, seed
+    assert solved > 30
+
+
 def moment_about(p, robot, joint, contacts):
     """Moment about a hinge of weights and contact forces on all that it carries [N m]."""
     info = [p.getJointInfo(robot, j) for j in range(p.getNumJoints(robot))]

@@ -133,6 +133,12 @@ def comply(
         agree(p, s, motors, loaded, n)
         for i in range(n):
             p.right[i], s.start[i] = p.b[i], p.x[i]
+        if give_way(p, s, loaded, n) > JUST_AS_WELL * tolerance:
+            for i in range(n):  # not all of them hold: which do is found anew
+                p.right[i], s.holds[i] = s.asked[i], 0.0
+            soften(p, s, n, rho, tolerance, softened)
+            softened, rho = True, max(0.3 * rho, HARDEST_AT_FIRST)
+            continue
         residual, steps = settle(p, n, tolerance)
         newtons += steps
         if residual <= JUST_AS_WELL * tolerance:
@@ -149,6 +155,18 @@ def comply(
             rho *= 10.0
     agree(p, s, motors, loaded, n)
     return Outcome(math.inf, 0, newtons)
+
+
+@helper
+def give_way(p: ComplementarityProblem, s: Sharing, loaded: int, n: int) -> float:
+    """Most by which limits, contacts and their friction were made to give way by ``agree``.
+
+    It is round-off, unless not all of them hold: a step ends at one of two limits, beyond neither.
+    """
+    most = 0.0
+    for i in range(loaded, n):
+        most = max(most, math.fabs(p.b[i] - s.asked[i]))
+    return most
 
 
 @outlined
