@@ -9,7 +9,7 @@ from _campaign_cases import Closer
 from _campaign_conserved import Conserved
 from _campaign_judge import Judge
 from _mechanisms import random_mechanism, random_state
-from support.planar import parallelogram, planar_chain
+from support.planar import four_bar, parallelogram, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.comparison.bullet_warnings import traps
@@ -247,6 +247,44 @@ def test_limits_stop_what_motors_drive_against_more_of_them_than_there_are_freed
         assert joint.lower - bent - SHALLOW < x < joint.upper + bent + SHALLOW, name
     assert system.complementarity.residual < 1e-9
     assert sum(load.limit != 0.0 for load in system.joint_loads.values()) > 0
+
+
+@pytest.mark.parametrize("integrator", ["verlet", "semi_implicit_euler"])
+def test_a_joint_that_is_led_past_its_limit_is_told_once(integrator):
+    """A driven crank leaves a four-bar no freedom; the first step past the limit is in closed form.
+
+    With a motor in the place of the drive the same limit holds, and nothing is told.
+    """
+    free, speed = four_bar(dt=1 / 240), 0.5
+    free.assemble(guess={"j0": 1.0, "j1": -0.5, "j2": -1.5})
+    start, mechanism, loop = free.q.copy(), free.mechanism, free.constraints[0]
+    upper = float(start[2]) + 0.05
+    joints = dict(mechanism.joints, j2=replace(mechanism.joint("j2"), upper=upper))
+    mechanism = replace(mechanism, joints=joints)
+    drive = bb.Coupling(
+        "drive", {"j0": 1.0}, float(start[0]), bb.Motion(z=bb.Polynomial((0, speed)))
+    )
+    led = bb.System(mechanism, [loop, drive], limits=True, dt=1 / 240, integrator=integrator)
+    led.set_state(start)
+    passed = 0
+    with pytest.warns(BulletBridgeWarning, match="upper limit of joint 'j2'.*'drive'") as told:
+        for n in range(1, 61):
+            led.step()
+            free.assemble(
+                {"j0": start[0] + n / 240 * speed},
+                guess=dict(zip(joints, led.q.tolist(), strict=True)),
+            )
+            assert np.abs(led.q - free.q).max() < 1e-9
+            passed = passed or (n if free.q[2] > upper else 0)
+    assert len(told) == 1
+    assert 1 < passed < 60
+    assert f"t = {passed / 240:.6g} s" in str(told[0].message)
+    stopped = bb.System(mechanism, [loop], limits=True, dt=1 / 240)
+    stopped.set_state(start)
+    stopped.motors.set("j0", force=1e3, velocity=speed)
+    for _ in range(60):
+        stopped.step()
+    assert stopped.q[2] == pytest.approx(upper, abs=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(4))

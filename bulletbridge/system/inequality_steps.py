@@ -7,9 +7,11 @@ import numpy as np
 from bulletbridge.constraints.encode import encode_places
 from bulletbridge.engine.records import DONE
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import ModelError, UnsupportedError
+from bulletbridge.errors import ModelError, UnsupportedError, warn_user
+from bulletbridge.inequalities.arrays import PUSHED
 from bulletbridge.inequalities.constraints import inequality_constraints_of, joint_limits_of
 from bulletbridge.inequalities.encode import place_turns
+from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.stepper import InequalityStepper
@@ -23,6 +25,13 @@ from bulletbridge.system.contact_report import limits_push
 from bulletbridge.system.holding import NOBODY, Holding
 from bulletbridge.system.options import ImpulseSolver, Limits
 from bulletbridge.system.shown_world import ShownWorld
+
+LED_PAST = (
+    "step to t = {t:.6g} s: the {side} limit of {joint}, at {limit:.6g}, is passed: what is driven,"
+    " by {drives}, leads it on, and nothing that is free could stop it; change the motion, let"
+    " a motor with a force drive in its place, or load with limits=False; no more is told of it"
+)
+"""What is said where what is driven leads a joint past its limit."""
 
 
 class InequalitySteps:
@@ -82,6 +91,7 @@ class InequalitySteps:
             ]
         )
         self._stepper: InequalityStepper | None = None
+        self._led_past = set[int]()  # axes of joints of which it was told
         self._spare: InequalityStepper | None = None  # while others hold than those of this one
         self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
 
@@ -177,17 +187,51 @@ class InequalitySteps:
         step, solver = self._stepper, self._active.solver
         if step is None or not step.has_failed or not solver.control[0]["driven"]:
             return ""
-        loop_axes, joints = self._constraints.loop_axes, self._active.mechanism.joints
-        name_of = {joint.v.start: f"joint '{joint.name}'" for joint in joints.values()}
-        name_of |= {-1 - n: f"'{row}'" for n, row in enumerate(loop_axes.encoded.rows)}
         pushing = step.joint_limits[step.joint_limits["impulse"] != 0.0]
-        found = [f"the limit of {name_of[int(axis)]}" for axis in pushing["axis"]]
+        found = [f"the limit of {self._name_of(int(axis))}" for axis in pushing["axis"]]
         if len(step.contact_points):
             found.append("contacts")
         return ", ".join(found)
 
+    def _name_of(self, axis: int) -> str:
+        """What a joint limit is of, in words."""
+        if axis < 0:
+            return f"'{list(self._constraints.loop_axes.encoded.rows)[-1 - axis]}'"
+        joints = self._active.mechanism.joints.values()
+        return next(f"joint '{joint.name}'" for joint in joints if joint.v.start == axis)
+
+    def _tell_led_past(self, step: InequalityStepper) -> None:
+        """Warn of joints that the last step led further past their limits than rows let it.
+
+        Prescribed motions are met whatever stands in the way: nothing that is free can stop them.
+        """
+        acting = step.joint_limits[step.joint_limits["row"] >= 0]
+        if not len(acting):
+            return
+        q, _, t = step.start
+        rows, v = step.rows, step.impulses[PUSHED, : step.solver.mechanism.nv]
+        for limit in acting:
+            axis, rate = int(limit["axis"]), float(rows[limit["row"]] @ v)
+            if axis in self._led_past:
+                continue
+            if axis >= 0:
+                place = float(q[step.solver.axes[axis]["q"]])
+            else:
+                along = step.positions[-1 - axis]
+                place, rate = float(along["g"]), rate + float(along["g_t"])
+            end = place + step.dt * rate
+            below = end < min(float(limit["lower"]), place) - SHALLOW
+            if below or end > max(float(limit["upper"]), place) + SHALLOW:
+                self._led_past.add(axis)
+                driven = (c for c in self._active.constraints if getattr(c, "motion", None))
+                side = "lower" if below else "upper"
+                told = {"joint": self._name_of(axis), "side": side, "limit": float(limit[side])}
+                drives = ", ".join(f"'{c.name}'" for c in driven)
+                warn_user(LED_PAST.format(t=t + step.dt, drives=drives, **told))
+
     def forget(self) -> None:
         """Forget impulses to start from, loads, turns, and what holds."""
+        self._led_past.clear()
         self.holding.forget()
         if self._stepper is not None:
             self._stepper.forget()
@@ -270,7 +314,10 @@ class InequalitySteps:
             step = self._stepper
             if step is None or step.solver is not self._active.solver:
                 step = self._take_stepper(None)
-            return self._advance_there(step)
+            failure = self._advance_there(step)
+            if failure == DONE and self._active.solver.encoded.motions:
+                self._tell_led_past(step)
+            return failure
         names = self.holding.names_to_hold()
         while True:
             rigid = self.holding.rigid_for(names) if names else None
@@ -285,6 +332,8 @@ class InequalitySteps:
                 names = NOBODY
         if failure == DONE:
             self.holding.note_done(step, names if rigid is not None else NOBODY)
+            if self._active.solver.encoded.motions:
+                self._tell_led_past(step)
         return failure
 
     def roll(self, steps: int, every: int, table: Array) -> int | None:
