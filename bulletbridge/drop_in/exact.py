@@ -187,6 +187,8 @@ class ExactGroup:
         self.joined.world.heed(actions.filters)
         self._frames: dict[Place, tuple[int, Array, Array]] = {}  # inertial ones of links
         self._axes: dict[Place, Matrix] = {}  # their axes
+        self._has_sliders = any(loop.kind == pybullet.JOINT_PRISMATIC for loop in loops)
+        self._start: Array = self.system.q  # of the last step, if there are any
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._told: list[ContactTold] | None = []  # contacts, likewise
@@ -291,13 +293,19 @@ class ExactGroup:
 
     def _step(self) -> None:
         """Make the parts of a step; motors of spherical joints aim anew in each, as Bullet's do."""
-        self.system.step(write=False)
+        self._advance()
         for _ in range(1, self._parts):
             if self._aimed:
                 self.system.write()
                 for place, motor in self._aimed.items():
                     self._aim(place, motor)
-            self.system.step(write=False)
+            self._advance()
+
+    def _advance(self) -> None:
+        """One step of the system; of sliders it is noted where it begins, where they pull."""
+        if self._has_sliders:
+            self._start = self.system.q
+        self.system.step(write=False)
 
     def after_step(self, found: list[float]) -> int:
         """Show our state in place of Bullet's."""
@@ -322,10 +330,20 @@ class ExactGroup:
         reaction, model = self._reactions[loop.name], self.joined.models[loop.number]
         if not isinstance(model, LoopJoint):
             return tuple(reaction.multipliers.tolist())
-        end, (poses, _) = model.b, self._places_at(self.system.q)
-        body, R, _ = locate(self.system.mechanism, end.link, end.xyz, end.rpy)
-        R = poses["R"][body] @ R @ frame_with_z(model.axis)
-        return state_of_pull(loop, Pull(reaction.force, reaction.torque, R))
+        slides = loop.kind == pybullet.JOINT_PRISMATIC
+        poses, _ = self._places_at(self._start if slides else self.system.q)
+        body, R, point = self._place_of(model.b, poses)
+        moment = reaction.torque
+        if slides and body == 0:
+            _, _, other = self._place_of(model.a, poses)
+            moment = moment + np.cross(point - other, reaction.force)
+        return state_of_pull(loop, Pull(reaction.force, moment, R @ frame_with_z(model.axis)))
+
+    def _place_of(self, end: Frame, poses: np.ndarray) -> tuple[int, Array, Array]:
+        """Body that a loop's frame is on, and the frame's axes and origin in the world."""
+        body, R, p = locate(self.system.mechanism, end.link, end.xyz, end.rpy)
+        pose = poses[body]
+        return body, pose["R"] @ R, pose["origin"] + pose["p"] + pose["R"] @ p
 
     def motor_forces(self, body: int) -> Mapping[int, tuple[float, ...]]:
         """What a body's motors that are on exerted in the last step [N m or N], by joint.

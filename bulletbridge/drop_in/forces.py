@@ -24,7 +24,11 @@ class Native(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """What acts on the parent at its pivot."""
+    """What acts on the parent at its pivot; of a slider from a parent that stands, at the child's.
+
+    Bullet's sliders act on each body at its own pivot, with one moment for both: that of the body
+    that moves.
+    """
 
     force: Array  # (3,) [N], world axes
     moment: Array  # (3,) [N m], world axes
@@ -42,7 +46,7 @@ def on_parent(loop: Loop, native: Native, impulses: Impulses, corrected: bool) -
         impulses: Of the filter after it.
         corrected: Whether what moved the bodies counts too, not only what changed their velocity.
     """
-    wrench = impulses.wrench(loop.name, corrected)
+    wrench = impulses.wrench(loop.name, corrected, loop.kind == pybullet.JOINT_PRISMATIC)
     if wrench is None:
         return None
     force, moment, R = wrench.force / impulses.dt, wrench.moment / impulses.dt, wrench.R

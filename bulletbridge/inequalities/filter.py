@@ -114,23 +114,29 @@ class Impulses:
         velocity, position = self.multipliers[:, self.solver.encoded.rows[name]].tolist()
         return math.hypot(*velocity), math.hypot(*position) / self.dt
 
-    def wrench(self, name: str, corrected: bool = True) -> Wrench | None:
+    def wrench(self, name: str, corrected: bool = True, on_mover: bool = False) -> Wrench | None:
         """Impulse of a loop as force and moment; None for what is not a loop.
 
         Args:
             name: The loop.
             corrected: Whether what moved the bodies counts too, not only what changed velocities.
+            on_mover: Whether it acts at the origin of frame a where b stands still.
         """
         encoded = self.solver.encoded
         index = list(encoded.rows).index(name)
         if index >= len(encoded.loops):
             return None
-        poses, body = self.poses, encoded.loops["body_b"][index]
+        poses, loop = self.poses, encoded.loops[index]
         point, rows = self.solver.wrench_rows(poses, index, float(self.state[-1]))
         velocity, position = self.of(name) @ rows
         both = velocity + position if corrected else velocity
-        R = poses["R"][body] @ encoded.loops["R_b"][index]
-        return Wrench(point, R, both[3:], both[:3])
+        R = poses["R"][loop["body_b"]] @ loop["R_b"]
+        moment, force = both[:3], both[3:]
+        if on_mover and loop["body_b"] == 0:
+            there = poses[loop["body_a"]]
+            other = there["origin"] + there["p"] + there["R"] @ loop["p_a"]
+            moment, point = moment + np.cross(point - other, force), other
+        return Wrench(point, R, force, moment)
 
 
 OPEN = (NOT_CLOSED, LEFT_OPEN)
