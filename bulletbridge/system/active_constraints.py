@@ -58,6 +58,8 @@ TOO_HEAVY = 1e9
 """Armature of a joint that is not to move, over the mass of all bodies times their size squared."""
 SEATED = 1e-3
 """Gap, likewise, from which on floating bases are moved before joints are."""
+LEFT_TO_JOINTS = 0.1
+"""Share of a gap that floating bases may leave for joints to close."""
 REGULAR = 0.02
 """Weakest row over the strongest from which no row can be redundant: twenty times what may be."""
 LEAST_REACH = 0.1
@@ -158,21 +160,22 @@ class ActiveConstraints:
         return np.zeros(self.mechanism.nv, bool)
 
     def closed_by_bases(self, q: Array) -> Array:
-        """q with floating bases alone moved to where the loops close; q itself if they do not.
+        """q with floating bases alone moved to where the loops close, or all but do; else q itself.
 
         Joints are where somebody has put them, and where motors hold them; by what moves the least
-        mass a bolt that is seated would turn the wheels of a car. Gaps that are small any motion
-        may close.
+        mass a bolt that is seated would turn the wheels of a car, and a gripper that is carried
+        off would throw its fingers. Gaps that are small any motion may close.
         """
         held, full, t = self._all_but_bases, self.full, self.t
-        if held.all() or not held.any() or open_by(full, q, t) < SEATED:
+        gap = open_by(full, q, t)
+        if held.all() or not held.any() or gap < SEATED:
             return q
         nearest = self._float(q)
         if nearest is not None:
             return nearest
         enough = self.tolerances.redundant
         found, _ = close(full, q, t, held, enough, ())
-        return found if open_by(full, found, t) <= enough else q
+        return found if open_by(full, found, t) <= max(enough, LEFT_TO_JOINTS * gap) else q
 
     def _float(self, q: Array) -> Array | None:
         """q with bases moved by the kernel that trims states, for which joints weigh too much.

@@ -1383,27 +1383,39 @@ class System:
         """
         world, active = self._shown.require(), self._active
         sticking = NO_STICKING_POINTS if sticking is None else sticking
-        q, v = world.state() if found is None else found
+        found = world.state() if found is None else found
         first = assemble and not open and active.decision is None
+        impulses = self._filter_from(found, sticking, tuple(open), assemble)
+        if first and self._leave_closure_beyond_limits(*found):
+            close = self._shown.filter_of(active.solver, self.decision)
+            impulses = close(active.q, active.v, sticking, ())
+        if write:
+            world.write(active.solver.q, active.solver.v)
+        return impulses
+
+    def _filter_from(
+        self,
+        found: tuple[Array, Array],
+        sticking: np.ndarray,
+        open: tuple[str, ...],
+        assemble: bool,
+    ) -> Impulses:
+        """Close loops near q and v as they were found; arguments as of ``filter``."""
+        active, (q, v) = self._active, found
         if assemble and not open:
             q = active.closed_by_bases(q)
         active.decide_near(q, SHAKES if assemble else ())
         close = self._shown.filter_of(active.solver, self.decision)
         try:
-            impulses = close(q, v, sticking, tuple(open) if open else ())
+            return close(q, v, sticking, open)
         except AssemblyError:
             if active.reconsider(int(active.solver.control[0]["failure"])):
-                return self.filter(sticking, open, assemble, (q, v), write)
+                return self._filter_from((q, v), sticking, open, assemble)
             if not assemble:
                 raise
             free = active.nothing_held()
             self._assemble(q, free, v, free)
-            impulses = close(active.q, active.v, sticking, tuple(open))
-        if first and self._leave_closure_beyond_limits(q, v):
-            impulses = close(active.q, active.v, sticking, ())
-        if write:
-            world.write(active.solver.q, active.solver.v)
-        return impulses
+            return close(active.q, active.v, sticking, open)
 
     def _leave_closure_beyond_limits(self, found: Array, v: Array) -> bool:
         """Close loops within limits, where closing what was found open has left some; whether so.
