@@ -602,8 +602,8 @@ def groups_of_boxes(client, tmp_path):
 
 
 def test_groups_look_at_the_world_once_and_at_what_is_near(connect, tmp_path, monkeypatch):
-    look, looks, ends = ShapedBody.look, [], []
-    monkeypatch.setattr(ShapedBody, "look", lambda one: looks.append(one.number) or look(one))
+    look, looks, ends = ShapedBody.strays, [], []
+    monkeypatch.setattr(ShapedBody, "strays", lambda one: looks.append(one.number) or look(one))
     for whole in (False, True):
         client = connect()
         boxes = groups_of_boxes(client, tmp_path)

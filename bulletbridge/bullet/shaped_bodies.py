@@ -86,13 +86,25 @@ class ShapedBody:
         self.version += 1
         return True
 
-    def has_left(self) -> bool:
-        """Whether a link is farther than ``room`` from where it was when it was surrounded."""
-        room = self.room
-        for ((x, y, z), _), ((a, b, c), _) in zip(self.places, self.surrounded, strict=True):
-            if not (abs(x - a) <= room and abs(y - b) <= room and abs(z - c) <= room):
-                return True
-        return False
+    def strays(self) -> bool:
+        """See where it is; whether a link is farther than ``room`` from where it was surrounded.
+
+        Most bodies of a crowd are loose boxes, of which many are looked at in every step.
+        """
+        if self._joints > 0:
+            return self.look() and any(map(self._is_beyond, self.places, self.surrounded))
+        base: Place = pybullet.getBasePositionAndOrientation(self.number, self._client)
+        places = self.places
+        if base == places[0]:
+            return False
+        self._before, self.places = places, (base,)
+        self.version += 1
+        return self._is_beyond(base, self.surrounded[0])
+
+    def _is_beyond(self, now: Place, surrounded: Place) -> bool:
+        """Whether a link has come farther than it may."""
+        (x, y, z), (a, b, c), room = now[0], surrounded[0], self.room
+        return not (abs(x - a) <= room and abs(y - b) <= room and abs(z - c) <= room)
 
     def _places(self) -> tuple[Any, ...]:
         base = pybullet.getBasePositionAndOrientation(self.number, self._client)
@@ -161,7 +173,7 @@ class ShapedBodies:
         count = pybullet.getNumBodies(physicsClientId=self._client)
         if count != self._count or not self._all_there():
             self._gather(count)
-        moved = [one for one in self._watched if one.look() and one.has_left()]
+        moved = [one for one in self._watched if one.strays()]
         if moved:
             self._surround(moved)
         self._looked = True
