@@ -168,3 +168,26 @@ def test_a_frame_that_is_put_elsewhere_now_and_then_pulls_as_bullets(connect, ev
     gap, speed = np.abs(ours - native).max(axis=0)
     assert gap < 1e-6  # at which what is nearly shut is closed
     assert speed < 1e-6 / DT
+
+
+def test_round_off_is_not_pulled_at_with_all_the_force(connect):
+    """A slider that a motor holds, 0.1 m beside the point it is to be at, and 1e-12 m along it.
+
+    Nothing moves it aside, and along it there is nothing to close: the motor has no load.
+    """
+    client = connect()
+    client.setBridgeMode("exact")
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.05] * 3)
+    at, straight = [[0, 0, 0]], [[0, 0, 0, 1]]
+    slides = [pybullet.JOINT_PRISMATIC], [[0, 1, 0]]
+    link = [1.0], [shape], [-1], at, straight, at, straight, [0], *slides
+    body = client.createMultiBody(0, -1, -1, at[0], straight[0], None, None, *link)
+    client.resetJointState(body, 0, 1e-12)
+    client.setJointMotorControl2(body, 0, pybullet.VELOCITY_CONTROL, 0, 0.0, 1000.0)
+    ends = body, 0, -1, -1, pybullet.JOINT_POINT2POINT, [0] * 3, [0] * 3
+    made = client.createConstraint(*ends, [0.1, 0.0, 0.0])
+    client.changeConstraint(made, maxForce=40.0)
+    for _ in range(3):
+        client.stepSimulation()
+        assert abs(client.getConstraintState(made)[1]) < 1e-6
+        assert abs(client.getJointState(body, 0)[3]) < 1e-6

@@ -7,6 +7,7 @@ constraint with a force limit have forces within bounds, as Bullet's
 it holds a point.
 """
 
+import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
@@ -93,6 +94,11 @@ def put_loop_axis_rows(own: LoopAxisRows, targets: Records[Target], a: Arrays) -
         own.rows[coupling.row].g = total
 
 
+SHUT = 1e-9
+"""Share of the largest gap along any row of a constraint up to which one row is shut: by the sign
+of round-off it would pull with all its force at what motors hold."""
+
+
 class ForceLimitedRows(NamedTuple):
     """Constraints with a force limit."""
 
@@ -128,8 +134,12 @@ def put_force_limited_rows(
             continue
         if limit.loop >= 0:
             hold_point(loops[limit.loop], limit.row, a.poses, a.axes, targets, J, rows)
+        largest = 0.0
         for k in range(limit.row, limit.row + limit.rows):
-            target = rows[k].g_t + limit.erp * rows[k].g / dt
+            largest = max(largest, math.fabs(rows[k].g))
+        for k in range(limit.row, limit.row + limit.rows):
+            open_by = rows[k].g if math.fabs(rows[k].g) > SHUT * largest else 0.0
+            target = rows[k].g_t + limit.erp * open_by / dt
             room.b[n + k] = rate_along(room.C, n + k, v) + target
             put_row_bounds(room.bounds[n + k], -limit.force * dt, limit.force * dt)
     return n + len(rows)
