@@ -5,6 +5,7 @@ import pytest
 from test_islands import bar, four_bar
 
 import bulletbridge as bb
+from bulletbridge.engine.islands import BESIDE_WORK, find_islands, gather, work_of
 from bulletbridge.inequalities.arrays import ALONE
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 
@@ -47,14 +48,14 @@ def robots(seed, count=4):
     return mechanism, loops
 
 
-def driven(seed, solver, **options):
+def driven(seed, solver, count=4, **options):
     """The same system, its motors at work."""
-    mechanism, loops = robots(seed)
+    mechanism, loops = robots(seed, count)
     system = bb.System(mechanism, loops, dt=DT, solver=solver, limits="always", **options)
-    cranks = {f"crank{k}": 1.0 + 0.1 * k for k in range(4)}
+    cranks = {f"crank{k}": 1.0 + 0.1 * k for k in range(count)}
     system.assemble(cranks, {name: 2.0 for name in cranks})
     random = np.random.default_rng(seed + 1)
-    for k in range(4):
+    for k in range(count):
         system.motors.set(f"crank{k}", velocity=random.uniform(-2, 2), force=random.uniform(0, 9))
     system.motors.set("arm0_0", position=0.3, force=2.0)
     system.motors.set("slide", velocity=0.3, force=2.0)
@@ -96,6 +97,25 @@ def test_islands_step_as_one_problem_steps_them(seed):
     for name, reaction in whole.reactions().items():
         difference = reactions[name].force - reaction.force
         assert np.abs(difference).max() < 1e-8 * 5.0 / DT
+
+
+def test_small_islands_go_together():
+    """All of them, each once; a large one that would cost the others more stays alone."""
+    mechanism, loops = robots(0, 12)
+    for n in range(40):
+        on = f"chain{n - 1}" if n else "world"
+        mechanism = with_joint(mechanism, f"chain{n}", "revolute", f"chain{n}", on, load=bar(1, 1))
+    solver = bb.System(mechanism, loops, limits=False)._active.solver
+    members = find_islands(mechanism, solver.encoded)
+    found = gather(members)
+    assert len(found) < len(members) / 3
+    for numbers in range(len(members[0])):
+        every = [np.unique(np.concatenate([x[numbers] for x in each])) for each in (members, found)]
+        np.testing.assert_array_equal(*every)
+    assert sum(len(one.v) for one in found) == mechanism.nv
+    assert [len(one.v) for one in found][-1] == 40
+    cost = [sum(work_of(one) + BESIDE_WORK for one in each) for each in (members, found)]
+    assert cost[1] < cost[0] / 2
 
 
 def test_a_robot_moves_alone_as_among_others():
@@ -175,9 +195,10 @@ def test_motors_keep_the_momentum_of_each_island():
     assert found[1] < 0.7 * found[0]
 
 
-def test_settings_that_change_reach_the_islands():
-    """Motors, step and gravity, between steps of both."""
-    parted, whole = (driven(2, solver) for solver in WAYS)
+@pytest.mark.parametrize(("count", "way"), [(4, "islands"), (12, "auto")])
+def test_settings_that_change_reach_the_islands(count, way):
+    """Motors, gravity and a mass, between steps of both; of many islands some go together."""
+    parted, whole = (driven(2, solver, count) for solver in (way, "dense"))
     for n in range(30):
         parted.set_state(whole.q, whole.v)
         for system in (parted, whole):
@@ -187,5 +208,7 @@ def test_settings_that_change_reach_the_islands():
             if n == 20:
                 system.motors.off("crank0")
                 system.tau[:] = 0.1
+                system.set_parameters({"c1.mass": 2.0})
             system.step()
+        assert was_alone(parted)
         np.testing.assert_allclose(parted.v, whole.v, rtol=0, atol=1e-8)

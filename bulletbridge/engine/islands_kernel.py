@@ -93,7 +93,7 @@ def run_islands(
     c.failure, c.done = DONE, 0
     take_over(layout, row, whole)
     for i in range(count):
-        take_settings(controls[i], c)
+        take_settings(controls[i], c, BY_ISLANDS)
     gather(islands, state, order_q, order_v, whole.state)
     t0 = whole.state[nq + nv]
     each = TARGETS_PER_STEP[c.integrator]
@@ -148,8 +148,8 @@ def take_frame(loop: Loop, given: Loop) -> None:
 
 
 @helper
-def take_settings(c: Control, given: Control) -> None:
-    """What may change between calls."""
+def take_settings(c: Control, given: Control, factored: int) -> None:
+    """What may change between calls; ``factored`` says that factors of these islands are known."""
     for k in range(3):
         c.gravity[k] = given.gravity[k]
     c.dt, c.integrator, c.implicit = given.dt, given.integrator, given.implicit
@@ -157,7 +157,7 @@ def take_settings(c: Control, given: Control) -> None:
     c.controlled, c.rtol, c.atol = given.controlled, given.rtol, given.atol
     c.weighting = given.weighting
     c.recovery, c.energy_budget = given.recovery, given.energy_budget
-    if given.factored != BY_ISLANDS:
+    if given.factored != factored:
         c.factored = c.charted = c.charts = c.uncorrected = c.uncorrected_before = 0
 
 

@@ -109,7 +109,7 @@ Directions = Literal["start", "current"]
     LEFT_OPEN, LEAPT, AT_LIMIT, CREEPING, RATES_LOST,
 ) = range(12)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE, FORCE_CHANGE_PHASE = range(5)
-NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS, IN_TWO_METRICS = range(6)
+NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS, IN_TWO_METRICS, BY_GATHERED = range(7)
 """Backends by which the present configuration is factored."""
 
 (

@@ -8,7 +8,15 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall, in_turn
 from bulletbridge.compilation.words import arrays_in
 from bulletbridge.constraints.arrays import Encoded
-from bulletbridge.engine.islands import IslandMembers, Islands, places, renumber, term_axes, work
+from bulletbridge.engine.islands import (
+    BESIDE_WORK,
+    IslandMembers,
+    Islands,
+    places,
+    renumber,
+    term_axes,
+    work,
+)
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.arrays import IMPULSES, REPORT, SUPPLIED, Given, InequalityArrays
 from bulletbridge.inequalities.constraints import InequalityConstraints
@@ -30,11 +38,6 @@ from bulletbridge.mechanism.records import CONTACT_POINT
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, parts_of
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array, Ints
-
-LEAST_GAIN = 1.3e4
-"""Operations that each island must save: what taking its slices, and its step, cost by themselves.
-Of eighteen systems, several four-bars, rows, walkers, arms, hands, legs or platforms, islands won
-from 1.0e4 to 1.5e4 on."""
 
 
 class AskedRows(NamedTuple):
@@ -60,9 +63,10 @@ def islands_that_pay(solver: Solver, asked: AskedRows) -> Islands | None:
 
     There must be no constraint with a force limit, which may join any two.
     """
-    islands = solver.islands
-    if not isinstance(islands, Islands) or asked.inequalities.force_limited.nc > 0:
+    found = solver.islands
+    if not isinstance(found, Islands) or asked.inequalities.force_limited.nc > 0:
         return None
+    islands = found if solver.backend == "islands" else found.gathered
     owned = rows_of_islands(islands, asked)
     if owned is None or solver.backend == "islands":
         return None if owned is None else islands
@@ -72,7 +76,7 @@ def islands_that_pay(solver: Solver, asked: AskedRows) -> Islands | None:
         work(len(island.v), len(island.rows) + len(motors) // 2)
         for island, motors in zip(islands.members, owned.motors, strict=True)
     )
-    return islands if whole - one_by_one > LEAST_GAIN * len(islands.members) else None
+    return islands if whole - one_by_one > BESIDE_WORK * len(islands.members) else None
 
 
 def rows_of_islands(islands: Islands, asked: AskedRows) -> Owned | None:

@@ -23,7 +23,7 @@ from bulletbridge.engine.islands_kernel import (
     take_over,
     take_settings,
 )
-from bulletbridge.engine.records import BY_ISLANDS, DENSE_REQUIRED, DONE, START_Q
+from bulletbridge.engine.records import BY_GATHERED, DENSE_REQUIRED, DONE, START_Q
 from bulletbridge.inequalities.arrays import (
     ALONE,
     APART,
@@ -167,7 +167,7 @@ def run_inequality_islands(
     c.failure, c.done = DONE, 0
     take_over(layout, row, whole)
     for i in range(count):
-        take_settings(controls[i], c)
+        take_settings(controls[i], c, BY_GATHERED)
     gather(islands, state, layout.q, layout.v, whole.state)
     take_rows(rows, own)
     for n in range(steps):
@@ -191,7 +191,7 @@ def run_inequality_islands(
         put_rows(layout, rows, own)
     scatter(islands, state, layout.q, layout.v, whole.state)
     report(controls, count, c)
-    c.factored = BY_ISLANDS
+    c.factored = BY_GATHERED
     return DONE
 
 
