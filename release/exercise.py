@@ -55,6 +55,7 @@ def integrators() -> None:
         legs = bb.load("stewart", "new", solver="clusters", integrator=integrator).system
         legs.step()
         legs.run(STEPS * legs.dt)
+    bb.load("stewart", "new", solver="clusters", limits="always").system.step()
 
 
 def derivatives() -> None:

@@ -180,11 +180,8 @@ def admissible_acceleration(
     a: Arrays, f: ClusterFactors, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
-    y = a.vectors[RIGHT_SIDE]
     applied_forces(a, q, v, tau, vdot)
-    whiten_forces(f.e, vdot)
-    ask_nothing(f, y)
-    solve_clusters(f.e, vdot, y)
+    move_by(a, f, vdot)
 
 
 @helper
@@ -247,6 +244,22 @@ def filter_velocity(a: Arrays, f: ClusterFactors, v: Array) -> None:
     else:
         ask_nothing(f, y)
     solve_clusters(f.e, v, y)
+
+
+@helper
+def move_by(a: Arrays, f: ClusterFactors, x: Array) -> None:
+    """Forces (nv,) into what they do to the admissible velocities, P M⁻¹ x, in place."""
+    y = a.vectors[RIGHT_SIDE]
+    whiten_forces(f.e, x)
+    ask_nothing(f, y)
+    solve_clusters(f.e, x, y)
+
+
+@helper
+def admit(a: Arrays, f: ClusterFactors, force: Array, vdot: Array) -> None:
+    """What forces (nv,) on the rates do to the admissible velocities: P M⁻¹ f."""
+    copy_into(vdot, force)
+    move_by(a, f, vdot)
 
 
 @helper

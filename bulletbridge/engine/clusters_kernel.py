@@ -47,6 +47,7 @@ class ClusterArrays(NamedTuple):
     u: Array  # (t,)
     z: Array  # (m,)
     line: Array  # (t + m,)
+    N: Array  # (t, t)
     J: Array  # (nc, nv)
 
 
@@ -62,7 +63,7 @@ def factors_of(s: ClusterArrays, arrays: SystemArrays, n: int) -> ClusterFactors
     """Set n of the factors, as helpers take it."""
     e = Clusters(
         s.clusters[n], s.rates, s.columns, s.numbers, s.places, s.T[n], s.L[n], s.B, s.C[n], s.Y[n],
-        s.R[n], s.rows[n], s.S[n], s.K[n], s.u, s.z, s.line,
+        s.R[n], s.rows[n], s.S[n], s.K[n], s.u, s.z, s.line, s.N,
     )  # fmt: skip
     return ClusterFactors(e, s.J, arrays.rows[n])
 

@@ -134,10 +134,14 @@ class ClusterStepper(HandingStepper):
             independent only with the rates of the trunk, and for implicit methods.
         plan: What the clusters are.
         islands: What takes over instead of all at once, if there are several.
+
+    Attributes:
+        clusters: What the kernel works on, beside the arrays of ``whole``.
     """
 
     def __init__(self, whole: Solver, plan: ClusterPlan, islands: Islands | None = None) -> None:
-        super().__init__(whole, run_clusters, cluster_arrays(whole, plan))
+        self.plan, self.clusters = plan, cluster_arrays(whole, plan)
+        super().__init__(whole, run_clusters, self.clusters)
         self._one_by_one = None if islands is None else IslandStepper(islands)
         if islands is not None:
             self.arrays = (*self.arrays, *islands.arrays)
@@ -184,5 +188,6 @@ def cluster_arrays(whole: Solver, plan: ClusterPlan) -> ClusterArrays:
         np.zeros(t),
         np.zeros(m),
         np.zeros(t + m),
+        np.zeros((t, t)),
         np.zeros((nc, nv)),
     )

@@ -473,8 +473,14 @@ def admissible_acceleration(
 def admit(a: Arrays, f: Factors, force: Array, vdot: Array) -> None:
     """What forces (nv,) on the rates do to the admissible velocities: P M⁻¹ f."""
     copy_into(vdot, force)
-    admit_force(a, f, vdot)
-    unwhiten(f.L, vdot)
+    move_by(a, f, vdot)
+
+
+@helper
+def move_by(a: Arrays, f: Factors, x: Array) -> None:
+    """The same in place."""
+    admit_force(a, f, x)
+    unwhiten(f.L, x, f.first)
 
 
 @outlined

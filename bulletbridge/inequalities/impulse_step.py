@@ -1,21 +1,22 @@
 """Parts of a step with motors, limits and contacts around its complementarity problem."""
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.dense import admit_force, ask_forces, forces_less_bias, put_bias
+from bulletbridge.engine.dense import ask_forces, forces_less_bias, put_bias
 from bulletbridge.engine.records import (
     ACCELERATION,
     ONE_OVER_UNITS,
     SOLUTION,
     Arrays,
-    Factors,
 )
 from bulletbridge.inequalities.arrays import WITH_MOTORS, WITHOUT_MOTORS
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulses import InequalityProblem
 from bulletbridge.mechanism.records import ContactPoint, StickingPoint
-from bulletbridge.numerics.projection import inner, unwhiten, whiten_velocity
+from bulletbridge.numerics.projection import inner
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import put, vec
 
@@ -26,20 +27,73 @@ STICKING = 0.999
 """Share of the largest friction up to which a contact sticks while the loops are closed."""
 
 
-@outlined
-def impulsive_work(
-    a: Arrays, f: Factors, h: InequalityProblem, first: int, last: int, before: Array, after: Array
-) -> tuple[float, float]:
-    """Work [J] of rows up to ``first``, and from there: impulses along the mean of velocities."""
-    y, given, met = a.vectors[SOLUTION, : len(after)], 0.0, 0.0
-    for k in range(len(after)):
-        y[k] = 0.5 * (before[k] + after[k])
-    whiten_velocity(f.L, y, f.first)
-    for i in range(first):
-        given += h.problem.x[i] * inner(h.C, i, y)
-    for i in range(first, last):
-        met += h.problem.x[i] * inner(h.C, i, y)
-    return given, met
+class Pushing(NamedTuple):
+    """What forces and impulses do, by factors of one kind.
+
+    Attributes:
+        impulsive_work: (a, f, h, first, last, before, after) work [J] of rows up to ``first``, and
+            from there.
+        predict_velocity: (a, f, q, v, tau) v at the end of the step by forces and constraints.
+        push_by_motors: (a, f, tau, v) turns v without motors into those with them.
+    """
+
+    impulsive_work: Callable[..., tuple[float, float]]
+    predict_velocity: Callable[..., None]
+    push_by_motors: Callable[..., None]
+
+
+def pushing(move_by: Callable[..., None], whiten: Callable[..., None]) -> Pushing:
+    """The helpers of what forces and impulses do, by factors of one kind.
+
+    Args:
+        move_by: (a, f, x) forces (nv,) into what they do to the admissible velocities, in place.
+        whiten: (a, f, v) velocities (nv,) into coordinates of the ``AdmissibleSpace``, in place.
+    """
+
+    @outlined
+    def impulsive_work(
+        a: Arrays, f: Any, h: InequalityProblem, first: int, last: int, before: Array, after: Array
+    ) -> tuple[float, float]:
+        """Work [J] of rows up to ``first``, and from there: impulses along mean velocities."""
+        y, given, met = a.vectors[SOLUTION, : len(after)], 0.0, 0.0
+        for k in range(len(after)):
+            y[k] = 0.5 * (before[k] + after[k])
+        whiten(a, f, y)
+        for i in range(first):
+            given += h.problem.x[i] * inner(h.C, i, y)
+        for i in range(first, last):
+            met += h.problem.x[i] * inner(h.C, i, y)
+        return given, met
+
+    @outlined
+    def predict_velocity(a: Arrays, f: Any, q: Array, v: Array, tau: Array) -> None:
+        """Velocities that forces and constraints alone would give at the end of the step.
+
+        Bias forces at the state may be at hand, from the end of the step before or a prediction.
+        """
+        vdot = a.vectors[ACCELERATION, : len(v)]
+        if a.control.biased == 0:
+            ask_forces(a, q, v)
+            put_bias(a, v)
+        forces_less_bias(a, q, v, tau, vdot)
+        move_by(a, f, vdot)
+        for k in range(len(v)):
+            v[k] += a.control.dt * vdot[k]
+
+    @helper
+    def push_by_motors(a: Arrays, f: Any, tau: Array, v: Array) -> None:
+        """Turn velocities (nv,) without motors into those with them; all else is the same.
+
+        ``tau`` (PREDICTIONS, nv): forces of both.
+        """
+        vdot = a.vectors[ACCELERATION, : len(v)]
+        for k in range(len(v)):
+            vdot[k] = tau[WITH_MOTORS, k] - tau[WITHOUT_MOTORS, k]
+        move_by(a, f, vdot)
+        for k in range(len(v)):
+            v[k] += a.control.dt * vdot[k]
+
+    return Pushing(impulsive_work, predict_velocity, push_by_motors)
 
 
 @outlined
@@ -55,38 +109,6 @@ def largest_work(h: InequalityProblem, first_unilateral: int, before: Array, aft
             rate += 0.5 * h.raw[i, k] * (before[k] + after[k])
         total += max(min(max(h.problem.x[i], bound.lower), bound.upper) * rate, 0.0)
     return total
-
-
-@outlined
-def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
-    """Velocities that forces and constraints alone would give at the end of the step.
-
-    Bias forces at the state may be at hand, from the end of the step before or a prediction.
-    """
-    vdot = a.vectors[ACCELERATION, : len(v)]
-    if a.control.biased == 0:
-        ask_forces(a, q, v)
-        put_bias(a, v)
-    forces_less_bias(a, q, v, tau, vdot)
-    admit_force(a, f, vdot)
-    unwhiten(f.L, vdot, f.first)
-    for k in range(len(v)):
-        v[k] += a.control.dt * vdot[k]
-
-
-@helper
-def push_by_motors(a: Arrays, f: Factors, tau: Array, v: Array) -> None:
-    """Turn velocities (nv,) without motors into those with them; all else that acts is the same.
-
-    ``tau`` (PREDICTIONS, nv): forces of both.
-    """
-    vdot = a.vectors[ACCELERATION, : len(v)]
-    for k in range(len(v)):
-        vdot[k] = tau[WITH_MOTORS, k] - tau[WITHOUT_MOTORS, k]
-    admit_force(a, f, vdot)
-    unwhiten(f.L, vdot)
-    for k in range(len(v)):
-        v[k] += a.control.dt * vdot[k]
 
 
 @helper

@@ -5,7 +5,8 @@ the constraints stay satisfied: they do not depend on how far the inequality sol
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import bundling, call_back, helper, outlined
 from bulletbridge.constraints.records import JointLimit, MotorRow, Target
@@ -487,6 +488,25 @@ def hold(p: ComplementarityProblem, first: int, last: int, n: int, tolerance: fl
             return
 
 
+class AdmissibleSpace(NamedTuple):
+    """What constraints leave free, by factors of one kind, in coordinates of which the metric is 1.
+
+    Args of all: a, the system, and f, its factors, unless it says so.
+
+    Attributes:
+        restrict: (a, f, h, n) takes the first n rows of h.C into these coordinates; see
+            ``restrict``.
+        release: (a, f, x) velocities (nv,) of x, in place.
+        put_compliances: (a, f, asked, q, rows, v) D of rows of which some are of contacts.
+        stop_loose: (f, h, n, tolerance, v) see ``loose_bodies.stop_loose``.
+    """
+
+    restrict: Callable[..., None]
+    release: Callable[..., None]
+    put_compliances: Callable[..., None]
+    stop_loose: Callable[..., None]
+
+
 @outlined
 def restrict(f: Factors, h: InequalityProblem, rank: int, first: int, last: int) -> None:
     """Whiten rows and take away what the constraints forbid; h.lengths: their squares before.
@@ -495,9 +515,8 @@ def restrict(f: Factors, h: InequalityProblem, rank: int, first: int, last: int)
     their impulses.
     """
     C = h.C[first:last]
-    for i in range(last - first):
-        for k in range(C.shape[1]):
-            h.raw[first + i, k] = C[i, k]
+    for i in range(first, last):
+        keep_raw(h, i)
     whiten_rows(f.L, C, f.first)
     for i in range(last - first):
         full = square(C, i)
@@ -509,6 +528,13 @@ def restrict(f: Factors, h: InequalityProblem, rank: int, first: int, last: int)
             left = square(C, i)
         if not left >= DEAD * full or full == 0.0:
             kill(h, first + i)
+
+
+@helper
+def keep_raw(h: InequalityProblem, i: int) -> None:
+    """Keep a row as it is before it is whitened."""
+    for k in range(h.C.shape[1]):
+        h.raw[i, k] = h.C[i, k]
 
 
 @helper
@@ -645,52 +671,6 @@ def carry(a: Arrays, contact: ContactPoint, to: ContactPoint, into_world: bool) 
 
 
 @helper
-def solve_inequalities(
-    a: Arrays,
-    f: Factors,
-    h: InequalityProblem,
-    asked: Asked,
-    q: Array,
-    rows: RowCounts,
-    tolerance: float,
-    v: Array,
-) -> Solved:
-    """Add the impulses of the inequality rows to the velocities, in place.
-
-    Args:
-        a: Arrays, poses where contacts were found,
-        f: factors at the start of the step, whose leading ``filter_rank`` rows are forbidden.
-        h: Rows as ``build_rows`` has left them; ``moving`` is what moves bodies out of each other,
-            and is not part of their velocity.
-        asked: What it is made of.
-        q: (nq,) at the start.
-        rows: Numbers of rows.
-        tolerance: Residual [m/s or rad/s].
-        v: (nv,)
-    """
-    n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
-    p, together = h.problem, rows.together
-    restrict(f, h, rank, 0, together)
-    found = UNTRIED
-    if len(h.contact_points) == 0:
-        put_products(h.C[:together], together, p)
-        add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
-        weigh(p, 0, first_unilateral, n)
-        if may_be_independent(h, rows):
-            found = solve_independent(p, n, rows.motors, tolerance)
-        if found.residual <= tolerance and not moves_apart(h, rows):
-            cut_off(p, rows.with_friction)
-            work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
-            put_velocity_of_impulses(f, h, rows, p.x, math.inf, h.delta_v)
-            for k in range(len(v)):
-                v[k] += h.delta_v[k]
-            return Solved(found.residual, 0, found.newton, work, 0)
-    else:
-        put_compliances_of_contacts(a, f, asked, q, rows, v)
-    return solve_dependent(a, f, asked, rows, tolerance, v, found)
-
-
-@helper
 def cut_off(p: ComplementarityProblem, n: int) -> None:
     """Leave the first n impulses no further than their bounds: what hardly moves a row may be."""
     for i in range(n):
@@ -742,129 +722,6 @@ def put_compliances_of_contacts(
 
 
 @outlined
-def solve_dependent(
-    a: Arrays,
-    f: Factors,
-    asked: Asked,
-    rows: RowCounts,
-    tolerance: float,
-    v: Array,
-    found: Outcome,
-) -> Solved:
-    """``solve_inequalities`` where rows depend on others, bounce or move bodies apart; D is known.
-
-    ``found``: how x was found if rows are independent.
-    """
-    h = problem_of(asked, len(v))
-    n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
-    p, together = h.problem, rows.together
-    plan_parts(p, together)
-    if rank > 0 and rows.motors > 1 and not found.residual <= tolerance:
-        for i in range(rows.motors):
-            h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
-        agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
-    if n > first_unilateral:
-        follow_slowly(a, f, h)
-    bounces, apart, gentle = 0, 0, 0.0
-    for i in range(first_unilateral, n):
-        bounces += h.row_targets.restitution[i] != 0.0
-        if h.row_targets.stabilisation[i] != 0.0:
-            apart += 1
-            gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
-    outcome = found if found.residual <= tolerance else solve_all(h, rows, tolerance)
-    residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
-    share = 0.0
-    if bounces > 0:
-        for i in range(n):
-            h.resting[i] = p.x[i]
-        for i in range(first_unilateral, n):
-            p.b[i] += h.row_targets.restitution[i]
-        outcome = solve_all(h, rows, tolerance)
-        sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
-        for i in range(first_unilateral, n):
-            p.b[i] -= h.row_targets.restitution[i]
-        if is_usable(outcome.residual, tolerance, h.row_targets.restitution, first_unilateral, n):
-            residual = max(residual, outcome.residual)
-            put_velocities(h, rows, h.resting, p.line)
-            put_velocities(h, rows, p.x, p.w)
-            rest, at = Impulses(h.resting, p.line), Impulses(p.x, p.w)
-            share = bounce_share(rest, at, h.row_targets, first_unilateral, n)
-        for i in range(n):
-            p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
-    if residual > tolerance:
-        hold(p, rows.with_friction, first_unilateral, together, tolerance)
-    cut_off(p, rows.with_friction)
-    if bounces > 0:
-        put_velocities(h, rows, p.x, p.w)
-    else:  # those of loose bodies are known
-        velocities(p, p.x, p.w, together)
-    work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
-    put_velocity_of_impulses(f, h, rows, p.x, math.inf, h.delta_v)
-    for k in range(len(v)):
-        v[k] += h.delta_v[k]
-    if n > together:
-        stop_loose(h.loose, f.L, p.D, n - together, tolerance, v)
-    if apart > 0 and h.report[PARTING_IN] > 0.0:
-        h.report[PARTING_IN] -= 1.0
-        apart = 0
-    if apart > 0:
-        for i in range(n):
-            h.resting[i] = p.x[i]
-        for i in range(first_unilateral, n):
-            p.b[i] += outermost(
-                share * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
-            )
-        outcome = UNTRIED
-        if found.residual <= tolerance:
-            outcome = solve_independent(p, n, rows.motors, tolerance)
-        if not outcome.residual <= tolerance:
-            outcome = push_apart(h, rows, tolerance)
-            outcome = both(outcome, push_loose_apart(h, rows, tolerance))
-        sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
-        wanted = h.row_targets.stabilisation
-        there_is_one = is_usable(outcome.residual, tolerance, wanted, first_unilateral, n)
-        wait(h.report, PARTING_IN, PARTING_AFTER, not there_is_one)
-        if there_is_one:
-            residual = max(residual, outcome.residual)
-            for i in range(n):
-                p.x[i] -= h.resting[i]
-            put_velocity_of_impulses(f, h, rows, p.x, math.sqrt(gentle), h.moving)
-            slow_down(a, h.moving)
-        else:
-            apart = 0
-        for i in range(n):
-            p.x[i] = h.resting[i]
-    return Solved(residual, sweeps, newton, work, apart)
-
-
-@outlined
-def follow_slowly(a: Arrays, f: Factors, h: InequalityProblem) -> None:
-    """Take limits back the slower, the faster other joints have to follow.
-
-    Next to a turning point a joint hardly moves whatever the others do: where its limit is beyond,
-    they would be thrown from one side of it to the other. Slowed down by the square of their speed,
-    they come to rest there, as near to the limit as loops let the joint come.
-    """
-    y = h.delta_v
-    for i in range(len(h.joint_limits)):
-        row = h.joint_limits[i].row
-        if row < 0 or h.row_targets.stabilisation[row] == 0.0:
-            continue
-        size, fastest = square(h.C, row), 0.0
-        if size == 0.0:  # nothing that is free moves it
-            h.row_targets.stabilisation[row] = 0.0
-            continue
-        for k in range(len(y)):
-            y[k] = h.C[row, k]
-        unwhiten(f.L, y, f.first)
-        for k in range(len(y)):
-            fastest = max(fastest, abs(a.vectors[ONE_OVER_UNITS, k] * y[k]))
-        fastest *= abs(h.row_targets.stabilisation[row]) / size
-        if fastest > FASTEST_FOLLOWING:
-            h.row_targets.stabilisation[row] *= (FASTEST_FOLLOWING / fastest) ** 2
-
-
-@outlined
 def slow_down(a: Arrays, moving: Array) -> None:
     """Let nothing be moved out of others faster than limits are taken back, all in proportion.
 
@@ -885,23 +742,229 @@ def outermost(a: float, b: float) -> float:
 
 
 @helper
-def put_velocity_of_impulses(
-    f: Factors, h: InequalityProblem, rows: RowCounts, x: Array, most: float, delta_v: Array
-) -> None:
-    """Write into delta_v (nv,) what the impulses x of all rows, which are whitened, give.
+def restrict_all(a: Arrays, f: Factors, h: InequalityProblem, n: int) -> None:
+    """``restrict`` of the first n rows."""
+    restrict(f, h, a.control.filter_rank, 0, n)
 
-    Its length in whitened coordinates, the root of twice its energy, is brought down to ``most``.
+
+@helper
+def release(a: Arrays, f: Factors, x: Array) -> None:
+    """Velocities of whitened ones, in place."""
+    unwhiten(f.L, x, f.first)
+
+
+@helper
+def stop_all_loose(f: Factors, h: InequalityProblem, n: int, tolerance: float, v: Array) -> None:
+    """``loose_bodies.stop_loose`` of n rows."""
+    stop_loose(h.loose, f.L, h.problem.D, n, tolerance, v)
+
+
+DENSE_SPACE = AdmissibleSpace(restrict_all, release, put_compliances_of_contacts, stop_all_loose)
+
+
+def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
+    """The helper that adds impulses of inequality rows, by factors of one kind.
+
+    numba resolves the functions that it closes over when it compiles it.
     """
-    total = 0.0
-    for k in range(len(delta_v)):
-        delta_v[k] = 0.0
-    for i in range(rows.together):
-        add_row(delta_v, x[i], h.C, i)
-    for i in range(rows.together, rows.all):
-        push_loose(h.loose, i, x[i], delta_v)
-    for k in range(len(delta_v)):
-        total += delta_v[k] * delta_v[k]
-    if total > most * most:
+    restrict, release = space.restrict, space.release
+    put_compliances, stop_loose = space.put_compliances, space.stop_loose
+
+    @helper
+    def put_velocity_of_impulses(
+        a: Arrays,
+        f: Any,
+        h: InequalityProblem,
+        rows: RowCounts,
+        x: Array,
+        most: float,
+        delta_v: Array,
+    ) -> None:
+        """Write into delta_v (nv,) what the impulses x of all rows, which are whitened, give.
+
+        Its length in whitened coordinates, the root of twice its energy, is brought down to
+        ``most``.
+        """
+        total = 0.0
         for k in range(len(delta_v)):
-            delta_v[k] *= most / math.sqrt(total)
-    unwhiten(f.L, delta_v, f.first)
+            delta_v[k] = 0.0
+        for i in range(rows.together):
+            add_row(delta_v, x[i], h.C, i)
+        for i in range(rows.together, rows.all):
+            push_loose(h.loose, i, x[i], delta_v)
+        for k in range(len(delta_v)):
+            total += delta_v[k] * delta_v[k]
+        if total > most * most:
+            for k in range(len(delta_v)):
+                delta_v[k] *= most / math.sqrt(total)
+        release(a, f, delta_v)
+
+    @outlined
+    def follow_slowly(a: Arrays, f: Any, h: InequalityProblem) -> None:
+        """Take limits back the slower, the faster other joints have to follow.
+
+        Next to a turning point a joint hardly moves whatever the others do: where its limit is
+        beyond, they would be thrown from one side of it to the other. Slowed down by the square of
+        their speed, they come to rest there, as near to the limit as loops let the joint come.
+        """
+        y = h.delta_v
+        for i in range(len(h.joint_limits)):
+            row = h.joint_limits[i].row
+            if row < 0 or h.row_targets.stabilisation[row] == 0.0:
+                continue
+            size, fastest = square(h.C, row), 0.0
+            if size == 0.0:  # nothing that is free moves it
+                h.row_targets.stabilisation[row] = 0.0
+                continue
+            for k in range(len(y)):
+                y[k] = h.C[row, k]
+            release(a, f, y)
+            for k in range(len(y)):
+                fastest = max(fastest, abs(a.vectors[ONE_OVER_UNITS, k] * y[k]))
+            fastest *= abs(h.row_targets.stabilisation[row]) / size
+            if fastest > FASTEST_FOLLOWING:
+                h.row_targets.stabilisation[row] *= (FASTEST_FOLLOWING / fastest) ** 2
+
+    @outlined
+    def solve_dependent(
+        a: Arrays,
+        f: Any,
+        asked: Asked,
+        rows: RowCounts,
+        tolerance: float,
+        v: Array,
+        found: Outcome,
+    ) -> Solved:
+        """The same where rows depend on others, bounce or move bodies apart; D is known.
+
+        ``found``: how x was found if rows are independent.
+        """
+        h = problem_of(asked, len(v))
+        n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
+        p, together = h.problem, rows.together
+        plan_parts(p, together)
+        if rank > 0 and rows.motors > 1 and not found.residual <= tolerance:
+            for i in range(rows.motors):
+                h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
+            agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
+        if n > first_unilateral:
+            follow_slowly(a, f, h)
+        bounces, apart, gentle = 0, 0, 0.0
+        for i in range(first_unilateral, n):
+            bounces += h.row_targets.restitution[i] != 0.0
+            if h.row_targets.stabilisation[i] != 0.0:
+                apart += 1
+                gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
+        outcome = found if found.residual <= tolerance else solve_all(h, rows, tolerance)
+        residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
+        share = 0.0
+        if bounces > 0:
+            for i in range(n):
+                h.resting[i] = p.x[i]
+            for i in range(first_unilateral, n):
+                p.b[i] += h.row_targets.restitution[i]
+            outcome = solve_all(h, rows, tolerance)
+            sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
+            for i in range(first_unilateral, n):
+                p.b[i] -= h.row_targets.restitution[i]
+            if is_usable(
+                outcome.residual, tolerance, h.row_targets.restitution, first_unilateral, n
+            ):
+                residual = max(residual, outcome.residual)
+                put_velocities(h, rows, h.resting, p.line)
+                put_velocities(h, rows, p.x, p.w)
+                rest, at = Impulses(h.resting, p.line), Impulses(p.x, p.w)
+                share = bounce_share(rest, at, h.row_targets, first_unilateral, n)
+            for i in range(n):
+                p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
+        if residual > tolerance:
+            hold(p, rows.with_friction, first_unilateral, together, tolerance)
+        cut_off(p, rows.with_friction)
+        if bounces > 0:
+            put_velocities(h, rows, p.x, p.w)
+        else:  # those of loose bodies are known
+            velocities(p, p.x, p.w, together)
+        work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
+        put_velocity_of_impulses(a, f, h, rows, p.x, math.inf, h.delta_v)
+        for k in range(len(v)):
+            v[k] += h.delta_v[k]
+        if n > together:
+            stop_loose(f, h, n - together, tolerance, v)
+        if apart > 0 and h.report[PARTING_IN] > 0.0:
+            h.report[PARTING_IN] -= 1.0
+            apart = 0
+        if apart > 0:
+            for i in range(n):
+                h.resting[i] = p.x[i]
+            for i in range(first_unilateral, n):
+                p.b[i] += outermost(
+                    share * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
+                )
+            outcome = UNTRIED
+            if found.residual <= tolerance:
+                outcome = solve_independent(p, n, rows.motors, tolerance)
+            if not outcome.residual <= tolerance:
+                outcome = push_apart(h, rows, tolerance)
+                outcome = both(outcome, push_loose_apart(h, rows, tolerance))
+            sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
+            wanted = h.row_targets.stabilisation
+            there_is_one = is_usable(outcome.residual, tolerance, wanted, first_unilateral, n)
+            wait(h.report, PARTING_IN, PARTING_AFTER, not there_is_one)
+            if there_is_one:
+                residual = max(residual, outcome.residual)
+                for i in range(n):
+                    p.x[i] -= h.resting[i]
+                put_velocity_of_impulses(a, f, h, rows, p.x, math.sqrt(gentle), h.moving)
+                slow_down(a, h.moving)
+            else:
+                apart = 0
+            for i in range(n):
+                p.x[i] = h.resting[i]
+        return Solved(residual, sweeps, newton, work, apart)
+
+    @helper
+    def solve_inequalities(
+        a: Arrays,
+        f: Any,
+        h: InequalityProblem,
+        asked: Asked,
+        q: Array,
+        rows: RowCounts,
+        tolerance: float,
+        v: Array,
+    ) -> Solved:
+        """Add the impulses of the inequality rows to the velocities, in place.
+
+        Args:
+            a: Arrays, poses where contacts were found,
+            f: factors at the start of the step, whose leading ``filter_rank`` rows are forbidden.
+            h: Rows as ``build_rows`` has left them; ``moving`` is what moves bodies out of each
+                other, and is not part of their velocity.
+            asked: What it is made of.
+            q: (nq,) at the start.
+            rows: Numbers of rows.
+            tolerance: Residual [m/s or rad/s].
+            v: (nv,)
+        """
+        n, first_unilateral = rows.all, rows.first_unilateral
+        p, together = h.problem, rows.together
+        restrict(a, f, h, together)
+        found = UNTRIED
+        if len(h.contact_points) == 0:
+            put_products(h.C[:together], together, p)
+            add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
+            weigh(p, 0, first_unilateral, n)
+            if may_be_independent(h, rows):
+                found = solve_independent(p, n, rows.motors, tolerance)
+            if found.residual <= tolerance and not moves_apart(h, rows):
+                cut_off(p, rows.with_friction)
+                work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
+                put_velocity_of_impulses(a, f, h, rows, p.x, math.inf, h.delta_v)
+                for k in range(len(v)):
+                    v[k] += h.delta_v[k]
+                return Solved(found.residual, 0, found.newton, work, 0)
+        else:
+            put_compliances(a, f, asked, q, rows, v)
+        return solve_dependent(a, f, asked, rows, tolerance, v, found)
+
+    return solve_inequalities

@@ -8,6 +8,7 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall, in_turn
 from bulletbridge.compilation.words import arrays_in
 from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.engine.clusters_plan import ClusterPlan
 from bulletbridge.engine.islands import (
     BESIDE_WORK,
     IslandMembers,
@@ -77,6 +78,17 @@ def islands_that_pay(solver: Solver, asked: AskedRows) -> Islands | None:
         for island, motors in zip(islands.members, owned.motors, strict=True)
     )
     return islands if whole - one_by_one > BESIDE_WORK * len(islands.members) else None
+
+
+LEAST_GAIN = 1e5
+"""Operations that clusters must save: below, they save less than their kernel is worth waiting for
+when it is compiled."""
+
+
+def clusters_pay(solver: Solver, plan: ClusterPlan) -> bool:
+    """Whether steps with inequalities are asked for by clusters, or cost much less by these."""
+    saved = work(solver.mechanism.nv, solver.encoded.nc) - plan.work()
+    return solver.backend == "clusters" or saved > LEAST_GAIN
 
 
 def rows_of_islands(islands: Islands, asked: AskedRows) -> Owned | None:

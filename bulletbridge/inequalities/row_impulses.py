@@ -1,5 +1,8 @@
 """What the rows of rigid constraints supply in a step with inequalities, to be held to limits."""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.records import ForceLimit
 from bulletbridge.engine.dense import add_row_multipliers, applied_forces
@@ -58,3 +61,27 @@ def supply_change(a: Arrays, f: Factors, before: Array, after: Array, impulses: 
     for i in range(a.control.filter_rank):
         y[i] = inner(f.Y, i, change)
     add_row_multipliers(f, a.control.filter_rank, 1.0, y, impulses)
+
+
+class Supplies(NamedTuple):
+    """What rigid rows supply, by factors of one kind."""
+
+    against_forces: Callable[..., None]
+    against_impulses: Callable[..., None]
+    change: Callable[..., None]
+
+
+DENSE_SUPPLIES = Supplies(supply_against_forces, supply_against_impulses, supply_change)
+
+
+@helper
+def supply_nothing(a: Arrays, f: Any, x: Any, y: Any, z: Any, impulses: Array) -> None:
+    """Nothing: no rigid row has a limit."""
+
+
+@helper
+def supply_no_change(a: Arrays, f: Any, before: Array, after: Array, impulses: Array) -> None:
+    """Likewise."""
+
+
+NO_SUPPLIES = Supplies(supply_nothing, supply_nothing, supply_no_change)

@@ -6,20 +6,21 @@ stick hold.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.constraints.prescribed import prescribed_rates
+from bulletbridge.engine.backend import KktBackend
 from bulletbridge.engine.dense import (
     admit,
-    energy_of,
     factor_at,
-    filter_velocity,
+    move_by,
     set_implicit_horizon,
 )
 from bulletbridge.engine.dense_backend import DENSE_APART
 from bulletbridge.engine.plausible import (
     EXCESS_WITH_INEQUALITIES,
-    find_least_dense,
     judge_leap,
     kinetic_energy_of_bodies,
     leaps,
@@ -27,8 +28,8 @@ from bulletbridge.engine.plausible import (
     ways_squared,
 )
 from bulletbridge.engine.records import (
-    BY_DENSE,
     DONE,
+    NOT_FACTORED,
     PREDICTED_Q,
     RATE,
     START_Q,
@@ -73,19 +74,19 @@ from bulletbridge.inequalities.energy_budget import (
     work,
 )
 from bulletbridge.inequalities.impulse_step import (
-    impulsive_work,
     largest_work,
     lead_by_motors,
     list_sticking,
-    predict_velocity,
-    push_by_motors,
+    pushing,
 )
 from bulletbridge.inequalities.impulses import (
+    DENSE_SPACE,
+    AdmissibleSpace,
     Asked,
     InequalityProblem,
     build_rows,
     problem_of,
-    solve_inequalities,
+    solving,
 )
 from bulletbridge.inequalities.loose_bodies import (
     largest_along_loose,
@@ -96,10 +97,9 @@ from bulletbridge.inequalities.loose_bodies import (
 from bulletbridge.inequalities.momentum import is_unheld, keep_momentum
 from bulletbridge.inequalities.motor_limit_rows import compliance, list_passed
 from bulletbridge.inequalities.row_impulses import (
+    DENSE_SUPPLIES,
+    Supplies,
     any_holds,
-    supply_against_forces,
-    supply_against_impulses,
-    supply_change,
 )
 from bulletbridge.inequalities.state_filter import filter_state
 from bulletbridge.inequalities.sticking import forget_impulses, sticking_points_of
@@ -111,209 +111,55 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import (
     ContactPoint,
 )
-from bulletbridge.numerics.projection import inner
+from bulletbridge.numerics.projection import inner, whiten_velocity
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
 
-finish_after = ending(DENSE_APART).finish_after
-keep_account = budgeting(energy_of, admit)
 
+class Way(NamedTuple):
+    """How a step with inequalities takes factors of one kind.
 
-@kernel
-def run_inequalities(
-    arrays: SystemArrays,
-    own: InequalityArrays,
-    given: Given,
-    contact_points: Records[ContactPoint],
-    task: int,
-    steps: int,
-) -> int:
-    """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
-
-    contact_points (n,): at the prediction that PREDICT has made of this state; no more than one
-    step with any. Those of loose bodies are put last.
+    Attributes:
+        backend: The functions that take them.
+        finish_after: As of ``step_end.StepEnd``.
+        move_by: (a, f, x) forces (nv,) into what they do to the admissible velocities, in place.
+        admit: (a, f, force, vdot) the same elsewhere.
+        whiten: (a, f, v) velocities (nv,) into coordinates of the space, in place.
+        space: Of what constraints leave free.
+        supplies: What constraints with a force limit supply.
+        close_at_points: (a, f, own, stuck, end, q, v) closes loops while contacts stick.
     """
-    state, vectors, targets, tau = arrays.state, arrays.vectors, given.targets, given.tau
-    nv, nq = len(arrays.axes), len(state) - len(arrays.axes) - 1
-    a, f = arrays_of(arrays), dense_factors(arrays, 0)
-    c, impulses, report, limited = a.control, own.impulses, own.report, own.force_limited
-    supplied = own.holding.loop_impulses[SUPPLIED]
-    asked = Asked(own, given, contact_points)
-    h = problem_of(asked, nv)
-    moving, moved = h.moving, impulses[MOVED, :nv]
-    q, v, holding = state[:nq], state[nq : nq + nv], any_holds(limited.force_limits)
-    c.failure, c.done = DONE, 0
-    set_implicit_horizon(a, c.dt)
-    if task == PREDICT:
-        c.t = state[nq + nv]
-        if c.factored != BY_DENSE:
-            factor_at(a, f, Instant(state[nq + nv], targets[0]), q, v)
-        copy_into(moving, v)
-        predict_velocity(a, f, q, moving, tau[WITHOUT_MOTORS])
-        copy_into(impulses[FREE], moving)
-        c.factored, c.biased = BY_DENSE, int(accountable(a))
-        if len(tau) > WITH_MOTORS:
-            with_motors = vectors[START_V, :nv]
-            copy_into(with_motors, moving)
-            push_by_motors(a, f, tau, with_motors)
-            lead_by_motors(a, with_motors, moving)
-        displace(a.bodies, q, moving, c.dt, vectors[PREDICTED_Q])
-        return c.failure
-    together = 0
-    if len(contact_points) > 0:
-        together = put_loose_last(h.loose.islands, contact_points, h.local)
-    for n in range(steps):
-        c.t = t = state[nq + nv]
-        start = Instant(t, targets[min(n, len(targets) - 1)])
-        end = Instant(t + c.dt, targets[min(n + 1, len(targets) - 1)])
-        if c.factored != BY_DENSE:
-            factor_at(a, f, start, q, v)
-        for j in range(nq):
-            vectors[START_Q, j] = q[j]
-        for j in range(nv):
-            vectors[START_V, j] = v[j]
-        copy_into(impulses[RATES], v)
-        force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
-        if holding:
-            supply_against_forces(a, f, q, v, force, supplied)
-        if task == PREDICTED_STEP:
-            copy_into(v, impulses[FREE, :nv])
-        else:
-            predict_velocity(a, f, q, v, force)
-        c.biased = 0
-        if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
-            prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
-            filter_velocity(a, f, v)
-            if holding:
-                supply_change(a, f, before, v, supplied)
-        stuck, gained = inequality_impulses(a, f, h, asked, q, v, together), 0.0
-        if accounted:  # limits and contacts give nothing, whatever their rows do within a step
-            pressing, found = (
-                int(report[WITH_FRICTION]) + len(limited.rows),
-                int(report[TOGETHER]),
-            )
-            driven, met = impulsive_work(a, f, h, pressing, found, before, v)
-            if found < int(report[ROWS]):
-                met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
-            gained = work(a, before, v, force) + min(max(report[WORK], met), 0.0) + driven
-        if report[APART] > 0.0 and is_unheld(a, limited.loops) and not any_presses(h):
-            gained += keep_momentum(a, q, v, moving, vectors[PREDICTED_Q, :nq])
-        copy_into(impulses[PUSHED], v)
-        if holding:
-            found = int(report[TOGETHER])
-            supply_against_impulses(a, f, h.raw, h.problem.x, found, supplied)
-        if report[APART] > 0.0:
-            for j in range(nv):
-                moved[j] = moving[j] + v[j]
-            if accounted:  # what is moved out of what it is in may rise against its weight
-                gained += max(-c.dt * power_of_weights(a, moving), 0.0)
-            displace(a.bodies, q, moved, c.dt, q)
-        else:
-            displace(a.bodies, q, v, c.dt, q)
-        closed = False
-        if stuck > 0:
-            copy_into(vectors[PREDICTED_Q], q)
-            copy_into(vectors[RATE], v)
-            forget_impulses(own.holding)
-            k = sticking_points_of(own.holding, stuck)
-            filter_state(a, f, k, end, q, v, 1.0 / c.dt, 0)
-            closed = c.failure == DONE
-            if not closed:  # contacts and loops want too different things
-                copy_into(q, vectors[PREDICTED_Q, :nq])
-                copy_into(v, vectors[RATE, :nv])
-                c.failure = DONE
-                factor_at(a, f, end, q, v)
-        if not closed:
-            finish_after(a, f, end, q, v, moved if report[APART] > 0.0 else v)
-        pushed, began = h.pushed, vectors[START_V, :nv]
-        slow, fast = ways_squared(a, began, v)
-        fast = max(fast, ways_squared(a, began, pushed)[1])
-        if c.failure == DONE and leaps(a, slow, fast, 0.0):
-            judge_with_inequalities(a, f, h, start, end, q, v, force)
-        if c.failure != DONE:
-            for j in range(nq):
-                q[j] = vectors[START_Q, j]
-            for j in range(nv):
-                v[j] = vectors[START_V, j]
-            c.factored = 0
-            return c.failure
-        if holding:
-            supply_change(a, f, pushed, v, supplied)
-        report[TAKEN] = 0.0
-        if accounted:
-            known = not math.isnan(report[BUDGET])
-            keep_account(a, f, before, v, gained, report)
-            c.biased = int(known and report[TAKEN] == 0.0)
-        report[BY_LINKS] = report[ALONE] = 0.0
-        state[nq + nv] = end.t
-        c.done = n + 1
-    return c.failure
 
-
-@outlined
-def judge_with_inequalities(
-    a: Arrays,
-    f: Factors,
-    h: InequalityProblem,
-    start: Instant,
-    end: Instant,
-    q: Array,
-    v: Array,
-    tau: Array,
-) -> None:
-    """Refuse an end of a step, or what led to it, that motors and forces cannot have made."""
-    nv, pushed = len(v), h.pushed
-    v0, lines = a.vectors[START_V, :nv], tau.reshape((1, nv))
-    first = int(h.report[WITH_FRICTION]) + len(h.force_limited.rows)
-    given = max(largest_work(h, first, v0, pushed), largest_work(h, first, v0, v))
-    if h.report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
-        given += kinetic_energy_of_bodies(a, h.moving)
-    find_least_dense(a, f)
-    excess = max(EXCESS_WITH_INEQUALITIES, a.control.excess)
-    judge_leap(a, start, end, q, pushed, lines, given, excess)
-    if a.control.failure == DONE:
-        judge_leap(a, start, end, q, v, lines, given, excess)
+    backend: KktBackend
+    finish_after: Callable[..., None]
+    move_by: Callable[..., None]
+    admit: Callable[..., None]
+    whiten: Callable[..., None]
+    space: AdmissibleSpace
+    supplies: Supplies
+    close_at_points: Callable[..., bool]
 
 
 @helper
-def inequality_impulses(
-    a: Arrays,
-    f: Factors,
-    h: InequalityProblem,
-    asked: Asked,
-    q: Array,
-    v: Array,
-    together: int,
-) -> int:
-    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count.
-
-    ``together``: contacts that are solved for together, before those of loose bodies, which nothing
-    moves while loops are closed. Without loops those of a robot alone are listed.
-    """
-    report, x = h.report, h.problem.x
-    predicted = asked.own.impulses[MOVED, : len(v)]
-    copy_into(h.pushed, v)
-    copy_into(predicted, h.moving)
-    solve_rows(a, f, h, asked, q, v, together)
-    for _ in range(len(h.joint_limits)):
-        p = h.problem
-        if report[ROWS] == 0.0:
-            break
-        for k in range(len(v)):
-            h.delta_v[k] = v[k] + (h.moving[k] if report[APART] > 0.0 else 0.0)
-        if not list_passed(h.joint_limits, h.axis_rows, a, q, h.delta_v, p.bounds):
-            break
-        copy_into(v, h.pushed)
-        copy_into(h.moving, predicted)
-        solve_rows(a, f, h, asked, q, v, together)
-    report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
-    if len(h.contact_points) == 0 or report[ROWS] == 0.0:
-        return 0
-    sticking_points = asked.own.holding.points
-    count = list_sticking(x, h.contact_points[:together], h.contact_rows, sticking_points)
-    if a.control.filter_rank > 0:
-        return count
-    return leave_to_robots(h.loose.islands, sticking_points, count)
+def close_at_points(
+    a: Arrays, f: Factors, own: InequalityArrays, stuck: int, end: Instant, q: Array, v: Array
+) -> bool:
+    """Close loops while contacts that stick hold; whether both can be, else q and v as before."""
+    c, nq, nv = a.control, len(q), len(v)
+    vectors = a.vectors
+    copy_into(vectors[PREDICTED_Q], q)
+    copy_into(vectors[RATE], v)
+    forget_impulses(own.holding)
+    k = sticking_points_of(own.holding, stuck)
+    filter_state(a, f, k, end, q, v, 1.0 / c.dt, 0)
+    if c.failure == DONE:
+        return True
+    # contacts and loops want too different things
+    copy_into(q, vectors[PREDICTED_Q, :nq])
+    copy_into(v, vectors[RATE, :nv])
+    c.failure = DONE
+    factor_at(a, f, end, q, v)
+    return False
 
 
 @helper
@@ -323,39 +169,6 @@ def any_presses(h: InequalityProblem) -> bool:
         if h.problem.x[h.contact_rows[i].normal] > 0.0:
             return True
     return False
-
-
-@outlined
-def solve_rows(
-    a: Arrays,
-    f: Factors,
-    h: InequalityProblem,
-    asked: Asked,
-    q: Array,
-    v: Array,
-    together: int,
-) -> None:
-    """Add the impulses of the rows that this step has to v; arguments as above."""
-    rows = build_rows(a, h, asked, q, v, together)
-    n, report, x = rows.all, h.report, h.problem.x
-    report[TOGETHER] = rows.together
-    report[ROWS], report[WITH_FRICTION] = n, rows.with_friction
-    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
-    if n == 0:
-        return
-    recall_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept, int(report[KEPT]))
-    scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
-    for i in range(n):
-        total = largest_along_loose(h.loose, i, v) if i >= rows.together else 0.0
-        for k in range(len(v) if i < rows.together else 0):
-            total += math.fabs(h.C[i, k] * v[k])
-        scale = max(scale, math.fabs(h.problem.b[i]), total)
-    enough = 1e-12 * scale + 1e-14
-    outcome = solve_inequalities(a, f, h, asked, q, rows, enough, v)
-    report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
-    report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
-    if a.control.driven > 0:
-        load_drives(h, a.control.dt, enough)
 
 
 @outlined
@@ -374,3 +187,278 @@ def load_drives(h: InequalityProblem, dt: float, enough: float) -> None:
             p.x[row] = p.bounds[row].lower
         elif p.b[row] < -enough:
             p.x[row] = p.bounds[row].upper
+
+
+def stepping_with_inequalities(way: Way) -> Callable[..., int]:
+    """The helper that does tasks of ``run_inequalities`` with factors of one kind.
+
+    numba resolves the functions that it closes over when it compiles it.
+    """
+    backend, finish_after, close_at_points = way.backend, way.finish_after, way.close_at_points
+    factored, factor_at, find_least = backend.factored, backend.factor_at, backend.find_least
+    filter_velocity = backend.filter_velocity
+    supplies_against_forces, supplies_against_impulses, supplies_change = way.supplies
+    keep_account = budgeting(backend.energy_of, way.admit)
+    solve_inequalities = solving(way.space)
+    impulsive_work, predict_velocity, push_by_motors = pushing(way.move_by, way.whiten)
+
+    @outlined
+    def judge_with_inequalities(
+        a: Arrays,
+        f: Any,
+        h: InequalityProblem,
+        start: Instant,
+        end: Instant,
+        q: Array,
+        v: Array,
+        tau: Array,
+    ) -> None:
+        """Refuse an end of a step, or what led to it, that motors and forces cannot have made."""
+        nv, pushed = len(v), h.pushed
+        v0, lines = a.vectors[START_V, :nv], tau.reshape((1, nv))
+        first = int(h.report[WITH_FRICTION]) + len(h.force_limited.rows)
+        given = max(largest_work(h, first, v0, pushed), largest_work(h, first, v0, v))
+        if h.report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
+            given += kinetic_energy_of_bodies(a, h.moving)
+        find_least(a, f)
+        excess = max(EXCESS_WITH_INEQUALITIES, a.control.excess)
+        judge_leap(a, start, end, q, pushed, lines, given, excess)
+        if a.control.failure == DONE:
+            judge_leap(a, start, end, q, v, lines, given, excess)
+
+    @outlined
+    def solve_rows(
+        a: Arrays,
+        f: Any,
+        h: InequalityProblem,
+        asked: Asked,
+        q: Array,
+        v: Array,
+        together: int,
+    ) -> None:
+        """Add the impulses of the rows that this step has to v; arguments as above."""
+        rows = build_rows(a, h, asked, q, v, together)
+        n, report, x = rows.all, h.report, h.problem.x
+        report[TOGETHER] = rows.together
+        report[ROWS], report[WITH_FRICTION] = n, rows.with_friction
+        report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
+        if n == 0:
+            return
+        recall_impulses(
+            x, h.joint_limits, h.contact_points, h.contact_rows, h.kept, int(report[KEPT])
+        )
+        scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
+        for i in range(n):
+            total = largest_along_loose(h.loose, i, v) if i >= rows.together else 0.0
+            for k in range(len(v) if i < rows.together else 0):
+                total += math.fabs(h.C[i, k] * v[k])
+            scale = max(scale, math.fabs(h.problem.b[i]), total)
+        enough = 1e-12 * scale + 1e-14
+        outcome = solve_inequalities(a, f, h, asked, q, rows, enough, v)
+        report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
+        report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
+        if a.control.driven > 0:
+            load_drives(h, a.control.dt, enough)
+
+    @helper
+    def inequality_impulses(
+        a: Arrays,
+        f: Any,
+        h: InequalityProblem,
+        asked: Asked,
+        q: Array,
+        v: Array,
+        together: int,
+    ) -> int:
+        """Add the impulses of motors, limits and contacts to v; list contacts that stick, count.
+
+        ``together``: contacts that are solved for together, before those of loose bodies, which
+        nothing moves while loops are closed. Without loops those of a robot alone are listed.
+        """
+        report, x = h.report, h.problem.x
+        predicted = asked.own.impulses[MOVED, : len(v)]
+        copy_into(h.pushed, v)
+        copy_into(predicted, h.moving)
+        solve_rows(a, f, h, asked, q, v, together)
+        for _ in range(len(h.joint_limits)):
+            p = h.problem
+            if report[ROWS] == 0.0:
+                break
+            for k in range(len(v)):
+                h.delta_v[k] = v[k] + (h.moving[k] if report[APART] > 0.0 else 0.0)
+            if not list_passed(h.joint_limits, h.axis_rows, a, q, h.delta_v, p.bounds):
+                break
+            copy_into(v, h.pushed)
+            copy_into(h.moving, predicted)
+            solve_rows(a, f, h, asked, q, v, together)
+        report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
+        if len(h.contact_points) == 0 or report[ROWS] == 0.0:
+            return 0
+        sticking_points = asked.own.holding.points
+        count = list_sticking(x, h.contact_points[:together], h.contact_rows, sticking_points)
+        if a.control.filter_rank > 0:
+            return count
+        return leave_to_robots(h.loose.islands, sticking_points, count)
+
+    @helper
+    def do_task(
+        a: Arrays,
+        f: Any,
+        state: Array,
+        own: InequalityArrays,
+        given: Given,
+        contact_points: Records[ContactPoint],
+        task: int,
+        steps: int,
+    ) -> int:
+        """Do a task as ``run_inequalities`` does."""
+        vectors, targets, tau = a.vectors, given.targets, given.tau
+        nv, nq = len(a.axes), len(state) - len(a.axes) - 1
+        c, impulses, report, limited = a.control, own.impulses, own.report, own.force_limited
+        supplied = own.holding.loop_impulses[SUPPLIED]
+        asked = Asked(own, given, contact_points)
+        h = problem_of(asked, nv)
+        moving, moved = h.moving, impulses[MOVED, :nv]
+        q, v, holding = state[:nq], state[nq : nq + nv], any_holds(limited.force_limits)
+        c.failure, c.done = DONE, 0
+        set_implicit_horizon(a, c.dt)
+        if task == PREDICT:
+            c.t = state[nq + nv]
+            if c.factored != factored:
+                factor_at(a, f, Instant(state[nq + nv], targets[0]), q, v)
+            copy_into(moving, v)
+            predict_velocity(a, f, q, moving, tau[WITHOUT_MOTORS])
+            copy_into(impulses[FREE], moving)
+            c.factored, c.biased = factored, int(accountable(a))
+            if len(tau) > WITH_MOTORS:
+                with_motors = vectors[START_V, :nv]
+                copy_into(with_motors, moving)
+                push_by_motors(a, f, tau, with_motors)
+                lead_by_motors(a, with_motors, moving)
+            displace(a.bodies, q, moving, c.dt, vectors[PREDICTED_Q])
+            return c.failure
+        together = 0
+        if len(contact_points) > 0:
+            together = put_loose_last(h.loose.islands, contact_points, h.local)
+        for n in range(steps):
+            c.t = t = state[nq + nv]
+            start = Instant(t, targets[min(n, len(targets) - 1)])
+            end = Instant(t + c.dt, targets[min(n + 1, len(targets) - 1)])
+            if c.factored != factored:
+                factor_at(a, f, start, q, v)
+                if c.failure != DONE:
+                    c.factored = NOT_FACTORED
+                    return c.failure
+            for j in range(nq):
+                vectors[START_Q, j] = q[j]
+            for j in range(nv):
+                vectors[START_V, j] = v[j]
+            copy_into(impulses[RATES], v)
+            force, before, accounted = (
+                tau[min(n, len(tau) - 1)],
+                impulses[RATES, :nv],
+                accountable(a),
+            )
+            if holding:
+                supplies_against_forces(a, f, q, v, force, supplied)
+            if task == PREDICTED_STEP:
+                copy_into(v, impulses[FREE, :nv])
+            else:
+                predict_velocity(a, f, q, v, force)
+            c.biased = 0
+            if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
+                prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
+                filter_velocity(a, f, v)
+                if holding:
+                    supplies_change(a, f, before, v, supplied)
+            stuck, gained = inequality_impulses(a, f, h, asked, q, v, together), 0.0
+            if accounted:  # limits and contacts give nothing, whatever their rows do within a step
+                pressing, found = (
+                    int(report[WITH_FRICTION]) + len(limited.rows),
+                    int(report[TOGETHER]),
+                )
+                driven, met = impulsive_work(a, f, h, pressing, found, before, v)
+                if found < int(report[ROWS]):
+                    met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
+                gained = work(a, before, v, force) + min(max(report[WORK], met), 0.0) + driven
+            if report[APART] > 0.0 and is_unheld(a, limited.loops) and not any_presses(h):
+                gained += keep_momentum(a, q, v, moving, vectors[PREDICTED_Q, :nq])
+            copy_into(impulses[PUSHED], v)
+            if holding:
+                found = int(report[TOGETHER])
+                supplies_against_impulses(a, f, h.raw, h.problem.x, found, supplied)
+            if report[APART] > 0.0:
+                for j in range(nv):
+                    moved[j] = moving[j] + v[j]
+                if accounted:  # what is moved out of what it is in may rise against its weight
+                    gained += max(-c.dt * power_of_weights(a, moving), 0.0)
+                displace(a.bodies, q, moved, c.dt, q)
+            else:
+                displace(a.bodies, q, v, c.dt, q)
+            closed = False
+            if stuck > 0:
+                closed = close_at_points(a, f, own, stuck, end, q, v)
+            if not closed:
+                finish_after(a, f, end, q, v, moved if report[APART] > 0.0 else v)
+            pushed, began = h.pushed, vectors[START_V, :nv]
+            slow, fast = ways_squared(a, began, v)
+            fast = max(fast, ways_squared(a, began, pushed)[1])
+            if c.failure == DONE and leaps(a, slow, fast, 0.0):
+                judge_with_inequalities(a, f, h, start, end, q, v, force)
+            if c.failure != DONE:
+                for j in range(nq):
+                    q[j] = vectors[START_Q, j]
+                for j in range(nv):
+                    v[j] = vectors[START_V, j]
+                c.factored = 0
+                return c.failure
+            if holding:
+                supplies_change(a, f, pushed, v, supplied)
+            report[TAKEN] = 0.0
+            if accounted:
+                known = not math.isnan(report[BUDGET])
+                keep_account(a, f, before, v, gained, report)
+                c.biased = int(known and report[TAKEN] == 0.0)
+            report[BY_LINKS] = report[ALONE] = 0.0
+            state[nq + nv] = end.t
+            c.done = n + 1
+        return c.failure
+
+    return do_task
+
+
+@helper
+def whiten(a: Arrays, f: Factors, v: Array) -> None:
+    """Velocities into whitened coordinates, in place."""
+    whiten_velocity(f.L, v, f.first)
+
+
+DENSE_WAY = Way(
+    DENSE_APART,
+    ending(DENSE_APART).finish_after,
+    move_by,
+    admit,
+    whiten,
+    DENSE_SPACE,
+    DENSE_SUPPLIES,
+    close_at_points,
+)
+do_dense = stepping_with_inequalities(DENSE_WAY)
+
+
+@kernel
+def run_inequalities(
+    arrays: SystemArrays,
+    own: InequalityArrays,
+    given: Given,
+    contact_points: Records[ContactPoint],
+    task: int,
+    steps: int,
+) -> int:
+    """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
+
+    contact_points (n,): at the prediction that PREDICT has made of this state; no more than one
+    step with any. Those of loose bodies are put last.
+    """
+    a, f = arrays_of(arrays), dense_factors(arrays, 0)
+    return do_dense(a, f, arrays.state, own, given, contact_points, task, steps)

@@ -11,6 +11,7 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import Callback
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.compilation.words import arrays_in
+from bulletbridge.engine.clusters_plan import ClusterStepper
 from bulletbridge.engine.records import (
     DENSE_REQUIRED,
     DONE,
@@ -51,11 +52,17 @@ from bulletbridge.inequalities.arrays import (
     InequalityArrays,
     X,
 )
+from bulletbridge.inequalities.cluster_step_kernel import run_by_clusters
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
 from bulletbridge.inequalities.coordinates import coordinate_parts
 from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
-from bulletbridge.inequalities.islands import AskedRows, InequalityIslands, islands_that_pay
+from bulletbridge.inequalities.islands import (
+    AskedRows,
+    InequalityIslands,
+    clusters_pay,
+    islands_that_pay,
+)
 from bulletbridge.inequalities.islands_kernel import RowsOfWhole
 from bulletbridge.inequalities.link_plan import (
     PLANNED_FOR,
@@ -107,8 +114,8 @@ NOTHING_LOOSE = loose_bodies(0, np.zeros(1, np.int64), np.zeros(1, np.int64), np
 NO_TRACE = Trace(NO_RECORD, 0, 0)
 
 
-Way = Literal["dense", "links", "islands"]
-"""How a step is made: all at once, by elimination of links, or island by island."""
+Way = Literal["dense", "links", "islands", "clusters"]
+"""How a step is made: all at once, by elimination of links, island by island, or by clusters."""
 
 
 class BoundedMemory(NamedTuple):
@@ -233,6 +240,8 @@ class InequalityStepper:
         apart = None if self._links or rigid or reference else islands_that_pay(solver, asked)
         self._islands = InequalityIslands(apart, asked) if apart is not None else None
         self._without_contacts: Way = self._with_contacts if apart is None else "islands"
+        if apart is None and self._may_take_clusters():
+            self._without_contacts = "clusters"
         self._planned = solver.stepper  # for which there is room
         self._allocate(4)
         self.forget()
@@ -316,6 +325,14 @@ class InequalityStepper:
         others_act = others_act or others.loop_axes.acting or self.rigid is not None
         asks = self._reference is not None or solver.user_size or solver.asked_forces
         return not others_act and not asks and steps_by_links(solver)
+
+    def _may_take_clusters(self) -> bool:
+        """Whether motors and limits alone act, on clusters whose factors cost much less."""
+        stepper, others = self.solver.stepper, self.inequalities
+        if not isinstance(stepper, ClusterStepper) or others.force_limited.nc > 0:
+            return False
+        asks = self._reference is not None or self.solver.user_size or self.solver.asked_forces
+        return not asks and self.rigid is None and clusters_pay(self.solver, stepper.plan)
 
     def _step_arrays(self, contacts: np.ndarray) -> StepArrays:
         """What steps work on that find these contacts."""
@@ -878,6 +895,11 @@ class InequalityStepper:
             with announce_compilation(run_contacts):
                 self._ways["links"] = StoredCall(run_contacts, fixed, rest)
             kept += [self._link.bodies, self._link.on]
+        if self._without_contacts == "clusters":
+            assert isinstance(solver.stepper, ClusterStepper)
+            with announce_compilation(run_by_clusters):
+                fixed = solver.stepper.clusters, solver.arrays, own
+                self._ways["clusters"] = StoredCall(run_by_clusters, fixed, rest)
         if self._islands is not None:
             whole = RowsOfWhole(
                 self.motor_rows,

@@ -71,6 +71,7 @@ class Clusters(NamedTuple):
     u: Array  # (t,) rates of the trunk
     z: Array  # (m,) rates of a cluster
     line: Array  # (t + m,)
+    N: Array  # (t, t) factor of S, for lengths of forces
 
 
 @bundling
@@ -294,7 +295,7 @@ def solve_clusters(e: Clusters, x: Array, y: Array) -> float:
     Returns:
         Twice the kinetic energy of that velocity.
     """
-    t, u, total = len(e.u), e.u, 0.0
+    t, u = len(e.u), e.u
     take_trunk(e, x)
     for n in range(len(e.clusters)):
         one = e.clusters[n]
@@ -306,6 +307,17 @@ def solve_clusters(e: Clusters, x: Array, y: Array) -> float:
                 u[a] += share * e.C[i, a]
     whiten_force(e.K, u)
     unwhiten(e.K, u)
+    return follow_trunk(e, x, y)
+
+
+@helper
+def follow_trunk(e: Clusters, x: Array, y: Array) -> float:
+    """Of the trunk's rates, in u, and w, in x, whose rows lack y, make velocities (nv,) in x.
+
+    Returns:
+        Twice the kinetic energy of that velocity.
+    """
+    t, u, total = len(e.u), e.u, 0.0
     for n in range(len(e.clusters)):
         one = e.clusters[n]
         take_cluster(e, one, x)
@@ -324,4 +336,74 @@ def solve_clusters(e: Clusters, x: Array, y: Array) -> float:
         for b in range(a):
             total += 2.0 * e.S[a, b] * u[a] * u[b]
         total += e.S[a, a] * u[a] * u[a]
+    return total
+
+
+@helper
+def prepare_lengths(e: Clusters) -> None:
+    """Factor the trunk's inertia, for ``length_squared``."""
+    t = len(e.u)
+    for a in range(t):
+        for b in range(a + 1):
+            e.N[a, b] = e.S[a, b]
+    factor_mass(e.N)
+
+
+@helper
+def length_squared(e: Clusters, x: Array) -> float:
+    """Squared length in the metric of M⁻¹ of forces that are s and w₀, in x (nv,)."""
+    t, total = len(e.u), 0.0
+    take_trunk(e, x)
+    whiten_force(e.N, e.u)
+    for a in range(t):
+        total += e.u[a] * e.u[a]
+    for place in range(t, len(x)):
+        w = x[e.rates[place]]
+        total += w * w
+    return total
+
+
+@helper
+def admit_clusters(e: Clusters, x: Array) -> None:
+    """Of s and w₀, in x (nv,), what moves what is free: (1 - Qᵀ Q) w₀ and K⁻ᵀ (s - Σ Cᵀ Q w₀).
+
+    Scalar products of these are those of forces in the metric of P M⁻¹, K = Lᵀ L.
+    """
+    t, u = len(e.u), e.u
+    take_trunk(e, x)
+    for n in range(len(e.clusters)):
+        one = e.clusters[n]
+        take_cluster(e, one, x)
+        full = square_of(e.z)
+        if full == 0.0:
+            continue
+        left, passes = 0.0, 0
+        while passes == 0 or (passes == 1 and left < 0.01 * full):  # twice is enough
+            for i in range(one.row, one.row + one.kept):
+                share = inner(e.Y, i, e.z)
+                add_row(e.z, -share, e.Y, i)
+                for a in range(t):
+                    u[a] -= share * e.C[i, a]
+            left, passes = square_of(e.z), passes + 1
+        put_cluster(e, one, x)
+    whiten_force(e.K, u)
+    put_trunk(e, x)
+
+
+@helper
+def release_clusters(e: Clusters, x: Array, y: Array) -> None:
+    """Velocities (nv,) of what ``admit_clusters`` makes, in place; y (rows,) is lost."""
+    for i in range(len(e.numbers)):
+        y[i] = 0.0
+    take_trunk(e, x)
+    unwhiten(e.K, e.u)
+    follow_trunk(e, x, y)
+
+
+@helper
+def square_of(z: Array) -> float:
+    """Squared length of a vector."""
+    total = 0.0
+    for k in range(len(z)):
+        total += z[k] * z[k]
     return total

@@ -97,7 +97,8 @@ class Integration:
             active.full.backend = "dense"
         free = not inequalities.act
         free |= options.solver == "sparse" and inequalities.are_contacts_of_bodies
-        free |= options.solver == "islands" and inequalities.are_within_islands
+        parted = options.solver in ("islands", "clusters")
+        free |= parted and inequalities.are_within_islands
         require_choice(options.solver, self.python is None and free)
         control = active.full.control[0]
         if self.given in CONTROLLED:

@@ -432,13 +432,13 @@ def require_choice(solver: SolverName, compiled: bool) -> None:
     Raises:
         ModelError: Steps that are not ``compiled``, or that have inequalities, know but the dense
             one; contacts of bodies that hang from the world each know the sparse one too, and what
-            acts within islands these.
+            acts within islands these and clusters.
     """
     if solver in ("sparse", "islands", "clusters") and not compiled:
         raise ModelError(
             f"solver='{solver}' is for compiled steps without contacts, but if it is sparse of"
             " bodies that hang from the world each, without force limits, and without limits and"
-            " joint friction unless it is islands; leave solver out"
+            " joint friction unless it is islands or clusters; leave solver out"
         )
 
 

@@ -1,0 +1,137 @@
+"""The compiled step with motors and limits cluster by cluster: ``step_kernel``, other factors."""
+
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.engine.clusters import (
+    CLUSTERS,
+    CLUSTERS_END,
+    ClusterFactors,
+    admit,
+    move_by,
+)
+from bulletbridge.engine.clusters_kernel import ClusterArrays, factors_of
+from bulletbridge.engine.records import (
+    DENSE_REQUIRED,
+    DONE,
+    NOT_FACTORED,
+    RIGHT_SIDE,
+    Arrays,
+    Instant,
+    SystemArrays,
+    arrays_of,
+)
+from bulletbridge.inequalities.arrays import STEP, Given, InequalityArrays
+from bulletbridge.inequalities.impulses import (
+    DEAD,
+    AdmissibleSpace,
+    Asked,
+    InequalityProblem,
+    RowCounts,
+    keep_raw,
+    kill,
+)
+from bulletbridge.inequalities.row_impulses import NO_SUPPLIES
+from bulletbridge.inequalities.step_kernel import Way, stepping_with_inequalities
+from bulletbridge.mechanism.records import ContactPoint
+from bulletbridge.numerics.clusters import (
+    admit_clusters,
+    length_squared,
+    prepare_lengths,
+    release_clusters,
+    whiten_forces,
+    whiten_velocities,
+)
+from bulletbridge.numerics.projection import square
+from bulletbridge.numerics.records import Array, Records
+
+
+@helper
+def restrict(a: Arrays, f: ClusterFactors, h: InequalityProblem, n: int) -> None:
+    """``impulses.restrict`` of the first n rows."""
+    prepare_lengths(f.e)
+    for i in range(n):
+        keep_raw(h, i)
+        whiten_forces(f.e, h.C[i])
+        full = length_squared(f.e, h.C[i])
+        h.lengths[i] = full
+        admit_clusters(f.e, h.C[i])
+        if not square(h.C, i) >= DEAD * full or full == 0.0:
+            kill(h, i)
+
+
+@helper
+def release(a: Arrays, f: ClusterFactors, x: Array) -> None:
+    """Velocities of what is free, whitened, in place."""
+    release_clusters(f.e, x, a.vectors[RIGHT_SIDE])
+
+
+@helper
+def whiten(a: Arrays, f: ClusterFactors, v: Array) -> None:
+    """What is free of velocities, whitened, in place."""
+    whiten_velocities(f.e, v)
+    admit_clusters(f.e, v)
+
+
+@helper
+def no_compliances(
+    a: Arrays, f: ClusterFactors, asked: Asked, q: Array, rows: RowCounts, v: Array
+) -> None:
+    """Nothing: there are no contacts."""
+
+
+@helper
+def nothing_loose(
+    f: ClusterFactors, h: InequalityProblem, n: int, tolerance: float, v: Array
+) -> None:
+    """Nothing, likewise."""
+
+
+@helper
+def no_points(
+    a: Arrays,
+    f: ClusterFactors,
+    own: InequalityArrays,
+    stuck: int,
+    end: Instant,
+    q: Array,
+    v: Array,
+) -> bool:
+    """Likewise."""
+    return False
+
+
+CLUSTER_WAY = Way(
+    CLUSTERS,
+    CLUSTERS_END.finish_after,
+    move_by,
+    admit,
+    whiten,
+    AdmissibleSpace(restrict, release, no_compliances, nothing_loose),
+    NO_SUPPLIES,
+    no_points,
+)
+do_by_clusters = stepping_with_inequalities(CLUSTER_WAY)
+
+
+@kernel
+def run_by_clusters(
+    clusters: ClusterArrays,
+    arrays: SystemArrays,
+    own: InequalityArrays,
+    given: Given,
+    contact_points: Records[ContactPoint],
+    task: int,
+    steps: int,
+) -> int:
+    """Advance by steps without contacts as ``run_inequalities`` does; DONE or DENSE_REQUIRED.
+
+    A step that does not come to its end is left to the whole, with the state before it.
+    """
+    c = arrays.control[0]
+    if task != STEP or len(contact_points) > 0:
+        c.done = 0
+        return DENSE_REQUIRED
+    a, f = arrays_of(arrays), factors_of(clusters, arrays, 0)
+    failure = do_by_clusters(a, f, arrays.state, own, given, contact_points, task, steps)
+    if failure != DONE:
+        c.failure, c.factored = DENSE_REQUIRED, NOT_FACTORED
+    return c.failure
