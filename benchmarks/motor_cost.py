@@ -46,6 +46,8 @@ DRIVEN = {
     "walker1": ("crank",),
     "walker3": ("crank",),
     "walker7": ("crank",),
+    "walker17": ("crank",),
+    "walker33": ("crank",),
 }
 """What names of joints with motors begin with, or end with after the side of a leg."""
 

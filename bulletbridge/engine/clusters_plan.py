@@ -136,6 +136,7 @@ class ClusterStepper(HandingStepper):
         islands: What takes over instead of all at once, if there are several.
 
     Attributes:
+        plan: What the clusters are.
         clusters: What the kernel works on, beside the arrays of ``whole``.
     """
 
