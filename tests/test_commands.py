@@ -119,7 +119,8 @@ def test_files_that_are_no_robot_are_told_to_be_none(name, tmp_path, capsys):
     (tmp_path / name).write_bytes(text)
     assert run(["inspect", str(tmp_path / name)]) == 2
     said = capsys.readouterr().err
-    assert "file is empty" in said if name == "empty.urdf" else "is no robot that is known" in said
+    why = "is empty; is it the right file" if name == "empty.urdf" else "is no robot that is known"
+    assert f"{name} {why}" in said
 
 
 def test_a_file_that_is_not_there_is_told_with_its_neighbour(tmp_path, capsys):

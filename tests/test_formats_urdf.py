@@ -801,14 +801,68 @@ def test_missing_meshes_do_not_stop_a_robot(put):
     inside = INERTIAL + shape.format("visual", "package://gone/a.stl")
     inside += shape.format("collision", "b.glb") + "<visual><geometry/></visual>"
     inside += shape.format("collision", "c.cdf").replace("<mesh", "<cdf")
+    inside += "".join(shape.format("visual", f"{name}.stl") for name in "def")
+    inside += '<collision><geometry><sphere radius="-0.1"/></geometry></collision>'
     put("", "b.glb")
+    put("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "d.stl")
+    put("", "e.stl")
+    put("\0" * 80 + "\2\0\0\0" + "\0" * 60, "f.stl")  # two facets announced, and one there
     path = put(chain("").replace(INERTIAL, inside))
     with pytest.warns(BulletBridgeWarning) as caught, load(path):
         pass
     said = str(caught[0].message)
     assert "meshes 'package://gone/a.stl', 'c.cdf' are not found" in said
     assert "mesh 'b.glb' is of a kind that Bullet does not read" in said
-    assert "shapes without geometry of l0 are left out" in said
+    assert "mesh 'd.stl' is only a pointer of Git LFS (git lfs pull fetches the mesh)" in said
+    assert "mesh 'e.stl' is empty" in said and "mesh 'f.stl' is cut short (144 of 184" in said
+    assert "shapes without geometry, or of a negative size, of l0 are left out" in said
+
+
+UMLAUT = "F\N{LATIN SMALL LETTER U WITH DIAERESIS}\N{LATIN SMALL LETTER SHARP S}e"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "declared", "ends"),
+    [
+        ("utf-8", "", "\n"),
+        ("utf-8-sig", "utf-8", "\r\n"),
+        ("latin-1", "", "\n"),
+        ("latin-1", "utf-8", "\r\n"),
+        ("koi8-r", "koi8-r", "\n"),
+        ("utf-16", "utf-16", "\n"),
+        ("utf-8", "", "\r"),
+    ],
+)
+def test_names_are_those_that_were_written_in_any_encoding(tmp_path, encoding, declared, ends):
+    """A robot of two links in every encoding that editors and CAD programs write."""
+    name = UMLAUT if encoding != "koi8-r" else "\N{CYRILLIC SMALL LETTER EF}\u0443\u0442"
+    encoded = f' encoding="{declared}"' if declared else ""
+    said = f'<?xml version="1.0"{encoded}?>'
+    text = f"{said}\n<!-- {name} -->\n{chain('').replace('l0', name).replace('j0', name)}\n"
+    path = tmp_path / "r.urdf"
+    path.write_bytes(text.replace("\n", ends).encode(encoding))
+    with load(path, "new") as model:
+        assert list(model.system.mechanism.joints) == [name]
+        assert name in model.system.mechanism.links
+
+
+def test_names_that_bullet_has_in_latin_1_are_read(tmp_path):
+    """A program loads such a file by itself: Bullet keeps the bytes as they are."""
+    path = tmp_path / "r.urdf"
+    path.write_bytes(chain("").replace("l0", UMLAUT).replace("j0", UMLAUT).encode("latin-1"))
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        body = pybullet.loadURDF(str(path), useFixedBase=True, physicsClientId=client)
+        system = bb.attach(body, client=client)
+        assert list(system.mechanism.joints) == [UMLAUT] and UMLAUT in system.mechanism.links
+    finally:
+        pybullet.disconnect(client)
+
+
+def test_turns_that_look_like_degrees_are_told(put):
+    turned = chain("", "").replace('rpy="0 0 0.2"', 'rpy="0 -90 0.2"', 1)
+    said = "rpy of <origin> is in radians, more than a turn in joint 'j0': 0 -90 0.2; if degrees"
+    assert [note.startswith(said) for note in read_model(put(turned)).notes] == [True]
 
 
 def test_packages_are_found_above_the_file_under_any_name(put, monkeypatch, tmp_path):

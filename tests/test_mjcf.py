@@ -840,6 +840,12 @@ def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
     mesh = '<geom type="mesh" mesh="m"/>'
     spec = read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset), tmp_path)
     assert said(spec, "shapes of arm are left out")
+    pointer = tmp_path / "gone.stl"
+    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    spec = read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset), tmp_path)
+    assert said(spec, "shapes of arm are left out")
+    assert said(spec, "mesh 'gone.stl' is only a pointer of Git LFS (git lfs pull fetches")
+    pointer.unlink()
     bare = ARM.format(geom=mesh).replace("<inertial", "<!--").replace('0.02"/>', "-->")
     tip = bare.replace("</body>", f'<body name="tip"><joint name="b"/>{mesh}</body></body>')
     file = re.escape(str(tmp_path / "gone.stl"))

@@ -19,6 +19,7 @@ from bulletbridge.bullet.collision_shapes import LinkShapes
 from bulletbridge.bullet.contacts import moves
 from bulletbridge.bullet.coordinates import matrix
 from bulletbridge.bullet.shaped_bodies import SLACK, Pose, ShapedBody, shaped_bodies
+from bulletbridge.bullet.worlds import text_of
 from bulletbridge.collision.records import COLLIDE, DOUBTED, NEVER, UNDECIDED
 from bulletbridge.collision.shapes import Owner, records_of
 from bulletbridge.errors import WorldError, warn_user
@@ -271,7 +272,7 @@ class ContactFinder:
     def _refuse(self, a: int, b: int) -> None:
         """Say which body that may move is in contact with one of ours."""
         (other, _), (body, _) = self._links[a], self._links[b]
-        name = pybullet.getBodyInfo(other, self.client)[1].decode()
+        name = text_of(pybullet.getBodyInfo(other, self.client)[1])
         raise StrangerError(
             f"body {body} is in contact with body {other} ('{name}'), which may move and is not"
             f" part of the system; attach both together, as bb.attach({{'robot': {body}, 'other':"

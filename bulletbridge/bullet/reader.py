@@ -31,7 +31,7 @@ from bulletbridge.bullet.tree import (
     RawLink,
     grow,
 )
-from bulletbridge.bullet.worlds import require_client
+from bulletbridge.bullet.worlds import require_client, text_of
 from bulletbridge.errors import ModelError, WorldError, warn_user
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import are_numbers
@@ -210,7 +210,7 @@ def robot_name(body_id: int, client: int) -> str:
             f"client {client} has no body {body_id}; it has {present or 'none'}: pass the id that"
             " loadURDF returned, and the client it was loaded into"
         )
-    return pybullet.getBodyInfo(body_id, client)[1].decode() or f"body_{body_id}"
+    return text_of(pybullet.getBodyInfo(body_id, client)[1]) or f"body_{body_id}"
 
 
 def read_body(name: str, body_id: int, client: int) -> RawBody:
@@ -222,7 +222,7 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
     Warns:
         BulletBridgeWarning: A base that is fixed for want of mass.
     """
-    base_name = pybullet.getBodyInfo(body_id, client)[0].decode()
+    base_name = text_of(pybullet.getBodyInfo(body_id, client)[0])
     kind = pybullet.getDynamicsInfo(body_id, -1, client)[10]
     if kind != MULTIBODY:
         remedy = (
@@ -267,7 +267,7 @@ def raw_link(name: str, body_id: int, index: int, client: int) -> RawLink:
 def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoint, RawLink]:
     """A joint as getJointInfo describes it, and the link that it carries."""
     info = pybullet.getJointInfo(body_id, index, client)
-    name = info[1].decode()
+    name = text_of(info[1])
     if info[2] not in JOINT_KINDS:
         kind = "planar" if info[2] == pybullet.JOINT_PLANAR else f"type {info[2]}"
         raise ModelError(
@@ -292,7 +292,7 @@ def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoin
         info[7],
         info[10],
     )
-    return joint, raw_link(info[12].decode(), body_id, index, client)
+    return joint, raw_link(text_of(info[12]), body_id, index, client)
 
 
 def require_place(what: str, numbers: Sequence[float], quat: Sequence[float]) -> None:

@@ -17,6 +17,7 @@ from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, Conta
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, matrix, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
+from bulletbridge.bullet.worlds import text_of
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
 from bulletbridge.mechanism.model import WORLD, Link, Mechanism
@@ -114,9 +115,9 @@ class Port:
             (n, a, b) for n, a, b in zip(PROPERTIES, before, after, strict=True) if a != b
         )
         if link == 0:
-            name = pybullet.getBodyInfo(self.body_id, self.client)[0].decode()
+            name = text_of(pybullet.getBodyInfo(self.body_id, self.client)[0])
         else:
-            name = pybullet.getJointInfo(self.body_id, link - 1, self.client)[12].decode()
+            name = text_of(pybullet.getJointInfo(self.body_id, link - 1, self.client)[12])
         raise WorldError(
             f"body '{self.name}': link '{name}' had {what} {old} when it was read and has {new} in"
             " Bullet now; attach or load it again, for what changeDynamics changes is not followed"

@@ -18,6 +18,14 @@ MOST_CLIENTS = 1024
 _ours: set[int] = set()  # clients without a window that connect_direct has opened
 
 
+def text_of(name: bytes) -> str:
+    """A name as Bullet has it from a file: UTF-8, or else Latin-1, which any text is."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name.decode("iso-8859-1")
+
+
 def has_display() -> bool:
     """Whether Bullet can open its window; only X tells beforehand."""
     return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY"))
@@ -171,11 +179,11 @@ def link_ids(ids: dict[str, int], client: int) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for name, body in ids.items():
         prefix = f"{name}/" if len(ids) > 1 else ""
-        base = pybullet.getBodyInfo(body, physicsClientId=client)[0].decode()
+        base = text_of(pybullet.getBodyInfo(body, physicsClientId=client)[0])
         found[prefix + base] = body, BASE
         for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):
             info = pybullet.getJointInfo(body, joint, physicsClientId=client)
-            found[prefix + info[12].decode()] = body, joint
+            found[prefix + text_of(info[12])] = body, joint
     return found
 
 
@@ -186,5 +194,5 @@ def joint_ids(ids: dict[str, int], client: int) -> dict[str, tuple[int, int]]:
         prefix = f"{name}/" if len(ids) > 1 else ""
         for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):
             info = pybullet.getJointInfo(body, joint, physicsClientId=client)
-            found[prefix + info[1].decode()] = body, joint
+            found[prefix + text_of(info[1])] = body, joint
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.worlds import text_of
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.engine.likely_mistakes import far_frames, odd_joints
 from bulletbridge.inequalities.constraints import beyond_limits
@@ -144,7 +145,7 @@ def from_world(body: int, prefix: str, client: int) -> list[str]:
     count = pybullet.getNumJoints(body, physicsClientId=client)
     for joint in range(count):
         info = pybullet.getJointInfo(body, joint, physicsClientId=client)
-        name = prefix + info[12].decode()
+        name = prefix + text_of(info[12])
         mass, _, inertia = pybullet.getDynamicsInfo(body, joint, physicsClientId=client)[:3]
         if info[2] == pybullet.JOINT_FIXED:  # what it has is part of what carries it
             continue
@@ -152,7 +153,7 @@ def from_world(body: int, prefix: str, client: int) -> list[str]:
             found.append(f"link '{name}' has mass but no inertia: a point of mass")
         if mass == 0.0:
             found.append(
-                f"link '{name}' on the movable joint '{prefix}{info[1].decode()}' has no mass"
+                f"link '{name}' on the movable joint '{prefix}{text_of(info[1])}' has no mass"
             )
     if count > 121:
         found.append(f"{count} joints: Bullet's own dynamics calls are wrong from 122 on")

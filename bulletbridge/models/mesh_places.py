@@ -2,6 +2,7 @@
 
 import os
 import re
+import struct
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -9,6 +10,29 @@ from bulletbridge.models.urdf_file import is_file
 
 NAME = re.compile(r"<name>([^<]*)</name>")
 """What a package is called, in its ``package.xml``."""
+POINTER = b"version https://git-lfs.github.com/"
+"""What a file begins with that Git LFS has left in the place of the one that is meant."""
+FACET, FACETS = struct.Struct("<80xI"), 50
+"""Head of a binary STL, which ends in the number of its facets, and bytes of each of them."""
+
+
+def why_no_mesh(file: Path) -> str:
+    """What is wrong with a mesh that is there, with the remedy; nothing if nothing is seen.
+
+    Bullet loads a robot with such a mesh without its shape, and says nothing.
+    """
+    with file.open("rb") as stream:
+        begins = stream.read(FACET.size)
+    if begins.startswith(POINTER):
+        return "only a pointer of Git LFS (git lfs pull fetches the mesh)"
+    if not begins.strip():
+        return "empty"
+    if file.suffix.lower() != ".stl" or begins.lstrip().startswith(b"solid"):
+        return ""
+    whole = len(begins) == FACET.size
+    size = FACET.size + FACETS * FACET.unpack(begins)[0] if whole else FACET.size
+    there = file.stat().st_size
+    return f"cut short ({there} of {size} bytes)" if there < size else ""
 
 
 def find_named(name: str, path: Path) -> Path | None:

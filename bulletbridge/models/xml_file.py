@@ -1,5 +1,6 @@
 """XML of robots: read as leniently as Bullet does, and without entities; written with comments."""
 
+import codecs
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,8 @@ COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+
 TIGHT = re.compile(rb'(=\s*"[^"<>]*")(?=[A-Za-z_])')
 """An attribute that the next one follows without a blank."""
 DECLARATION = re.compile(rb"\A\s*<\?xml.*?\?>", re.DOTALL)
+ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)""")
+UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MOST_BYTES = 100_000_000
 """Size of a file that is refused."""
@@ -24,7 +27,8 @@ def read_xml(path: Path) -> Xml.Element:
 
     What Bullet reads all the same is let pass: prefixes that nothing declares, stray ampersands,
     attributes without a blank between, whatever is in comments or after a zero byte, a declaration
-    after comments, and text in another encoding than the one named.
+    after comments, and text in another encoding than the one named. UTF-16, which Bullet does not
+    read (``is_plain_text``), is read, too.
 
     Raises:
         ModelError: The file cannot be read, is too large, is not well-formed or declares entities.
@@ -36,24 +40,19 @@ def read_xml(path: Path) -> Xml.Element:
                 f"{path} has {size / 1e6:.0f} MB; robots may have {MOST_BYTES / 1e6:g}: is it the"
                 " right file?"
             )
-        text = path.read_bytes().split(b"\0")[0].strip()
+        text = in_utf_8(path.read_bytes()).split(b"\0")[0].strip()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ModelError(f"cannot read {path}: {why}; check the path") from None
     text = COMMENT.sub(_blank, text)
     text = DECLARATION.sub(_blank, text)  # after a licence in a comment it would be refused
     text = TIGHT.sub(rb"\1 ", STRAY.sub(b"&amp;", text))
-    try:
-        text.decode()
-        encoding = "utf-8"
-    except UnicodeDecodeError:
-        encoding = "iso-8859-1"
 
     def refuse(name: str, *_: object) -> NoReturn:
         raise ModelError(f"{path} declares the entity '{name}'; write its text where it is used")
 
     build = Xml.TreeBuilder()
-    parser = expat.ParserCreate(encoding)
+    parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = build.start
     parser.EndElementHandler = build.end
     parser.CharacterDataHandler = build.data
@@ -63,6 +62,28 @@ def read_xml(path: Path) -> Xml.Element:
     except expat.ExpatError as error:
         raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
     return build.close()
+
+
+def in_utf_8(text: bytes) -> bytes:
+    """A text in UTF-8, which it is already, or in UTF-16, as it says, or as its declaration says.
+
+    What is none of these is taken for Latin-1, in which every text is one.
+    """
+    if text.startswith(UTF_16):
+        return text.decode("utf-16", "replace").encode()
+    named = ENCODING.match(text.removeprefix(codecs.BOM_UTF8))
+    for encoding in ("utf-8", named.group(1).decode() if named else "", "iso-8859-1"):
+        try:
+            return text.decode(encoding).encode()
+        except (UnicodeError, LookupError):
+            continue
+    return text
+
+
+def is_plain_text(path: Path) -> bool:
+    """Whether Bullet reads the text of a file: it is in UTF-8 and has lines that end as usual."""
+    text = path.read_bytes()
+    return in_utf_8(text) == text and b"\r" not in text.replace(b"\r\n", b"")
 
 
 def _blank(found: re.Match[bytes]) -> bytes:

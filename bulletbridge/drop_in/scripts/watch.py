@@ -9,6 +9,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.constraints import NOBODY, Info, Loop, info_of
+from bulletbridge.bullet.worlds import text_of
 from bulletbridge.drop_in.scripts.kept_gaps import KeptGaps
 from bulletbridge.drop_in.session import Session
 from bulletbridge.numerics.records import Array
@@ -141,7 +142,7 @@ def between(info: Info, client: int) -> str:
         name = base
         if link >= 0:
             name = pybullet.getJointInfo(body, link, physicsClientId=client)[12]
-        names.append(f"{robot.decode()}/{name.decode()}")
+        names.append(f"{text_of(robot)}/{text_of(name)}")
     return " – ".join(names)
 
 

@@ -14,7 +14,9 @@ from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end
-from bulletbridge.models.mesh_places import find_named
+from bulletbridge.models.mesh_places import find_named, why_no_mesh
+from bulletbridge.models.model_spec import ORIGIN
+from bulletbridge.models.urdf_file import NUMBERS
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import write_xml
 
@@ -138,6 +140,23 @@ def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
     return bool(unlimited or endless or feeding), notes
 
 
+def angle_notes(tree: UrdfTree) -> list[str]:
+    """What is to be said of turns of frames that look like degrees."""
+    turned: list[str] = []
+    for owner in (*tree.links.values(), *tree.joints.values()):
+        where = f"{owner.tag} '{owner.get('name')}'"
+        for element in owner.iter("origin"):
+            rpy = tree.triple(element, "rpy", ORIGIN, where)
+            if degrees_notes({where: rpy}):
+                turned.append(f"{where}: {element.get('rpy')}")
+    if not turned:
+        return []
+    return [
+        f"rpy of <origin> is in radians, more than a turn in {listed(dict.fromkeys(turned))}; if"
+        " degrees are meant, multiply by 0.0174533 (pi/180)"
+    ]
+
+
 def free_base(tree: UrdfTree) -> tuple[Triple, Triple] | None:
     """Let the base float where a floating joint joins it to the world; Bullet would hold it.
 
@@ -249,9 +268,12 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
         Whether anything is now otherwise than in the file, and what is to be said.
     """
     changed, missing, unread, empty = False, list[str](), list[str](), list[str]()
+    broken: dict[str, list[str]] = {}
     for link in tree.robot.iterfind("link"):
         for shape in [*link.findall("visual"), *link.findall("collision")]:
             solid = shape.find("geometry/*")
+            if solid is not None and _is_inside_out(solid):
+                solid = None
             mesh = solid if solid is not None and solid.tag in MESHES else None
             if solid is None:
                 empty.append(link.get("name", ""))
@@ -264,6 +286,8 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
                     missing.append(name)
                 elif place.suffix.lower() not in READABLE:
                     unread.append(name)
+                elif why := why_no_mesh(place):
+                    broken.setdefault(why, []).append(name)
                 else:
                     changed = changed or "://" in name
                     mesh.set("filename", place.as_posix())
@@ -280,9 +304,22 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
             f"{_listed(unread, 'mesh', 'meshes')} of a kind that Bullet does not read"
             f" ({', '.join(READABLE)}); the shapes are left out"
         )
+    notes += [
+        f"{_listed(names, 'mesh', 'meshes')} {why}; the shapes are left out"
+        for why, names in broken.items()
+    ]
     if empty:
-        notes.append(f"shapes without geometry of {', '.join(sorted(set(empty)))} are left out")
+        notes.append(
+            f"shapes without geometry, or of a negative size, of {listed(sorted(set(empty)))} are"
+            " left out"
+        )
     return changed, notes
+
+
+def _is_inside_out(solid: Xml.Element) -> bool:
+    """Whether a length of a shape is negative; meshes may be mirrored."""
+    lengths = NUMBERS.get(str(solid.tag), {}) if solid.tag not in MESHES else {}
+    return any(float(x) < 0.0 for name in lengths for x in solid.get(name, "").split())
 
 
 def whole_inertials(tree: UrdfTree) -> list[str]:

@@ -91,7 +91,7 @@ def _switch_off(model: Any, scene: Scene) -> None:
 def _grow(model: Any, places: Places) -> None:
     """Links and joints of all bodies."""
     scene = places.scene
-    moved: list[str] = []
+    moved, still = list[str](), list[str]()
     joint_names, body_names = set(places.joint_names), set(places.body_names)
     for body in range(1, model.nbody):
         parent = int(model.body_parentid[body])
@@ -109,9 +109,7 @@ def _grow(model: Any, places: Places) -> None:
             robot, link, here = places.of(parent)
             frame = here @ at
             if model.body_mocapid[body] >= 0:
-                scene.notes.append(
-                    f"mocap body '{name}' stands still; move what it holds with a `motion`"
-                )
+                still.append(name)
             if not count:
                 taken = joint_names.union(robot.joints)
                 joint = Joint(free_name(name, taken), "fixed", link, name, frame)
@@ -136,6 +134,11 @@ def _grow(model: Any, places: Places) -> None:
             robot.links[name].inertial = Inertial(float(model.body_mass[body]), own.p, J)
         if count and model.jnt_type[first] == FREE:
             _add_armature(robot.links[name], float(model.dof_armature[model.jnt_dofadr[first]]))
+    if still:
+        scene.notes.append(
+            f"mocap bodies stand still ({listed(still)}); a `motion` of the loop to one moves what"
+            " it holds"
+        )
     if moved:
         scene.notes.append(
             f"link frames are at the joints, not at MJCF's body frames: {listed(moved)}"

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as Xml
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.formats.mjcf_older import mended, remedy
 from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.mesh_places import why_no_mesh
 from bulletbridge.models.xml_file import read_xml
 
 
@@ -128,10 +129,16 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
     """Take out what needs files that are not there, or are no part of mechanics."""
     mujoco = library()
     gone: dict[str, dict[str, Path]] = {"mesh": {}, "hfield": {}}
+    broken = list[str]()
     for kind, assets in (("mesh", spec.meshes), ("hfield", spec.hfields)):
         for asset in list(assets):
             file = asset_path(spec, path, asset.file, spec.meshdir)
-            if asset.file and not file.is_file():
+            if not asset.file:
+                continue
+            why = why_no_mesh(file) if file.is_file() else ""
+            if why:
+                broken.append(f"{kind} '{asset.file}' is {why}: as if it were not there")
+            if why or not file.is_file():
                 gone[kind][asset.name] = file
                 spec.delete(asset)
     for material in spec.materials:
@@ -157,7 +164,7 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
                 weightless.append(body.name)
         affected.append(body.name)
         spec.delete(geom)
-    astray = _drop_astray(spec)
+    astray = [*broken, *_drop_astray(spec)]
     if unknown:
         ies, each = ("ies", "each body") if len(unknown) > 1 else ("y", "the body")
         by_shapes = (
@@ -167,7 +174,7 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
         raise ModelError(
             f"{path}: the inertia of bod{ies} {listed(unknown)} is that of meshes that are not"
             f" there: {listed(dict.fromkeys(unknown.values()))}; put them there, or give {each} an"
-            f" <inertial>{how}"
+            f" <inertial>{how}{''.join(f'; {each}' for each in broken)}"
         )
     if not affected:
         return astray

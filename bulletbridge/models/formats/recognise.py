@@ -1,5 +1,7 @@
 """Which format a robot's file is in, and who reads it: one table."""
 
+import codecs
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +23,8 @@ from bulletbridge.models.loops_file import FLOATS, read_loops
 from bulletbridge.models.meeting_frames import with_meeting_frames
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
-from bulletbridge.models.xml_file import read_xml
+from bulletbridge.models.urdf_file import is_file
+from bulletbridge.models.xml_file import in_utf_8, read_xml
 
 LOOPS_KEY = re.compile(rb"""^[ {]*["']?bulletbridge["']?\s*:""", re.MULTILINE)
 """What a loops file that is not called one has in it."""
@@ -167,6 +170,8 @@ def format_of(path: Path) -> Format | None:
     if path.name.endswith((".yaml", ".yml")):
         return None
     begins = _begins(path)
+    if not begins and is_file(path) and os.access(path, os.R_OK):
+        raise ModelError(f"{path} is empty; is it the right file?")
     if not begins.startswith(b"<"):
         if begins and not LOOPS_KEY.search(begins):
             raise ModelError(
@@ -192,7 +197,7 @@ def _begins(path: Path) -> bytes:
     """The first bytes of a file that are no blanks; none if it is empty or cannot be read."""
     try:
         with path.open("rb") as file:
-            return file.read(10_000).removeprefix(b"\xef\xbb\xbf").lstrip()
+            return in_utf_8(file.read(10_000)).removeprefix(codecs.BOM_UTF8).lstrip()
     except (OSError, ValueError):
         return b""  # the reader says why
 

@@ -21,6 +21,7 @@ from bulletbridge.models.formats.sdf_frames import (
     text_of,
 )
 from bulletbridge.models.formats.urdf_text import BULLETS_MESHES
+from bulletbridge.models.mesh_places import why_no_mesh
 
 WEIGHTLESS = ("plane", "heightmap", "image", "polyline", "empty")
 """Shapes without a volume that Gazebo would know."""
@@ -166,6 +167,8 @@ def _shape(element: Xml.Element, scope: Scope, top: Path, touched: bool) -> Shap
             return "meshes whose files are not there"
         if file.suffix.lower() not in BULLETS_MESHES or geometry.find("submesh") is not None:
             return "meshes that Bullet cannot read"
+        if why := why_no_mesh(file):
+            return f"meshes that are {why}"
         scale = numbers_in(text_of(geometry, "scale", "1 1 1"), 3, "<scale> of a mesh")
         return Shape("mesh", tuple(scale.tolist()), Pose(), str(file))
     return f"shapes that URDF has not ({kind})"

@@ -14,6 +14,7 @@ from bulletbridge.models.formats.gazebo_joints import (
     weightless_links,
 )
 from bulletbridge.models.formats.loadable import (
+    angle_notes,
     empty_frames,
     free_base,
     planar_in_steps,
@@ -44,7 +45,7 @@ from bulletbridge.models.formats.xacro_file import expand, is_xacro
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import XACRO, check_tree
 from bulletbridge.models.urdf_names import WORLD
-from bulletbridge.models.xml_file import read_xml
+from bulletbridge.models.xml_file import is_plain_text, read_xml
 
 URDF = ".urdf"
 GENERIC = ("robot", "model")
@@ -89,6 +90,7 @@ def read_robot(path: Path, folder: Path, arguments: Mapping[str, str] | None = N
         *tree.stray_notes(),
         *numbers,
         *about_limits,
+        *angle_notes(tree),
         *in_file.notes,
         *drake.notes,
         *gazebo.notes,
@@ -122,7 +124,7 @@ def read_robot(path: Path, folder: Path, arguments: Mapping[str, str] | None = N
     plain = Path(path.name.removesuffix(XACRO)).stem
     of_tree = hung or second or numbers or settled or retyped or planar
     changed = expanded or of_tree or foreign or frames or moved
-    if changed or loose is not None:
+    if changed or loose is not None or not is_plain_text(path):
         urdf = folder.resolve() / f"{plain}{URDF}"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
     loops = _told_apart([*in_file.loops, *drake.loops, *gazebo.loops], sidecar.loops)
