@@ -835,6 +835,33 @@ def test_joints_and_materials_that_only_bullet_takes_are_read(tmp_path: Path) ->
     )
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_a_text_that_mujoco_does_not_read_is_read(encoding: str, tmp_path: Path) -> None:
+    """As in UTF-8; a part that is included may be in another encoding, too."""
+    path, name = write(tmp_path, '<include file="part.xml"/>'), "Fu\N{LATIN SMALL LETTER SHARP S}"
+    part = f"<mujocoinclude>{ARM.format(geom='')}</mujocoinclude>".replace('"j"', f'"{name}"')
+    (tmp_path / "part.xml").write_bytes(part.encode(encoding))
+    found = unassembled(read_mjcf(path, tmp_path)).mechanism.joints
+    (tmp_path / "part.xml").write_bytes(part.encode())
+    plain = unassembled(read_mjcf(path, tmp_path)).mechanism.joints
+    assert list(found) == [name]
+    assert found[name].lower == plain[name].lower == np.radians(-60)
+
+
+def test_ranges_that_look_like_radians_are_told(tmp_path: Path) -> None:
+    """MJCF's angles are degrees unless its compiler is told otherwise."""
+    arm = ARM.format(geom="").replace("-60 80", "{}")
+    told = "ranges of a few degrees that look like radians (j); if radians are meant"
+    for range, settings, is_told in (
+        ("-1.57 1.57", "", True),
+        ("-0.5 3.1416", "", True),
+        ("-1.57 1.57", '<compiler angle="radian"/>', False),
+        ("-60 90", "", False),
+    ):
+        spec = read_mjcf(write(tmp_path, arm.format(range), settings=settings), tmp_path)
+        assert said(spec, told) == is_told
+
+
 def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
     asset = '<asset><mesh name="m" file="gone.stl"/></asset>'
     mesh = '<geom type="mesh" mesh="m"/>'

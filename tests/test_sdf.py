@@ -555,6 +555,33 @@ def test_numbers_are_read_as_gazebo_reads_them(tmp_path: Path) -> None:
         read(stray.replace("2kg", "heavy"), tmp_path)
 
 
+def test_angles_that_look_like_degrees_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "arm.sdf"
+    limit = "<limit><lower>-90</lower><upper>1</upper></limit>"
+    turned = "<pose>1 2 3 0 90 0</pose>"
+    path.write_text(arm(joint("<xyz>0 0 1</xyz>" + limit), place=turned))
+    said = "; ".join(read_model(path).notes)
+    assert "a limit of joint 'j2' is -90 rad" in said and "is 1 rad" not in said
+    assert "radians, more than a turn in <link name='two'>: 0 90 0; if degrees are meant" in said
+    right = turned.replace("<pose", '<pose degrees="true"')
+    path.write_text(arm(joint("<xyz>0 0 1</xyz>"), place=right))
+    assert "degrees" not in "; ".join(read_model(path).notes)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("<xacro:include filename='a.xacro'/>", "arm.sdf: it is xacro; expand it first: `xacro "),
+        ("<% links.each do %>", "expand the template that it is first"),
+    ],
+)
+def test_what_is_still_to_be_expanded_is_told(wrong: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "arm.sdf"
+    path.write_text(arm(joint(OWN) + wrong).replace("<sdf ", "<sdf xmlns:xacro='x' "))
+    with pytest.raises(ModelError, match=re.escape(said)):
+        read_model(path)
+
+
 def test_links_without_gravity_have_no_weight(tmp_path: Path) -> None:
     """At rest their robot is held as if they had no mass; it moves with all of it."""
     usual = arm(joint(OWN))

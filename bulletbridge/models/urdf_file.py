@@ -169,11 +169,13 @@ def refuse_xacro(robot: Xml.Element, path: Path) -> None:
     """
     if not any(str(element.tag).startswith("xacro:") for element in robot.iter()):
         return
-    plain = path.name.removesuffix(XACRO).removesuffix(".urdf")
-    written = f"{plain}.urdf" if path.suffix == XACRO else f"{plain}_expanded.urdf"
+    plain = Path(path.name.removesuffix(XACRO))
+    again = "" if path.suffix == XACRO else "_expanded"
+    written = f"{plain.stem}{again}{plain.suffix or '.urdf'}"
+    ours = "; bulletbridge.load takes it as it is" if robot.tag == "robot" else ""
     raise ModelError(
         f"{path}: it is xacro; expand it first: `xacro {path.name} > {written}` (without ROS: `pip"
-        " install xacro`), and name that; bulletbridge.load takes it as it is"
+        f" install xacro`), and name that{ours}"
     )
 
 

@@ -16,6 +16,8 @@ TIGHT = re.compile(rb'(=\s*"[^"<>]*")(?=[A-Za-z_])')
 """An attribute that the next one follows without a blank."""
 DECLARATION = re.compile(rb"\A\s*<\?xml.*?\?>", re.DOTALL)
 ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)""")
+TEMPLATE = b"<%"
+"""What programs stand behind in a text that ERB, as Gazebo's models have it, or Mako expands."""
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MOST_BYTES = 100_000_000
@@ -60,7 +62,8 @@ def read_xml(path: Path) -> Xml.Element:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
+        how = "expand the template that it is first" if TEMPLATE in text else "correct it there"
+        raise ModelError(f"{path} is not well-formed XML: {error}; {how}") from None
     return build.close()
 
 

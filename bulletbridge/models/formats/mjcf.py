@@ -30,6 +30,10 @@ from bulletbridge.numerics.records import Array
 
 FREE, BALL, SLIDE, HINGE = range(4)
 """MuJoCo's kinds of joints."""
+QUARTERS = np.array([0.5, 1.0, 1.5, 2.0]) * np.pi
+"""Ends of ranges in radians that people write, and would hardly write in degrees."""
+ROUNDED = 5e-3
+"""How far they are off when written with two digits."""
 KINDS = {BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
 
 
@@ -349,6 +353,21 @@ def _free_joined(scene: Scene) -> None:
             scene.start_guess[name] = scene.start_q.pop(name)
 
 
+def _note_radians(spec: Any, model: Any, scene: Scene) -> None:
+    """Tell ranges of hinges that are degrees by default, and look like radians."""
+    if not spec.compiler.degree:
+        return
+    hinges = np.flatnonzero((model.jnt_type == HINGE) & (model.jnt_limited != 0))
+    ends = np.abs(np.degrees(model.jnt_range[hinges]))
+    like = (np.abs(ends[:, :, None] - QUARTERS) < ROUNDED).any(axis=(1, 2))
+    if like.any():
+        names = [model.joint(int(k)).name or f"number {k}" for k in hinges[like]]
+        scene.notes.append(
+            f"ranges of a few degrees that look like radians ({listed(names)}); if radians are"
+            ' meant, write <compiler angle="radian"/>'
+        )
+
+
 def _note_rest(spec: Any, model: Any, scene: Scene) -> None:
     """Say what else the file has and we have not."""
     counts = {
@@ -360,6 +379,7 @@ def _note_rest(spec: Any, model: Any, scene: Scene) -> None:
     found = [f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
     if found:
         scene.notes.append(f"left out: {', '.join(found)}")
+    _note_radians(spec, model, scene)
     option = model.opt
     if option.density or option.viscosity or option.wind.any():
         scene.notes.append("forces of air or water (density, viscosity, wind) are left out")

@@ -10,7 +10,7 @@ from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.formats.mjcf_older import mended, remedy
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.mesh_places import why_no_mesh
-from bulletbridge.models.xml_file import read_xml
+from bulletbridge.models.xml_file import is_plain_text, read_xml
 
 
 def library() -> Any:
@@ -35,10 +35,10 @@ def compile_mjcf(path: Path, inside: Path | None = None) -> tuple[Any, Any, list
             not there.
     """
     mujoco = library()
-    _require_includes_inside(path.resolve(), (inside or path.parent).resolve())
+    parts = _included_inside(path.resolve(), (inside or path.parent).resolve())
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        spec, notes = _read(mujoco, path)
+        spec, notes = _read(mujoco, path, all(map(is_plain_text, parts)))
         notes += _drop_missing(spec, path)
         try:
             model = spec.compile()
@@ -48,14 +48,20 @@ def compile_mjcf(path: Path, inside: Path | None = None) -> tuple[Any, Any, list
     return spec, model, notes
 
 
-def _read(mujoco: Any, path: Path) -> tuple[Any, list[str]]:
+def _read(mujoco: Any, path: Path, plain: bool) -> tuple[Any, list[str]]:
     """MuJoCo's specification of a file, without settings that only older versions know; notes.
+
+    Args:
+        mujoco: The library.
+        path: The file.
+        plain: Whether MuJoCo reads its text, and that of its parts; it is in UTF-8.
 
     Raises:
         ModelError: It cannot be read.
     """
     # MuJoCo knows what a file is by its ending alone
-    robot = None if path.suffix == ".xml" else _in_one(path, path.resolve().parent, ())
+    known = plain and path.suffix == ".xml"
+    robot = None if known else _in_one(path, path.resolve().parent, ())
     notes = list[str]()
     while True:
         try:
@@ -96,8 +102,12 @@ def included(folder: Path, part: Path, include: Xml.Element) -> Path:
     return beside if beside.is_file() and not found.is_file() else found
 
 
-def _require_includes_inside(path: Path, top: Path) -> None:
-    """Refuse what a file includes from outside a folder, or what is not there."""
+def _included_inside(path: Path, top: Path) -> set[Path]:
+    """A file and what it includes, all of it inside a folder.
+
+    Raises:
+        ModelError: It includes what is outside, or not there.
+    """
     found, todo = set[Path](), [path]
     while todo:
         part = todo.pop()
@@ -117,6 +127,7 @@ def _require_includes_inside(path: Path, top: Path) -> None:
                     " beside it; put it there"
                 )
             todo.append(file)
+    return found
 
 
 def asset_path(spec: Any, path: Path, file: str, folder: str) -> Path:

@@ -139,7 +139,12 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     if form is None:
         spec = with_found_meshes(read_loops(path), folder)
     else:
-        spec = form.read(path, folder, How(within, servos, arguments))
+        try:
+            spec = form.read(path, folder, How(within, servos, arguments))
+        except ModelError as error:
+            if type(error) is not ModelError or path.name in str(error):
+                raise
+            raise ModelError(f"{path}: {error}") from None
     spec = _with_base(spec, how.get("fixed_base"), form is None or form.says_base)
     spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
     spec = with_folded_links(spec, folder)

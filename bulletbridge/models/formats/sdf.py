@@ -9,6 +9,7 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.drake_elements import READERS, Source, drake_elements
 from bulletbridge.models.formats.joint_graph import (
@@ -113,6 +114,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += settled + [note for each in (*scope.scopes(), *beside) for note in each.notes]
     graph.notes += _gravity_notes(worlds)
+    graph.notes += _angle_notes(root)
     scenery = _scenery(scope) | set(map(id, beside))
     for each in (*scope.scopes(), *beside):
         _add_links(graph, each, top, id(each) in scenery)
@@ -213,6 +215,36 @@ def _digits(scope: Scope) -> int | None:
         if part.tag in ("pose", "xyz")
         for number in (part.text or "").split()
     )
+
+
+def _angle_notes(root: Xml.Element) -> list[str]:
+    """What is to be said of limits of hinges and of turns of poses that look like degrees."""
+    limits: dict[str, list[float]] = {}
+    turned: list[str] = []
+    for owner in root.iter():
+        name = owner.get("name", "")
+        if owner.tag == "joint" and KINDS.get(owner.get("type", "")) == "revolute":
+            ends = (text_of(owner, f"axis/limit/{end}") for end in ("lower", "upper"))
+            limits[f"a limit of joint '{name}'"] = [x for end in ends for x in _numbers(end)]
+        pose = owner.find("pose")
+        turns = [] if pose is None or pose.get("degrees") else _numbers(pose.text or "")[3:]
+        if len(turns) == 3 and degrees_notes({"": turns}):  # four are of a quaternion
+            turned.append(f"<{owner.tag} name='{name}'>: {' '.join(f'{x:g}' for x in turns)}")
+    said = degrees_notes(limits, OF_LIMITS)
+    if turned:
+        said.append(
+            f"turns of <pose> are in radians, more than a turn in {listed(turned)}; if degrees are"
+            ' meant, write <pose degrees="true">'
+        )
+    return said
+
+
+def _numbers(text: str) -> list[float]:
+    """The numbers of a text; none if some of it is no number, as others will say."""
+    try:
+        return [float(piece) for piece in text.split()]
+    except ValueError:
+        return []
 
 
 def _gravity_notes(worlds: list[Xml.Element]) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
+from bulletbridge.models.urdf_file import refuse_xacro
 from bulletbridge.models.xml_file import leading_number, read_xml
 from bulletbridge.numerics.records import Array
 
@@ -52,9 +53,10 @@ def read_sdf_xml(path: Path) -> tuple[Xml.Element, list[str]]:
     It takes what begins a word as a number: ``0.1"`` is 0.1.
 
     Raises:
-        ModelError: The file cannot be read.
+        ModelError: The file cannot be read, or is xacro.
     """
     root = read_xml(path)
+    refuse_xacro(root, path)
     settled: dict[tuple[str, str, str], list[str]] = {}
     _settle_numbers(root, root, settled)
     return root, [
