@@ -129,10 +129,14 @@ def test_a_file_that_is_not_there_is_told_with_its_neighbour(tmp_path, capsys):
     assert "did you mean 'my robot.urdf'?" in capsys.readouterr().err
 
 
-def test_interrupts_of_imports_are_a_word():
-    code = (
-        "import sys; sys.argv[0] = '/any/bin/bulletbridge'; import bulletbridge.interrupts;"
-        " raise KeyboardInterrupt"
-    )
+@pytest.mark.parametrize(
+    "called",
+    [
+        "sys.argv[0] = '/any/bin/bulletbridge'",
+        "sys.argv[0] = '-m'; sys.orig_argv = ['python', '-m', 'bulletbridge']",
+    ],
+)
+def test_interrupts_of_imports_are_a_word(called):
+    code = f"import sys; {called}; import bulletbridge.interrupts; raise KeyboardInterrupt"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr == "bulletbridge: interrupted\n" and done.returncode
