@@ -304,8 +304,8 @@ def test_a_joint_model_by_another_name_is_told_by_ours(said):
 @pytest.mark.parametrize(
     ("model", "right", "wrong", "told"),
     [
-        ("four_bar", 'damping="0"', 'damping="inf"', "has damping inf"),
-        ("four_bar", 'friction="0"', 'friction="nan"', "friction nan"),
+        ("four_bar", 'damping="0"', 'damping="inf"', 'has damping="inf"; give numbers'),
+        ("four_bar", 'friction="0"', 'friction="nan"', 'has friction="nan"; give numbers'),
     ],
 )
 def test_numbers_of_a_urdf_that_cannot_be_calculated_with_are_told(

@@ -777,6 +777,29 @@ def test_a_loops_file_names_a_robot_whose_meshes_are_missing(put, tmp_path):
         assert loaded.system.evaluate().gaps[0].metres < 1e-12  # the promise
 
 
+def test_robots_of_loops_files_are_mended_as_those_without(put):
+    """What Bullet refuses, or takes for something else, is the same robot as written well."""
+    loops = "bulletbridge: 1\nurdf: r.urdf\nfixed_base: true\nloops:\n  - {name: pin, type: ball,"
+    loops += " a: {link: rocker, xyz: [0.7, 0, 0]}, b: {link: ground, xyz: [1, 0, 0]}}\n"
+    well = four_bar_with("")
+    assert well.count('<axis xyz="0 -1 0"/>') == 3
+    badly = well.replace('<axis xyz="0 -1 0"/>', '<axis xyz="0 -3 0"/>', 1)
+    badly = badly.replace('type="continuous"', 'type="revolute"', 1)
+    badly = badly.replace('<axis xyz="0 -1 0"/>', '<axis xyz="0, -1, 0"/>')
+    found = []
+    for text, encoding in ((well, "utf-8"), (badly, "utf-16")):
+        put("", "r.urdf").write_bytes(text.encode(encoding))
+        spec = read_model(put(loops, "r.loops.yaml"))
+        told = "; ".join(spec.notes)
+        with load(spec, "new") as model:
+            found.append((model.system.terms().M, model.system.q))
+            assert not model.system.mechanism.axes["limited"].any()
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert "r.urdf: joints with no <limit>, which Bullet refuses" in told
+    assert "have not length 1" in told and 'taken as "0 -1 0"' in told
+
+
 def test_attributes_need_no_blank_between(put):
     """As for Bullet, and MuJoCo."""
     text = chain("").replace('<mass value="1"/>', '<mass value="1"unit="a=&quot;b"/>')
@@ -1157,6 +1180,26 @@ def test_numbers_are_what_bullet_takes_for_them(put, said, taken):
     with load(spec) as loaded:
         ours = np.add(pybullet.getJointInfo(loaded.ids["robot"], 0, loaded.client)[14], 0.0)
     np.testing.assert_allclose(ours, there, atol=1e-7)  # Bullet's float32
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "found"),
+    [
+        ("-inf", "inf", (-np.inf, np.inf)),
+        ("-Infinity", "+INF", (-np.inf, np.inf)),
+        ("-0.5", "inf", (-0.5, 1e9)),
+    ],
+)
+def test_infinite_limits_are_none(put, lower, upper, found):
+    """As in Bullet, which reads them so; a range from zero to zero would lock the joint."""
+    limit = f'<limit lower="{lower}" upper="{upper}" effort="inf" velocity="1"/>'
+    spec = read_model(put(chain(limit)))
+    assert any("infinite limits of j0 are none" in note for note in spec.notes)
+    with load(spec, "new") as model:
+        joint = model.system.mechanism.joints["j0"]
+        assert (joint.lower, joint.upper) == found
+    with pytest.raises(ModelError, match="joint 'j0': <limit> has lower=\"nan\"; give numbers"):
+        read_model(put(chain(limit.replace(lower, "nan"))))
 
 
 def test_a_limit_that_ends_in_a_point_is_a_number(put):

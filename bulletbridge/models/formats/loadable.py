@@ -89,14 +89,18 @@ def unit_axes(tree: UrdfTree) -> list[str]:
     return [f"the axes of {said} have not length 1; their directions are taken"]
 
 
-def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
+def settle_limits(tree: UrdfTree, *, rubbing: bool = True) -> tuple[bool, list[str]]:
     """Make limits and losses of joints what they mean: a range, or none; damping that takes energy.
+
+    Args:
+        tree: The robot.
+        rubbing: Whether friction is told not to act; a loops file says itself whether it does.
 
     Returns:
         Whether anything is now otherwise than in the file, and what is to be said.
     """
     unlimited, endless, empty = list[str](), list[str](), list[str]()
-    feeding, rubbing = list[str](), list[str]()
+    feeding, rubbed = list[str](), list[str]()
     notes: list[str] = []
     for name, joint in tree.joints.items():
         kind, limit = joint.get("type"), joint.find("limit")
@@ -121,15 +125,15 @@ def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
                 if value < 0.0:
                     element.set(key, "0")
                     feeding.append(name)
-                elif value and key == "friction" and kind in MOVING:
-                    rubbing.append(name)
+                elif value and rubbing and key == "friction" and kind in MOVING:
+                    rubbed.append(name)
     told = {
         "no <limit>, which Bullet refuses: nothing limits them": unlimited,
         "limits though they are continuous: these count for nothing, as in Bullet": endless,
         "a lower limit above the upper one, or one alone: nothing limits them, as in Bullet": empty,
         "negative damping or friction, which would feed energy: taken as zero": feeding,
         "friction: it does not act, as in Bullet, unless a loops file has 'joint_friction: true'": (
-            rubbing
+            rubbed
         ),
     }
     notes += [

@@ -18,7 +18,7 @@ from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.formats.sdf import read_sdf
 from bulletbridge.models.formats.urdf import read_robot
 from bulletbridge.models.formats.usd import ENDINGS, read_usd
-from bulletbridge.models.found_meshes import with_found_meshes
+from bulletbridge.models.loadable_robots import with_loadable_robots
 from bulletbridge.models.loops_file import FLOATS, read_loops
 from bulletbridge.models.meeting_frames import with_meeting_frames
 from bulletbridge.models.model_spec import ModelSpec
@@ -137,7 +137,7 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     within = None if inside is None else _folder(inside)
     folder = folder or scratch_folder(path, (within, servos, repair_inertia, *arguments.items()))
     if form is None:
-        spec = with_found_meshes(read_loops(path), folder)
+        spec = with_loadable_robots(read_loops(path), folder)
     else:
         try:
             spec = form.read(path, folder, How(within, servos, arguments))

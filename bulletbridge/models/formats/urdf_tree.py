@@ -1,5 +1,6 @@
 """A URDF's links and joints by name, its numbers as numbers, and where its links are at zero."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,9 +23,13 @@ from bulletbridge.numerics.records import Array, are_numbers
 
 MOVING = ("revolute", "continuous", "prismatic")
 """Kinds of joints with one coordinate."""
+LIMITS = "lower", "upper", "effort", "velocity"
+NO_NUMBER = re.compile(r"[+-]?(nan|inf)", re.IGNORECASE)
+"""What Bullet reads as no number, or as an infinite one."""
+INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 COUNTS = NUMBERS | {
     "axis": {"xyz": 3},
-    "limit": dict.fromkeys(("lower", "upper", "effort", "velocity"), 1),
+    "limit": dict.fromkeys(LIMITS, 1),
     "dynamics": dict.fromkeys(("damping", "friction"), 1),
 }
 """Number of numbers of an attribute, by element: all of links and joints that we or Bullet use."""
@@ -163,20 +168,25 @@ class UrdfTree:
 
         It splits at blanks, takes of each piece what begins it as a number, zero if nothing does,
         and leaves pieces out that are too many. Its own robots have commas and xacro's left-overs.
+        Infinite limits are none.
 
         Raises:
             ModelError: There are too few, or they are not finite; the message names the element.
         """
-        notes: list[str] = []
+        notes, endless = list[str](), list[str]()
         for owner in self.robot:
             if owner.tag not in ("link", "joint"):
                 continue
             where = f"{owner.tag} '{owner.get('name', '')}'"
             for element in _read_of(owner):
+                if element.tag == "limit" and _settle_infinite(element):
+                    endless.append(owner.get("name", ""))
                 for name, count in COUNTS.get(str(element.tag), {}).items():
                     text = element.get(name)
                     if text is None or are_as_many(text, count):
                         continue
+                    if any(map(NO_NUMBER.match, text.split())):  # Bullet calculates with them
+                        self.fail(f'{where}: <{element.tag}> has {name}="{text}"; give numbers')
                     read = " ".join(leading_number(piece) or "0" for piece in text.split()[:count])
                     if are_as_many(read, count):
                         element.set(name, read)
@@ -185,6 +195,8 @@ class UrdfTree:
                             f' "{read}", as Bullet takes it'
                         )
                 require_numbers(element, f"{self.path}: {where}")
+        if endless:
+            notes.append(f"infinite limits of {listed(endless)} are none")
         return notes
 
     def stray_notes(self) -> list[str]:
@@ -212,6 +224,17 @@ class UrdfTree:
             return [float(part) for part in text.split()]
         except ValueError:
             return []
+
+
+def _settle_infinite(limit: Xml.Element) -> bool:
+    """Make an infinite range none, and its infinite end or drive a very large one; whether any."""
+    endless = [key for key in LIMITS if INFINITE.fullmatch(limit.get(key, ""))]
+    for key in endless:
+        limit.set(key, "-1e9" if limit.get(key, "").strip().startswith("-") else "1e9")
+    if set(RANGE) <= set(endless):
+        for key in RANGE:
+            del limit.attrib[key]
+    return bool(endless)
 
 
 def _read_of(owner: Xml.Element) -> Iterator[Xml.Element]:
