@@ -311,8 +311,8 @@ def _change_of_forces(
         raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
     S = rows @ by_force @ rows.T
     answers = np.diag(S)
-    for one, answer in zip(acting.asked, answers, strict=True):
-        if not one.room * answer > one.least:
+    for one, gives in zip(acting.asked, answers + np.diag(K), strict=True):  # servos give way
+        if not one.room * gives > one.least:
             raise UnsupportedError(one.about)
     free = rows @ (leads.changes + by_force @ turned) + bent
     # in units in which each row answers to its own force by one
