@@ -43,7 +43,7 @@ from bulletbridge.mechanism.force_derivatives import WrenchChange, add_between
 from bulletbridge.mechanism.inertias import rigid_acceleration
 from bulletbridge.mechanism.kinematics import axis_twist, between_origins, pose_twist
 from bulletbridge.mechanism.records import Pose
-from bulletbridge.numerics.records import Array, Records, Vector
+from bulletbridge.numerics.records import Array, Matrix, Records, Vector
 from bulletbridge.numerics.spatial import (
     ZERO,
     Pair,
@@ -70,8 +70,28 @@ Rates = tuple[Vector, Vector, Vector]
 """A vector with its first and second rate."""
 
 
-ALL, RATE_ALONE, FORCE_ALONE = range(3)
-"""Which derivatives of rows are wanted: of velocities alone, of forces alone."""
+ALL, RATE_ALONE, FORCE_ALONE, NO_ACCELERATION = range(4)
+"""Which derivatives of rows are wanted: of velocities alone, of forces alone, of both alone."""
+
+
+class Sight(NamedTuple):
+    """What the motion of b is seen from in a', and what it is where b's frame is.
+
+    Attributes:
+        up: Into axes of a'.
+        place: Of b's frame, from the origin of b's tree.
+        turning: Angular velocity of a',
+        spun: and its rate.
+        velocity: Of the body of b at that place,
+        acceleration: likewise.
+    """
+
+    up: Matrix
+    place: Vector
+    turning: Vector
+    spun: Vector
+    velocity: Vector
+    acceleration: Vector
 
 
 class RowDerivatives(NamedTuple):
@@ -121,11 +141,12 @@ def differentiate_rows(
     for i in range(len(loops)):
         loop = loops[i]
         motion = relative_motion(loop, tree.poses, targets)
+        sight = sight_of(loop, tree.poses, targets, motion)
         for end in range(2):
             j = loop.axis_b if end == 1 else loop.axis_a
             while j != loop.common_axis:
                 sign = 1.0 if end == 1 else -1.0
-                differentiate_loop(tree, loop, targets, motion, j, sign, found)
+                differentiate_loop(tree, loop, sight, motion, j, sign, found)
                 j = axes[j].below
     for i in range(len(couplings)):
         coupling = couplings[i]
@@ -146,7 +167,7 @@ def differentiate_rows(
 def differentiate_loop(
     tree: VariedTree,
     loop: Loop,
-    targets: Records[Target],
+    sight: Sight,
     motion: RelativeMotion,
     j: int,
     sign: float,
@@ -156,17 +177,15 @@ def differentiate_loop(
     bodies, poses, axes, variations = tree
     nv, own, variation = len(axes), axis_twist(axes[j]), variations[j]
     between = between_origins(poses, loop.body_a, loop.body_b)
-    U, C = added_velocity(variation), added_acceleration(variation)
-    E = acceleration_by_rate(variation)
     if sign < 0.0:  # to the origin of b's tree
-        own, U = twist_at(own, between), twist_at(U, between)
-        C, E = twist_at(C, between), twist_at(E, between)
-    S, E = scale_pair(sign, own), scale_pair(sign, E)
-    spin, way = relative_variation(
-        loop, poses, targets, motion, S, scale_pair(sign, U), scale_pair(sign, C)
-    )
+        own = twist_at(own, between)
+    S = scale_pair(sign, own)
     varied = loop.row + loop.rows - 1
     if found.wanted != FORCE_ALONE:
+        U, C = added_velocity(variation), added_acceleration(variation)
+        if sign < 0.0:
+            U, C = twist_at(U, between), twist_at(C, between)
+        spin, way = relative_variation(sight, S, scale_pair(sign, U), scale_pair(sign, C))
         by_place = turned_rates(spin, motion)
         for i in range(constant_rows(loop)):
             row, moment, force = loop.row + i, vec(loop.moment[i]), vec(loop.force[i])
@@ -179,7 +198,10 @@ def differentiate_loop(
             if found.wanted == ALL:
                 found.acceleration[varied, j] += acceleration
     if found.wanted == ALL:
-        spun, gone = relative_variation(loop, poses, targets, motion, (ZERO, ZERO), S, E)
+        E = acceleration_by_rate(variation)
+        if sign < 0.0:
+            E = twist_at(E, between)
+        spun, gone = rated_variation(sight, S, scale_pair(sign, E))
         by_rate = turned_rates(spun, motion)
         for i in range(constant_rows(loop)):
             row, moment, force = loop.row + i, vec(loop.moment[i]), vec(loop.force[i])
@@ -189,7 +211,8 @@ def differentiate_loop(
             found.acceleration[varied, nv + j] += by_rates
     if found.wanted == RATE_ALONE:
         return
-    changed, total = changed_reaction(loop, motion, found.lam, spin[0], way[0])
+    turn, moved = apply(sight.up, S[0]), apply(sight.up, velocity_at(S, sight.place))
+    changed, total = changed_reaction(loop, motion, found.lam, turn, moved)
     turned = force_cross(own, total)
     if sign < 0.0:
         changed = add_pair(changed, turned)
@@ -201,46 +224,59 @@ def differentiate_loop(
 
 
 @helper
-def relative_variation(
-    loop: Loop,
-    poses: Records[Pose],
-    targets: Records[Target],
-    motion: RelativeMotion,
-    S: Pair,
-    U: Pair,
-    C: Pair,
-) -> tuple[Rates, Rates]:
-    """Turn of b and displacement of its origin in a', with rates, by twists with rates."""
-    (up, b), turning = (transpose(motion.a[0]), motion.b[1]), motion.turning
+def sight_of(
+    loop: Loop, poses: Records[Pose], targets: Records[Target], motion: RelativeMotion
+) -> Sight:
+    """How variations of a loop's relative motion are seen."""
+    place, turning = motion.b[1], motion.turning
     pose_a, pose_b = poses[loop.body_a], poses[loop.body_b]
     twist = pose_twist(pose_b)
-    velocity = velocity_at(twist, b)
-    acceleration = rigid_acceleration(twist, (vec(pose_b.aw), vec(pose_b.av)), b)
+    acceleration = rigid_acceleration(twist, (vec(pose_b.aw), vec(pose_b.av)), place)
     spun = vec(pose_a.aw)
     if is_driven(loop):
         target, axis = targets[loop.target], apply(motion.a[0], vec(loop.turn))
         spun = add(spun, scale(target.acceleration, axis))
         spun = add(spun, cross(turning, scale(target.rate, axis)))
-    way = velocity_at(S, b)
-    way_rate = add(velocity_at(U, b), cross(S[0], velocity))
-    second = add(velocity_at(C, b), scale(2.0, cross(U[0], velocity)))
-    second = add(second, cross(S[0], acceleration))
+    up = transpose(motion.a[0])
+    return Sight(up, place, turning, spun, velocity_at(twist, place), acceleration)
+
+
+@helper
+def relative_variation(sight: Sight, S: Pair, U: Pair, C: Pair) -> tuple[Rates, Rates]:
+    """Turn of b and displacement of its origin in a', with rates, by twists with rates."""
+    place, velocity = sight.place, sight.velocity
+    way = velocity_at(S, place)
+    way_rate = add(velocity_at(U, place), cross(S[0], velocity))
+    second = add(velocity_at(C, place), scale(2.0, cross(U[0], velocity)))
+    second = add(second, cross(S[0], sight.acceleration))
+    return seen_from((S[0], U[0], C[0]), sight), seen_from((way, way_rate, second), sight)
+
+
+@helper
+def rated_variation(sight: Sight, S: Pair, E: Pair) -> tuple[Rates, Rates]:
+    """The same where nothing is displaced: by a velocity with an acceleration."""
+    second = add(velocity_at(E, sight.place), scale(2.0, cross(S[0], sight.velocity)))
     return (
-        seen_from((S[0], U[0], C[0]), up, turning, spun),
-        seen_from((way, way_rate, second), up, turning, spun),
+        rates_from(S[0], E[0], sight),
+        rates_from(velocity_at(S, sight.place), second, sight),
     )
 
 
 @helper
-def seen_from(
-    rates: Rates, up: tuple[Vector, Vector, Vector], turning: Vector, spun: Vector
-) -> Rates:
-    """A vector and its rates in axes, given by ``up``, that turn at an angular velocity."""
-    x, first, second = rates
+def rates_from(first: Vector, second: Vector, sight: Sight) -> Rates:
+    """``seen_from`` of a vector that is zero."""
+    again = sub(second, scale(2.0, cross(sight.turning, first)))
+    return ZERO, apply(sight.up, first), apply(sight.up, again)
+
+
+@helper
+def seen_from(rates: Rates, sight: Sight) -> Rates:
+    """A vector and its rates in axes that turn at an angular velocity."""
+    (x, first, second), up, turning = rates, sight.up, sight.turning
     turned = cross(turning, x)
     here = sub(first, turned)
     again = sub(second, scale(2.0, cross(turning, first)))
-    again = add(sub(again, cross(spun, x)), cross(turning, turned))
+    again = add(sub(again, cross(sight.spun, x)), cross(turning, turned))
     return apply(up, x), apply(up, here), apply(up, again)
 
 
@@ -375,13 +411,14 @@ def pull_back_rows(
     for i in range(len(loops)):
         loop = loops[i]
         motion = relative_motion(loop, tree.poses, targets)
+        sight = sight_of(loop, tree.poses, targets, motion)
         rate, second = combined(loop, of_rate), combined(loop, of_acceleration)
         of_loop = LoopGradients(asked, rate, second)
         for end in range(2):
             j = loop.axis_b if end == 1 else loop.axis_a
             while j != loop.common_axis:
                 sign = 1.0 if end == 1 else -1.0
-                pull_back_loop(tree, loop, targets, motion, j, sign, of_loop, g)
+                pull_back_loop(tree, loop, sight, motion, j, sign, of_loop, g)
                 j = axes[j].below
     for i in range(len(couplings)):
         coupling = couplings[i]
@@ -414,7 +451,7 @@ def combined(loop: Loop, sizes: Array) -> Pair:
 def pull_back_loop(
     tree: VariedTree,
     loop: Loop,
-    targets: Records[Target],
+    sight: Sight,
     motion: RelativeMotion,
     j: int,
     sign: float,
@@ -431,7 +468,7 @@ def pull_back_loop(
     own = S
     S, U, C = scale_pair(sign, S), scale_pair(sign, U), scale_pair(sign, C)
     if len(asked.of_rate) > 0 or len(asked.of_acceleration) > 0:
-        spin, way = relative_variation(loop, poses, targets, motion, S, U, C)
+        spin, way = relative_variation(sight, S, U, C)
         by_place = turned_rates(spin, motion)
         last = loop.row + loop.rows - 1
         if len(asked.of_rate) > 0:
@@ -444,7 +481,7 @@ def pull_back_loop(
             if sign < 0.0:
                 E = twist_at(E, between)
             E = scale_pair(sign, E)
-            spun, gone = relative_variation(loop, poses, targets, motion, (ZERO, ZERO), S, E)
+            spun, gone = rated_variation(sight, S, E)
             by_rate = turned_rates(spun, motion)
             g.of_q[j] += dot(second[0], by_place[1]) + dot(second[1], way[2])
             g.of_v[j] += dot(second[0], by_rate[1]) + dot(second[1], gone[2])
@@ -453,8 +490,7 @@ def pull_back_loop(
                 g.of_q[j] += size * varied_row(loop, motion, spin[0], by_place, way)[1]
                 g.of_v[j] += size * varied_row(loop, motion, ZERO, by_rate, gone)[1]
     if len(asked.lam) > 0:
-        up, b = transpose(motion.a[0]), motion.b[1]
-        turn, moved = apply(up, S[0]), apply(up, velocity_at(S, b))
+        turn, moved = apply(sight.up, S[0]), apply(sight.up, velocity_at(S, sight.place))
         changed, total = changed_reaction(loop, motion, asked.lam, turn, moved)
         turned = force_cross(own, total)
         if sign < 0.0:

@@ -98,18 +98,23 @@ class DerivativeArrays(NamedTuple):
 
 @outlined
 def differentiate_equations(
-    a: Arrays, d: DerivativeArrays, targets: Records[Target], vdot: Array, wanted: int
+    a: Arrays,
+    d: DerivativeArrays,
+    targets: Records[Target],
+    vdot: Array,
+    by_rates: bool,
+    wanted: int,
 ) -> None:
     """Derivatives of M v̇ + h - Jᵀ λ without other forces into F, of the rows into theirs.
 
-    Where ``put_bias_of_motion`` was called last; at rest ``FORCE_ALONE`` may be wanted.
+    Where ``put_bias_of_motion`` was called last; at rest nothing changes with rates.
     """
     take_accelerations(a.bodies, a.poses, a.axes, vdot, d.loads)
     vary_axes(a.bodies, a.poses, a.axes, d.variations)
     for i in range(d.F.shape[0]):
         for j in range(d.F.shape[1]):
             d.F[i, j] = 0.0
-    differentiate_tree(a.bodies, a.poses, a.axes, d.variations, d.loads, wanted == ALL, d.F)
+    differentiate_tree(a.bodies, a.poses, a.axes, d.variations, d.loads, by_rates, d.F)
     put_row_derivatives(a, d, targets, vdot, wanted)
 
 
@@ -126,15 +131,15 @@ def put_row_derivatives(
 
 @helper
 def differentiate_motion(
-    a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, vdot: Array
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, vdot: Array, wanted: int
 ) -> None:
-    """Derivatives of M v̇ + h - τ - Jᵀ λ into F, of the rows into theirs.
+    """Derivatives of M v̇ + h - τ - Jᵀ λ into F, of the rows into theirs, as far as wanted.
 
     Where ``put_bias`` was called last, at the rates v.
     """
     if len(a.efforts) > 0:  # which that has counted in
         put_bias_of_motion(a, a.control.gravity, v)
-    differentiate_equations(a, d, targets, vdot, ALL)
+    differentiate_equations(a, d, targets, vdot, True, wanted)
     tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
     differentiate_efforts(tree, a.efforts, d.F)
     differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
@@ -172,7 +177,7 @@ def differentiate_solution(
     """
     a.control.t = now.t
     solve_motion(a, f, now, q, v, tau, d.vdot, d.lam)
-    differentiate_motion(a, d, now.targets, v, d.vdot)
+    differentiate_motion(a, d, now.targets, v, d.vdot, ALL)
 
 
 @helper

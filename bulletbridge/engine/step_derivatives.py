@@ -18,7 +18,7 @@ import numpy as np
 from bulletbridge.compilation.jit import caller, helper, kernel, outlined
 from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.constraints.records import Target
-from bulletbridge.constraints.row_derivatives import ALL, FORCE_ALONE, RATE_ALONE
+from bulletbridge.constraints.row_derivatives import FORCE_ALONE, NO_ACCELERATION, RATE_ALONE
 from bulletbridge.constraints.rows import jacobian
 from bulletbridge.engine.dense import (
     accelerate,
@@ -100,21 +100,39 @@ NOT_PLAIN, TOO_FAR = -1, -2
 of its start; it was corrected by turns of more than ``LONGEST``."""
 
 
+class Columns(NamedTuple):
+    """Changes along a step, a column for each way in which its start changes.
+
+    Attributes:
+        changes: (2 nv, m) of q, then of v.
+        way: (nv, m) of a displacement.
+        moved: (nv, m) of the correction.
+        sides: (nc, m) right sides of rows.
+    """
+
+    changes: Array
+    way: Array
+    moved: Array
+    sides: Array
+
+
 class StepArrays(NamedTuple):
     """What derivatives of a step are put together in.
 
-    Changes have a column for each displacement and rate at the start of the step, and for each
-    force.
-
     Attributes:
-        changes: (2 nv, 3 nv) of q, then of v; those at the end of the step are left here.
+        of_all: By displacements, rates and forces at the start, m = 3 nv.
+        led: By displacements of the start and by the rates that lead from it, m = 2 nv: of steps
+            that a single acceleration leads, whose forces do nothing else to positions.
         rates: (4, nv, 3 nv) of the rates of coordinates at the stages.
         pushes: (4, nv, 3 nv) of accelerations there.
-        way: (nv, 3 nv) of a displacement.
-        moved: (nv, 3 nv) of the correction.
-        guess: (nv, 3 nv) of rates that an acceleration is taken at.
-        pushed: (nv, 3 nv) of momenta and impulses that a filter is given.
-        sides: (nc, 3 nv) right sides of rows.
+        guess: (nv, 3 nv) of a displacement at a stage.
+        earlier: (nv, 4 nv) rates after the first filter of Verlet's second half, by positions, by
+            the rates that an acceleration is taken at, by those before and by forces.
+        last: (nv, 2 nv) those after the last filter, by positions and the rates given to it.
+        end: (nv, 4 nv) the same through the whole second half, as ``earlier``.
+        parts: (nc, 4 nv) scratch, and
+        of_last: (nc, 2 nv) likewise.
+        rate_sides: (nc, nv) right sides of rows by positions.
         none: (nc, 0) none.
         maps: (2, 4, nv, 3) of the step's displacement, of the correction.
         M: (nv, nv) mass matrix at the end, with dampers and springs that act there.
@@ -133,14 +151,17 @@ class StepArrays(NamedTuple):
         counts: (3,) ranks that a step started with, of accelerations and of the filter; steps made.
     """
 
-    changes: Array
+    of_all: Columns
+    led: Columns
     rates: Array
     pushes: Array
-    way: Array
-    moved: Array
     guess: Array
-    pushed: Array
-    sides: Array
+    earlier: Array
+    last: Array
+    end: Array
+    parts: Array
+    of_last: Array
+    rate_sides: Array
     none: Array
     maps: Array
     M: Array
@@ -197,35 +218,45 @@ def add_matrix(X: Array, size: float, A: Array) -> None:
 
 
 @helper
-def put_displaced(a: Arrays, s: StepArrays, u: Array, v: Array) -> None:
+def put_displaced(a: Arrays, s: StepArrays, columns: Columns, u: Array, v: Array) -> None:
     """Changes of the start, displaced by u (nv,) that changes by ``way``, into those of q.
 
     Keeps the maps, with those of the rates of u at v; ``way`` is lost.
     """
-    nv = len(u)
-    by_q, maps = s.changes[:nv], s.maps[OF_STEP]
+    by_q, way, maps = columns.changes[: len(u)], columns.way, s.maps[OF_STEP]
     put_displacement_maps(a.bodies, u, v, maps)
     put_units(by_q, 0)
     turn_lines(a.bodies, maps[CARRIED], by_q)
-    turn_lines(a.bodies, maps[TURNED], s.way)
-    add_matrix(by_q, 1.0, s.way)
+    turn_lines(a.bodies, maps[TURNED], way)
+    add_matrix(by_q, 1.0, way)
 
 
 @helper
 def lead(a: Arrays, d: DerivativeArrays, s: StepArrays, part: float, v0: Array) -> None:
-    """What an acceleration over part [s] of a step makes of the start, and the way over all of it.
+    """Where an acceleration over part [s] of a step leads, by displacements and the rates it makes.
 
-    Takes v̇ and X; leaves rates and changes of them, and of the way.
+    Takes v̇; leaves rates, those of the way, and changes of both.
     """
     nv, dt = len(a.axes), a.control.dt
-    by_v, u, v = s.changes[nv:], s.vectors[U, :nv], s.vectors[V, :nv]
-    put_matrix(s.pushes[0], 1.0, d.X)
-    put_units(by_v, nv)
-    add_matrix(by_v, part, d.X)
-    put_matrix(s.way, dt, by_v)
+    u, v, way = s.vectors[U, :nv], s.vectors[V, :nv], s.led.way
+    put_units(s.led.changes[nv:], nv)
+    put_zeros(way)
     for k in range(nv):
+        way[k, nv + k] = dt
         v[k] = v0[k] + part * d.vdot[k]
         u[k] = dt * v[k]
+    put_displaced(a, s, s.led, u, v)
+
+
+@helper
+def put_led(led: Array, X: Array, part: float, changes: Array) -> None:
+    """Changes (2 nv, 3 nv) by displacements, rates and forces, X (nv, 3 nv) the acceleration's."""
+    for i in range(led.shape[0]):
+        for j in range(led.shape[1]):
+            changes[i, j] = led[i, j]
+        for j in range(led.shape[1], changes.shape[1]):
+            changes[i, j] = 0.0
+    add_product(part, led, len(X), X, changes)
 
 
 @helper
@@ -324,10 +355,10 @@ def differentiate_admissible(
     needed = a.vectors[FORCE, : len(v)]
     forces_less_bias(a, q, v, tau, needed)
     put_metric_derivatives(a, d, s, now, d.vdot)
-    put_rate_sides(a, d, s, now, d.vdot, s.sides)
+    put_rate_sides(a, d, s, now, d.vdot, s.of_all.sides)
     solution_multipliers(a, f, a.control.rank, needed, d.vdot, d.lam)
     put_bias_of_motion(a, a.control.gravity, v)
-    differentiate_equations(a, d, now.targets, d.vdot, ALL)
+    differentiate_equations(a, d, now.targets, d.vdot, True, FORCE_ALONE)
     take_ahead(a.efforts, a.poses, a.axes, a.control.spring_dt)
     tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
     differentiate_efforts(tree, a.efforts, d.F)
@@ -338,8 +369,8 @@ def differentiate_admissible(
     ask_forces_of_solution(d)
     for i in range(len(d.lam)):
         for j in range(len(v), 3 * len(v)):
-            s.sides[i, j] = 0.0
-    respond(split_of(f, a.control.rank), s.sides, d.X, d.parts)
+            s.of_all.sides[i, j] = 0.0
+    respond(split_of(f, a.control.rank), s.of_all.sides, d.X, d.parts)
 
 
 @helper
@@ -359,7 +390,7 @@ def differentiate_projection(
     put_metric_derivatives(a, d, s, now, w)
     solution_multipliers(a, f, rank, needed, w, d.lam)
     put_bias_of_motion(a, none, none[: len(w)])
-    differentiate_equations(a, d, now.targets, w, FORCE_ALONE)
+    differentiate_equations(a, d, now.targets, w, False, FORCE_ALONE)
     add_metric_derivatives(a, d, s)
 
 
@@ -389,8 +420,8 @@ def prepare_correction(
     unwhiten_columns(f.L, s.Z)
 
 
-@helper
-def correct_changes(a: Arrays, f: Factors, s: StepArrays, rank: int) -> None:
+@outlined
+def correct_changes(a: Arrays, f: Factors, s: StepArrays, columns: Columns, rank: int) -> None:
     """Changes of q as predicted into those at the end of the step, those of the correction beside.
 
     Takes what ``prepare_correction`` has found, with the factors of the start, and J of the end:
@@ -398,13 +429,13 @@ def correct_changes(a: Arrays, f: Factors, s: StepArrays, rank: int) -> None:
     what c does to them.
     """
     nv, maps = len(a.axes), s.maps[OF_CORRECTION]
-    by_q, c = s.changes[:nv], a.vectors[CORRECTION, :nv]
-    put_zeros(s.moved)
+    by_q, moved, c = columns.changes[:nv], columns.moved, a.vectors[CORRECTION, :nv]
+    put_zeros(moved)
     if rank == 0:
         return
     put_displacement_maps(a.bodies, c, c, maps)
     turn_lines(a.bodies, maps[CARRIED], by_q)
-    slopes, sides, ends = s.slopes[:rank], s.sides[:rank], s.ends[:rank]
+    slopes, sides, ends = s.slopes[:rank], columns.sides[:rank], s.ends[:rank]
     put_zeros(sides)
     for i in range(rank):
         row = f.rows[int(s.kept[i])]
@@ -427,40 +458,59 @@ def correct_changes(a: Arrays, f: Factors, s: StepArrays, rank: int) -> None:
     back_lines(slopes, s.turns[:rank], sides)
     for i in range(nv):
         for j in range(nv):
-            s.moved[i, j] = -s.bent[i, j]
-    add_product(1.0, s.Z, 0, sides, s.moved)
-    put_matrix(s.way, 1.0, s.moved)
-    turn_lines(a.bodies, maps[TURNED], s.way)
-    add_matrix(by_q, 1.0, s.way)
+            moved[i, j] = -s.bent[i, j]
+    add_product(1.0, s.Z, 0, sides, moved)
+    put_matrix(columns.way, 1.0, moved)
+    turn_lines(a.bodies, maps[TURNED], columns.way)
+    add_matrix(by_q, 1.0, columns.way)
 
 
 @helper
-def solve_filter(a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, rank: int) -> None:
-    """Changes of filtered rates into X, by those of momenta there and the rows in ``rate``."""
-    put_zeros(s.sides)
-    add_product(-1.0, d.rate, 0, s.changes[: len(a.axes)], s.sides)
-    respond(split_of(f, rank), s.sides, d.X, d.parts)
+def answer_rates(
+    f: Factors, d: DerivativeArrays, s: StepArrays, rank: int, X: Array, parts: Array
+) -> None:
+    """Momenta X into filtered rates, where the rows are those in ``rate``, by positions."""
+    for i in range(d.rate.shape[0]):
+        for j in range(d.rate.shape[1]):
+            s.rate_sides[i, j] = -d.rate[i, j]
+    respond(split_of(f, rank), s.rate_sides, X, parts)
+
+
+@helper
+def take_filtered(s: StepArrays, columns: Columns, by: Array, first: int) -> None:
+    """Rates at the end, by positions there and, from column ``first`` on, by rates before."""
+    nv, X = len(by), columns.moved
+    by_q, by_v = columns.changes[:nv], columns.changes[nv:]
+    put_zeros(X)
+    add_product(1.0, by, 0, by_q, X)
+    add_product(1.0, by, first, by_v, X)
+    put_matrix(by_v, 1.0, X)
 
 
 @helper
 def filter_step(
-    a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, rank: int, end: Instant
+    a: Arrays,
+    f: Factors,
+    d: DerivativeArrays,
+    s: StepArrays,
+    columns: Columns,
+    rank: int,
+    end: Instant,
 ) -> None:
     """Changes of the rates through the filter at the end of a step."""
-    nv = len(a.axes)
-    by_q, by_v = s.changes[:nv], s.changes[nv:]
+    nv, X = len(a.axes), s.last
     v, filtered = s.vectors[V, :nv], s.vectors[FILTERED, :nv]
     copy_into(filtered, v)
     filter_velocity(a, f, filtered)
     for k in range(nv):
         d.vdot[k] = filtered[k] - v[k]
     differentiate_projection(a, f, d, s, end, rank, d.vdot, s.vectors[ZEROS, :nv])
-    put_zeros(d.X)
-    add_product(1.0, s.M, 0, by_v, d.X)
-    add_product(-1.0, d.F, 0, by_q, d.X)
+    for i in range(nv):
+        for j in range(nv):
+            X[i, j], X[i, nv + j] = -d.F[i, j], s.M[i, j]
     put_rate_derivatives(a, d, end.targets, filtered)
-    solve_filter(a, f, d, s, rank)
-    put_matrix(by_v, 1.0, d.X)
+    answer_rates(f, d, s, rank, X, s.of_last)
+    take_filtered(s, columns, X, nv)
 
 
 @helper
@@ -478,19 +528,18 @@ def differentiate_second_half(
 
     Takes the rates before it, corrected, and the first acceleration in ``vdot``. What accelerates
     and what filters are solved as one, by v̇ + 2/h (v⁺ - v): of an acceleration the filter leaves
-    what is admissible.
+    what is admissible. With P what momenta do to rates through a filter, and K what positions do,
+    both halves are
+
+        g = P (M v + h/2 (τ - F_q q - F_v w)) + K q
+
+    where the first has the rates w = v + h/2 a before it, and the last has its g for w.
     """
     nv, half = len(a.axes), 0.5 * a.control.dt
-    by_q, by_v = s.changes[:nv], s.changes[nv:]
     v, guess, filtered = s.vectors[V, :nv], s.vectors[GUESS, :nv], s.vectors[FILTERED, :nv]
+    first, last, by = s.earlier, s.last, s.end
     for k in range(nv):
         guess[k] = v[k] + half * d.vdot[k]
-    put_matrix(s.guess, 1.0, by_v)
-    add_matrix(s.guess, half, s.pushes[0])
-    put_zeros(s.pushed)
-    add_product(1.0, s.M, 0, by_v, s.pushed)
-    for k in range(nv):
-        s.pushed[k, 2 * nv + k] += half
     a.control.t = end.t
     for n in range(2):
         accelerate(a, f, end, q, guess, tau, d.vdot)
@@ -502,17 +551,41 @@ def differentiate_second_half(
         for k in range(nv):
             d.vdot[k] = (filtered[k] - v[k]) / half
         solution_multipliers(a, f, rank, needed, d.vdot, d.lam)
-        differentiate_motion(a, d, end.targets, guess, d.vdot)
-        if n > 0:  # by rows at the rates that the filter has led to
-            solve_filter(a, f, d, s, rank)
-            put_matrix(s.guess, 1.0, d.X)
-        put_matrix(d.X, 1.0, s.pushed)
-        add_product(-half, d.F, 0, by_q, d.X)
-        add_product(-half, d.F, nv, s.guess, d.X)
+        wanted = FORCE_ALONE if n == 0 else NO_ACCELERATION
+        differentiate_motion(a, d, end.targets, guess, d.vdot, wanted)
+        if n == 0:
+            for i in range(nv):
+                for j in range(2 * nv):
+                    first[i, j] = -half * d.F[i, j]
+                for j in range(nv):
+                    first[i, 2 * nv + j], first[i, 3 * nv + j] = s.M[i, j], 0.0
+                first[i, 3 * nv + i] = half
         copy_into(guess, filtered)
+    answer_rates(f, d, s, rank, first, s.parts)  # by rows at the rates that the first has led to
+    put_matrix(last, -half, d.F)
     put_rate_derivatives(a, d, end.targets, filtered)
-    solve_filter(a, f, d, s, rank)
-    put_matrix(by_v, 1.0, d.X)
+    answer_rates(f, d, s, rank, last, s.of_last)
+    put_zeros(by)
+    add_product(1.0, last, nv, first, by)
+    for i in range(nv):
+        for j in range(nv):
+            by[i, j] += last[i, j]
+            by[i, 2 * nv + j] += first[i, 2 * nv + j] + by[i, nv + j]
+            by[i, 3 * nv + j] += first[i, 3 * nv + j]
+    take_filtered(s, s.led, by, 2 * nv)
+    for i in range(nv):
+        for j in range(nv):  # the acceleration's own part in w is the rates it makes less v
+            s.led.changes[nv + i, nv + j] += by[i, nv + j]
+
+
+@helper
+def take_from_start(by: Array, changes: Array) -> None:
+    """What the second half of Verlet's step has of forces and of the rates at the start alone."""
+    nv = len(by)
+    for i in range(nv):
+        for j in range(nv):
+            changes[nv + i, nv + j] -= by[i, nv + j]
+            changes[nv + i, 2 * nv + j] += by[i, 3 * nv + j]
 
 
 @helper
@@ -528,22 +601,22 @@ def differentiate_stages(
 ) -> None:
     """Changes of q as predicted and of the rates by the stages of ``RK4``, left by the step."""
     nv, dt = len(a.axes), a.control.dt
-    by_q, by_v = s.changes[:nv], s.changes[nv:]
+    columns, sides = s.of_all, s.of_all.sides
+    by_q, by_v, way = columns.changes[:nv], columns.changes[nv:], columns.way
     q = a.vectors[STAGE_Q, : len(q0)]
     u, v = s.vectors[U, :nv], s.vectors[V, :nv]
-    put_matrix(s.pushes[0], 1.0, d.X)
     put_units(s.rates[0], nv)
     for n in range(1, len(A4)):
         combine(a, A4[n], min(n, len(C4)), dt, u, v)
-        put_zeros(s.way)
+        put_zeros(way)
         put_units(by_v, nv)
         for m in range(min(n, len(C4))):
             weight = dt * A4[n, m]
             if weight != 0.0:
-                add_matrix(s.way, weight, s.rates[m])
+                add_matrix(way, weight, s.rates[m])
                 add_matrix(by_v, weight, s.pushes[m])
-        put_matrix(s.guess, 1.0, s.way)
-        put_displaced(a, s, u, v)
+        put_matrix(s.guess, 1.0, way)
+        put_displaced(a, s, columns, u, v)
         if n == len(C4):
             break
         line = int(2.0 * C4[n])
@@ -554,10 +627,10 @@ def differentiate_stages(
         put_units(d.X, 2 * nv)
         add_product(-1.0, d.F, 0, by_q, d.X)
         add_product(-1.0, d.F, nv, by_v, d.X)
-        put_zeros(s.sides)
-        add_product(-1.0, d.acceleration, 0, by_q, s.sides)
-        add_product(-1.0, d.acceleration, nv, by_v, s.sides)
-        respond(split_of(f, a.control.rank), s.sides, d.X, d.parts)
+        put_zeros(sides)
+        add_product(-1.0, d.acceleration, 0, by_q, sides)
+        add_product(-1.0, d.acceleration, nv, by_v, sides)
+        respond(split_of(f, a.control.rank), sides, d.X, d.parts)
         put_matrix(s.pushes[n], 1.0, d.X)
         put_matrix(s.rates[n], 1.0, by_v)
         turn_lines(a.bodies, s.maps[OF_STEP, RATE_BY_V], s.rates[n])
@@ -610,11 +683,13 @@ def differentiate_step(
     targets: Array,
     tau: Array,
     t: float,
+    found: Array,
 ) -> int:
     """Derivatives of the step from t [s] that the arrays have just made; ``DONE``, or why not.
 
-    Takes the state, the correction, the factors that it started and ended with, and its start and
-    stages from the scratch vectors. targets and tau are those of the step.
+    Leaves them in ``found`` (2 nv, 3 nv). Takes the state, the correction, the factors that it
+    started and ended with, and its start and stages from the scratch vectors. targets and tau are
+    those of the step.
     """
     a, c, nv = arrays_of(arrays), arrays.control[0], len(arrays.axes)
     if c.guarded != 0 or c.taken != 1:
@@ -629,33 +704,40 @@ def differentiate_step(
     line = min(TARGETS_PER_STEP[c.integrator], len(targets) - 1)
     end = Instant(arrays.state[nq + nv], targets[line])
     q0, v0, q1 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv], arrays.state[:nq]
-    by_v, u, v = s.changes[nv:], s.vectors[U, :nv], s.vectors[V, :nv]
+    v, part = s.vectors[V, :nv], 0.5 * dt if c.integrator == VERLET else dt
     place(a, first, start, q0, v0)
     if c.integrator == EULER:
         differentiate_admissible(a, first, d, s, start, q0, v0, tau[0])
     else:
         differentiate_acceleration(a, first, d, start, q0, v0, tau[0])
+    put_matrix(s.pushes[0], 1.0, d.X)
     if c.integrator != RK4:
-        lead(a, d, s, dt if c.integrator == EULER else 0.5 * dt, v0)
+        lead(a, d, s, part, v0)
         for k in range(nv):
             v[k] += correction[k] / dt
             s.vectors[GUESS, k] = d.vdot[k]
     prepare_correction(a, first, d, s, start)
+    columns = s.led
     if c.integrator == RK4:
         differentiate_stages(a, first, d, s, start, q0, targets, tau)
-    else:
-        put_displaced(a, s, u, v)
+        columns = s.of_all
     c.rank, c.filter_rank = rank, filter_rank
     update_positions(a, last, end, q1, v)
     put_end_terms(a, last, s, end)
-    correct_changes(a, first, s, own)
+    correct_changes(a, first, s, columns, own)
     if c.integrator != RK4:
-        add_matrix(by_v, 1.0 / dt, s.moved)
+        add_matrix(columns.changes[nv:], 1.0 / dt, columns.moved)
     if c.integrator == VERLET:
         copy_into(d.vdot, s.vectors[GUESS, :nv])
         differentiate_second_half(a, last, d, s, filter_rank, end, q1, tau[len(tau) - 1])
     else:
-        filter_step(a, last, d, s, filter_rank, end)
+        filter_step(a, last, d, s, columns, filter_rank, end)
+    if c.integrator != RK4:
+        put_led(s.led.changes, s.pushes[0], part, found)
+    else:
+        put_matrix(found, 1.0, s.of_all.changes)
+    if c.integrator == VERLET:
+        take_from_start(s.end, found)
     c.biased = 0
     return DONE
 
@@ -719,10 +801,9 @@ def differentiate_steps(
         keep_factors(arrays, s.first, s.counts)
         failure = call_stored(run, (now, pushes, asked.record, STEP, 1))
         if failure == DONE:
-            failure = differentiate_step(arrays, d, s, now, pushes, t)
+            failure = differentiate_step(arrays, d, s, now, pushes, t, asked.changes[i])
         if failure != DONE:
             return failure
-        put_matrix(asked.changes[i], 1.0, s.changes)
         copy_into(asked.states[i], arrays.state)
     s.counts[MADE] = n
     return DONE
@@ -746,7 +827,7 @@ def differentiate_prediction(
     factor_at(a, f, start, q, v)
     differentiate_admissible(a, f, d, s, start, q, v, tau[0])
     lead(a, d, s, dt, v)
-    put_displaced(a, s, s.vectors[U, :nv], s.vectors[V, :nv])
+    put_led(s.led.changes, d.X, dt, s.of_all.changes)
     return DONE
 
 

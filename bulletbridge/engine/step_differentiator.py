@@ -15,6 +15,7 @@ from bulletbridge.engine.step_derivatives import (
     NOT_PLAIN,
     OF_CORRECTION,
     TOO_FAR,
+    Columns,
     StepArrays,
     Steps,
     V,
@@ -73,6 +74,11 @@ class Closing(NamedTuple):
     turned: Array
 
 
+def columns_of(nv: int, nc: int, m: int) -> Columns:
+    """Room for m columns of changes of nv rates and nc rows."""
+    return Columns(*(np.zeros((n, m)) for n in (2 * nv, nv, nv, nc)))
+
+
 class StepDifferentiator:
     """Derivatives of the steps of one solver, from its present state.
 
@@ -94,14 +100,17 @@ class StepDifferentiator:
         nv, nc = len(solver.v), solver.encoded.nc
         L, Y, R = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros((nc, nc))
         found = StepArrays(
-            np.zeros((2 * nv, 3 * nv)),
+            columns_of(nv, nc, 3 * nv),
+            columns_of(nv, nc, 2 * nv),
             np.zeros((4, nv, 3 * nv)),
             np.zeros((4, nv, 3 * nv)),
             np.zeros((nv, 3 * nv)),
-            np.zeros((nv, 3 * nv)),
-            np.zeros((nv, 3 * nv)),
-            np.zeros((nv, 3 * nv)),
-            np.zeros((nc, 3 * nv)),
+            np.zeros((nv, 4 * nv)),
+            np.zeros((nv, 2 * nv)),
+            np.zeros((nv, 4 * nv)),
+            np.zeros((nc, 4 * nv)),
+            np.zeros((nc, 2 * nv)),
+            np.zeros((nc, nv)),
             np.zeros((nc, 0)),
             np.zeros((2, 4, nv, 3)),
             np.zeros((nv, nv)),
@@ -123,7 +132,7 @@ class StepDifferentiator:
         self._steps = dict[int, StoredCall]()  # compiled when they are first needed
         self._predict: StoredCall | None = None
         self._closing: StoredCall | None = None
-        self._changes, self._pushes, self._vectors = found.changes, found.pushes, found.vectors
+        self._changes, self._vectors = found.of_all.changes, found.vectors
         self._nv, self._size = nv, len(solver.state)
         control = solver.control
         self._integrator, self._directions = control["integrator"], control["directions"]
@@ -200,7 +209,7 @@ class StepDifferentiator:
         Returns:
             Rates (nv,), and changes (2 nv, 3 nv) of positions and rates.
         """
-        solver, nv = self.solver, self._pushes.shape[1]
+        solver, nv = self.solver, self._nv
         self.begin(by_euler=True)
         targets = solver.targets(1) if solver.encoded.motions else solver.still
         rest = targets, solver.forces(1) + push, solver.t
