@@ -48,6 +48,9 @@ def integrators() -> None:
             bb.rollout(system, system.q[None], system.v[None], steps=STEPS)
             system.evaluate()
             system.reactions()
+    surface = bb.LoopJoint("slide", bb.JointModel.PLANAR, bb.Frame("world"), bb.Frame("link"))
+    rubs = bb.sliding(bb.Friction(surface, 0.1))
+    bb.System(hung(empty_mechanism(), "link"), [surface], formulation=rubs).step()
     for metric in ("condensed", "mass"):
         four_bar(weighting=metric).step()
     four_bar(weighting="condensed", integrator="nystrom4").step()

@@ -26,7 +26,6 @@ from bulletbridge.engine.records import (
     Factors,
     Instant,
 )
-from bulletbridge.engine.sliding_friction import add_friction
 from bulletbridge.mechanism.dynamics import (
     add_impedance,
     bias,
@@ -259,6 +258,15 @@ def accelerate(
     a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
+    put_whitened_acceleration(a, f, instant, q, v, tau, vdot)
+    unwhiten(f.L, vdot)
+
+
+@helper
+def put_whitened_acceleration(
+    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """The same, whitened."""
     control = a.control
     y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
     project_force(a, f, q, v, tau, vdot)
@@ -274,12 +282,6 @@ def accelerate(
     row_space_solution(f.Y, f.R, control.rank, y, z)
     for k in range(len(vdot)):
         vdot[k] += z[k]
-    if control.sliding > 0:
-        applied = a.vectors[FORCE, : len(v)]
-        forces_less_bias(a, q, v, tau, applied)
-        whiten_force(f.L, applied)
-        add_friction(a, f, instant, vdot, applied)
-    unwhiten(f.L, vdot)
 
 
 @helper

@@ -1,8 +1,8 @@
-"""Friction of loop joints that slide, at an acceleration: it grows with the forces of the loops.
+"""Friction of loop joints that slide, at an acceleration, and dense factors with it as a backend.
 
-Friction opposes slip with the coefficient times the normal force, which is a multiplier of the
-rows, which friction changes. Multipliers depend linearly on forces: the friction of all contacts
-follows from one small linear system, whose unknowns are its sizes.
+It grows with the forces of the loops: it opposes slip with the coefficient times the normal force,
+which is a multiplier of the rows, which friction changes. Multipliers depend linearly on forces:
+the friction of all contacts follows from one small linear system, whose unknowns are its sizes.
 
 Source: Bonaventura 2002, contacts of class II.
 """
@@ -18,7 +18,14 @@ from bulletbridge.constraints.relative_pose import (
     position_in,
     variable_direction,
 )
+from bulletbridge.engine.dense import (
+    factor_at,
+    forces_less_bias,
+    put_whitened_acceleration,
+)
+from bulletbridge.engine.dense_backend import DENSE
 from bulletbridge.engine.records import (
+    FORCE,
     MOST_SLIDING,
     RIGHT_SIDE,
     SLIDING,
@@ -29,7 +36,12 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
 from bulletbridge.numerics.lu import back_real, lu_real
-from bulletbridge.numerics.projection import project_out, row_space_solution, whiten_force
+from bulletbridge.numerics.projection import (
+    project_out,
+    row_space_solution,
+    unwhiten,
+    whiten_force,
+)
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import (
     Vector,
@@ -54,6 +66,33 @@ NORMAL, SIZE, SIGN, TURNS = range(3 * MOST_SLIDING, 3 * MOST_SLIDING + 4)
 """Rows of the scratch vectors, after the whitened friction of each contact for a size of one: what
 of each normal force changes with each friction, the linear system, normal forces without friction,
 sizes, signs of normal forces, turns of the system's rows."""
+
+
+@helper
+def accelerate(
+    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """Constrained acceleration vdot (nv,) with friction and the factors of this configuration."""
+    put_whitened_acceleration(a, f, instant, q, v, tau, vdot)
+    if a.control.sliding > 0:
+        applied = a.vectors[FORCE, : len(v)]
+        forces_less_bias(a, q, v, tau, applied)
+        whiten_force(f.L, applied)
+        add_friction(a, f, instant, vdot, applied)
+    unwhiten(f.L, vdot)
+
+
+@outlined
+def accelerate_at(
+    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """The same at a state whose factors are not yet known."""
+    factor_at(a, f, instant, q, v)
+    accelerate(a, f, instant, q, v, tau, vdot)
+
+
+SLIDING_BACKEND = DENSE._replace(accelerate=accelerate, accelerate_at=accelerate_at)
+"""Dense factors in joint coordinates, with friction in accelerations."""
 
 
 @outlined

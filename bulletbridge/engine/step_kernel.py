@@ -3,8 +3,8 @@
 One factorisation serves a step: the factors made for the filter that ends a step give the
 acceleration of the next one, and its correction uses them as a chord method.
 
-There are five kernels, which differ in the integrators that they know: each is compiled when it is
-first needed, and most users never need the larger ones.
+There are six kernels, which differ in the integrators that they know, and in friction: each is
+compiled when it is first needed, and most users never need the larger ones.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,9 @@ from bulletbridge.engine.records import (
     arrays_of,
     dense_factors,
 )
+from bulletbridge.engine.sliding_friction import SLIDING_BACKEND
 from bulletbridge.engine.stages import no_stages
+from bulletbridge.engine.step_end import ending
 from bulletbridge.engine.substeps import stepping
 from bulletbridge.engine.tasks import STEP, evaluating
 from bulletbridge.numerics.records import Array
@@ -47,6 +49,11 @@ def no_response(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Arr
 STAGED = DENSE._replace(admissible_acceleration=no_response)
 advance, evaluate = stepping(DENSE, DENSE_END), evaluating(DENSE, DENSE_END)
 advance_by_stages = stepping(STAGED, DENSE_END, Stages(explicit_stages, no_stages))
+advance_with_friction = stepping(
+    SLIDING_BACKEND._replace(admissible_acceleration=no_response),
+    ending(SLIDING_BACKEND),
+    Stages(explicit_stages, no_stages),
+)
 advance_implicitly = stepping(STAGED, DENSE_END, Stages(explicit_stages, radau_stages))
 advance_on_charts = stepping(STAGED, DENSE_END, Stages(chart_stages, no_stages))
 advance_modified = stepping(
@@ -116,6 +123,14 @@ def run_by_stages(
 
 
 @kernel
+def run_with_friction(
+    arrays: SystemArrays, targets: Array, tau: Array, record: Array, task: int, steps: int
+) -> int:
+    """Advance by ``VERLET``, ``RK4`` and ``DOP8`` with friction of loop joints; see ``run``."""
+    return bundled(advance_with_friction, arrays, targets, tau, record, 0, steps)
+
+
+@kernel
 def run_implicitly(
     arrays: SystemArrays, targets: Array, tau: Array, record: Array, task: int, steps: int
 ) -> int:
@@ -152,6 +167,6 @@ KERNELS = {
 }
 
 
-def stepping_kernel(integrator: int) -> Any:
-    """The kernel that steps by a compiled integrator."""
-    return KERNELS.get(integrator, run)
+def stepping_kernel(integrator: int, slides: bool = False) -> Any:
+    """The kernel that steps by a compiled integrator, where loop joints slide with friction too."""
+    return run_with_friction if slides else KERNELS.get(integrator, run)

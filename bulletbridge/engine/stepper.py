@@ -189,6 +189,7 @@ class Solver(SolverArrays):
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
         self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
         self._step_tau = NO_RECORD
+        self._step_slides = False  # whether it has friction of loop joints
         self._asked = bool(encoded.motions) or self.user_size > 0
 
     def take_script(self, script: Script) -> None:
@@ -343,6 +344,20 @@ class Solver(SolverArrays):
             return failure
         return self._try_otherwise(failure) if failure in TOO_LONG else self.advance(1)
 
+    def slide(self, friction: dict[str, tuple[float, bool]]) -> None:
+        """Have loop joints slide with friction in steps, until ``control.sliding`` is zero again.
+
+        Args:
+            friction: Coefficients by loop, and whether it may pull; others have none.
+        """
+        loops, count = self.encoded.loops, 0
+        for index, name in enumerate(list(self.encoded.rows)[: len(loops)]):
+            loops["friction"][index], loops["pulls"][index] = friction.get(name, (0.0, False))
+            count += name in friction
+        self.control[0]["sliding"] = count
+        if self._step_slides != (count > 0):  # another kernel does it
+            self._step, self._step_slides = None, count > 0
+
     def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
         """Advance by steps by the dense backend, which the other could not come to the end of."""
         self.handed_over += steps
@@ -360,8 +375,10 @@ class Solver(SolverArrays):
 
     def stored_call(self, task: int) -> StoredCall:
         """The kernel for a task with the present integrator, on the arrays; compiled if need be."""
-        integrator = int(self.control[0]["integrator"])
-        return self.stored(run if task != STEP else stepping_kernel(integrator))
+        if task != STEP:
+            return self.stored(run)
+        c = self.control[0]
+        return self.stored(stepping_kernel(int(c["integrator"]), bool(c["sliding"])))
 
     def stored(self, kernel: Any) -> StoredCall:
         """A kernel of ``step`` on the arrays."""

@@ -22,7 +22,12 @@ from bulletbridge.compilation.cache import PACKAGE, kernel_folder
 from bulletbridge.compilation.jit import assist, is_plain_python
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.redundancy import Decision
-from bulletbridge.engine.step_kernel import run, run_by_stages, run_implicitly
+from bulletbridge.engine.step_kernel import (
+    run,
+    run_by_stages,
+    run_implicitly,
+    run_with_friction,
+)
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.formulations.equations import split_of
@@ -102,7 +107,7 @@ RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
     run_inequalities.__name__: (run_inequalities, compile_bounded),
     **{
         kernel.__name__: (kernel, functools.partial(compile_step, kernel))
-        for kernel in (run_implicitly, run, run_by_stages)
+        for kernel in (run_implicitly, run_with_friction, run, run_by_stages)
     },
     find_contacts.__name__: (find_contacts, compile_detection),
     run_filter.__name__: (run_filter, compile_filter),

@@ -107,11 +107,7 @@ class SlidingSteps:
         if friction is None:
             yield None
             return
-        loops, count = solver.encoded.loops, 0
-        for index, name in enumerate(list(solver.encoded.rows)[: len(loops)]):
-            loops["friction"][index], loops["pulls"][index] = friction.get(name, (0.0, False))
-            count += name in friction
-        solver.control[0]["sliding"] = count
+        solver.slide(friction)
         try:
             yield solver
         finally:

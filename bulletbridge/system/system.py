@@ -201,7 +201,8 @@ class System:
 
     def _ask_for_kernels(self) -> None:
         """Have what its steps call compiled, all of it at once."""
-        stepped = stepping_kernel(int(self._active.full.control[0]["integrator"]))
+        slides = self._integration.friction is not None
+        stepped = stepping_kernel(int(self._active.full.control[0]["integrator"]), slides)
         if self._inequalities.act:
             stepped = run_inequalities
         found = (find_contacts,) if self._options.contacts else ()
