@@ -3,6 +3,7 @@
 import numpy as np
 import pybullet
 import pytest
+from scipy.sparse.csgraph import connected_components
 from test_mixed import ENOUGH, violation
 from test_parts import pile
 
@@ -14,22 +15,22 @@ from bulletbridge.numerics.complementarity_rows import (
     complementarity_problem,
     room_for,
 )
-from bulletbridge.numerics.contact_islands import RESTING, islands_of, solve_by_islands
+from bulletbridge.numerics.contact_islands import APART, RESTING, islands_of, solve_by_islands
 
 DT, G, FRICTION = 1 / 240, 9.81, 0.5
 
 
 @kernel
-def solve_all(D, b, bounds, x, w, room, s, start, tolerance: float):
+def solve_all(D, b, bounds, x, w, room, s, start, tolerance: float, effort: int):
     """``solve_by_islands`` from x, in place; the residual."""
     n = len(b)
     p = complementarity_problem(D, b, bounds, x, w, room)
     for i in range(n):
         p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
-    return solve_by_islands(p, s, start, 0, n, tolerance, RESTING).residual
+    return solve_by_islands(p, s, start, 0, n, tolerance, effort).residual
 
 
-def solve(C, b, bounds, start=0.0):
+def solve(C, b, bounds, start=0.0, effort=RESTING):
     """Impulses, velocities and residual of rows C on bodies of six coordinates, from ``start``."""
     n, bodies = len(C), C.shape[1] // 6
     s = islands_of(n, np.append(0, np.full(bodies, 6)))
@@ -44,7 +45,7 @@ def solve(C, b, bounds, start=0.0):
         D[unit, unit] = own @ own.T
     x, w = np.zeros(n) + start, np.zeros(n)
     room = room_for(n, LINES)
-    residual = solve_all(D, b.copy(), bounds, x, w, room, s, np.ones(n), ENOUGH)
+    residual = solve_all(D, b.copy(), bounds, x, w, room, s, np.ones(n), ENOUGH, effort)
     return x, w, residual
 
 
@@ -99,6 +100,36 @@ def test_loads_stay_shared_as_they_were():
     changed = np.sum(C * C, axis=1) * (near - start)
     assert np.abs(unmoved.T @ changed).max() < 1e-3 * np.abs(changed).max()
     assert np.abs(near - other).max() < 0.01 * np.abs(x - other).max()
+
+
+def test_what_is_moved_apart_keeps_its_friction_or_its_law():
+    """Normals that are asked to open: by Coulomb's law, or where that is not found, by themselves.
+
+    Of islands of six piles there are some of both kinds; in each normals press or part.
+    """
+    rng, kinds = np.random.default_rng(6), [0, 0]
+    for _ in range(6):
+        C, bounds, _ = pile(rng, 60, 170)
+        D, b = C @ C.T, C @ rng.normal(size=C.shape[1])
+        x, _, residual = solve(C, b, bounds)
+        assert residual <= 1e3 * ENOUGH
+        wider = b.copy()
+        wider[::3] -= rng.uniform(0.0, 1.0, 170)
+        apart, there, residual = solve(C, wider, bounds, x, APART)
+        assert residual <= 1e3 * ENOUGH
+        assert np.abs(D @ apart + wider - there).max() < 1e-9
+        left = np.minimum(apart[::3] * np.diag(D)[::3], there[::3])
+        assert np.abs(left).max() < 1e-8
+        count, island = connected_components(D[::3, ::3])
+        for k in range(count):
+            rows = (3 * np.flatnonzero(island == k)[:, None] + np.arange(3)).ravel()
+            changed = (apart - x)[rows].reshape(-1, 3)[:, 1:]  # or round-off of elimination
+            by_law = int(np.abs(changed).max() > 1e-12)
+            kinds[by_law] += 1
+            if by_law:
+                own = D[np.ix_(rows, rows)], wider[rows], bounds[: len(rows)], apart[rows]
+                assert violation(*own) < 1e-8
+    assert min(kinds) > 0
 
 
 def shape_of(client, half):

@@ -89,6 +89,7 @@ from bulletbridge.numerics.complementarity_rows import (
     put_within,
     velocities,
 )
+from bulletbridge.numerics.contact_islands import APART as WHILE_PARTING
 from bulletbridge.numerics.contact_islands import RESTING as WHILE_RESTING
 from bulletbridge.numerics.contact_islands import solve_by_islands
 from bulletbridge.numerics.independent_rows import solve_independent
@@ -304,24 +305,6 @@ def both(one: Outcome, other: Outcome) -> Outcome:
     """How two problems went."""
     residual = max(one.residual, other.residual)
     return Outcome(residual, one.sweeps + other.sweeps, one.newton + other.newton)
-
-
-@outlined
-def push_loose_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
-    """``push_apart`` of loose bodies: near x, and further away where that has come near."""
-    p, kept = h.problem, h.sharing.start
-    near, wanted = solve_loose(h, rows, tolerance, NEARBY), h.row_targets.stabilisation
-    usable = is_usable(near.residual, tolerance, wanted, rows.together, rows.all)
-    if near.residual <= tolerance or not usable:
-        return near
-    for i in range(rows.together, rows.all):
-        kept[i] = p.x[i]
-    far = solve_loose(h, rows, tolerance, ANYWHERE)
-    if not far.residual < near.residual:
-        for i in range(rows.together, rows.all):
-            p.x[i] = kept[i]
-    least = min(near.residual, far.residual)
-    return Outcome(least, near.sweeps + far.sweeps, near.newton + far.newton)
 
 
 @outlined
@@ -905,7 +888,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 outcome = solve_independent(p, n, rows.motors, tolerance)
             if not outcome.residual <= tolerance:
                 outcome = push_apart(h, rows, tolerance)
-                outcome = both(outcome, push_loose_apart(h, rows, tolerance))
+                outcome = both(outcome, solve_loose(h, rows, tolerance, WHILE_PARTING))
             sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
             wanted = h.row_targets.stabilisation
             there_is_one = is_usable(outcome.residual, tolerance, wanted, first_unilateral, n)

@@ -41,7 +41,6 @@ from bulletbridge.inequalities.motor_limit_rows import RowTargets
 from bulletbridge.inequalities.restitution import Impulses, bounce_share, is_usable, work_of
 from bulletbridge.numerics.complementarity import (
     ANEW,
-    ANYWHERE,
     AT_BOUND,
     NEWTON_STEPS,
     SLIDES,
@@ -52,6 +51,7 @@ from bulletbridge.numerics.complementarity import (
 )
 from bulletbridge.numerics.complementarity_rows import RowBounds, cone_scale, scaled
 from bulletbridge.numerics.contact_islands import (
+    APART,
     RESTING,
     Islands,
     put_own_block,
@@ -383,7 +383,7 @@ def solve_contacts(h: ContactProblem, n: int, tolerance: float, apart: bool) -> 
     """Solve from x, in place; the residual is infinite where D has to be formed."""
     if len(h.p.f.rows) > 0:
         return solve_by_links(h.p, h.selection, n, tolerance)
-    effort = ANYWHERE if apart else RESTING
+    effort = APART if apart else RESTING
     o = solve_by_islands(h.p, h.p.islands, h.row_targets.initial, 0, n, tolerance, effort)
     return Solved(o.residual, o.sweeps, o.newton, 0.0, 0)
 

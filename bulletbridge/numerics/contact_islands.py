@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.jit import bundling, helper, outlined
-from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
+from bulletbridge.numerics.complementarity import (
+    ANYWHERE,
+    NEARBY,
+    SETTLED,
+    Outcome,
+    solve_complementarity,
+)
 from bulletbridge.numerics.complementarity_rows import (
     BODY,
     FACTORED,
@@ -66,8 +72,10 @@ class Islands(NamedTuple):
 
 KEPT = 0.5
 """Residual, in tolerances, up to which the impulses of the last step stay what they are."""
-RESTING = 4
-"""An effort besides those of ``complementarity``: by ``select_solution``."""
+RESTING, APART = 4, 5
+"""Efforts besides those of ``complementarity``: by ``select_solution``; and next to x, from where
+bodies are moved apart: where friction lets none be found there, by normals alone, friction as it
+is, which is a convex problem."""
 B, X, W, VECTORS = range(4)
 """Lines of an island: right sides, impulses, velocities, and then the problem's own."""
 LINES_OF_ISLAND = VECTORS + LINES_OF_SELECTION
@@ -176,8 +184,10 @@ def gather_bodies(s: Islands, first: int, last: int) -> int:
 
 
 @outlined
-def gather_rows(p: Any, s: Islands, own: ComplementarityProblem, first: int, last: int) -> None:
-    """Copy what is known of the rows of an island."""
+def gather_rows(
+    p: Any, s: Islands, own: ComplementarityProblem, first: int, last: int, beside: bool
+) -> None:
+    """Copy what is known of the rows of an island; ``beside``: of normals alone, from x on."""
     n = last - first
     for at in range(n):
         i = s.rows[first + at]
@@ -186,6 +196,9 @@ def gather_rows(p: Any, s: Islands, own: ComplementarityProblem, first: int, las
         bound.lower, bound.upper, bound.mu = given.lower, given.upper, given.mu
         bound.first, bound.count = given.first, given.count
         bound.owner = at - (i - given.owner) if given.owner >= 0 else -1
+        if beside:
+            own.b[at], own.x[at] = p.w[i], 0.0
+            bound.lower, bound.upper, bound.mu = given.lower - p.x[i], given.upper - p.x[i], 0.0
     at = 0
     while at < n:
         end, i = end_of_unit(own, at, n), s.rows[first + at]
@@ -304,7 +317,7 @@ def solve_island(
     vectors = s.lines[VECTORS:]
     room = Room(s.A, vectors, parts_in(s.parts, count))
     own = complementarity_problem(s.D, s.lines[B], s.bounds, s.lines[X], s.lines[W], room)
-    gather_rows(p, s, own, first, last)
+    gather_rows(p, s, own, first, last, False)
     more = s.lines[LINES_OF_ISLAND - 3 :]
     rest = Selection(more[0], more[1], more[2])
     for at in range(n):
@@ -316,13 +329,24 @@ def solve_island(
     state[NEAREST] = state[USED]
     if state[USED] == 0:
         form_matrix(own, n)
+    beside = False
     if effort == RESTING:
         outcome = select_solution(own, rest, n, tolerance, UNTRIED)
+    elif effort == APART:
+        outcome = solve_complementarity(own, n, tolerance, SETTLED if state[USED] == 1 else NEARBY)
+        beside = not outcome.residual <= tolerance
     else:
         outcome = solve_complementarity(own, n, tolerance, effort)
+    if beside:
+        gather_rows(p, s, own, first, last, True)
+        state[FACTORED] = 0
+        alone = solve_complementarity(own, n, tolerance, ANYWHERE)
+        sweeps, newtons = outcome.sweeps + alone.sweeps, outcome.newton + alone.newton
+        outcome = Outcome(alone.residual, sweeps, newtons)
     for at in range(n):
         i = s.rows[first + at]
-        p.x[i], p.w[i] = own.x[at], own.w[at]
+        p.x[i] = p.x[i] + own.x[at] if beside else own.x[at]
+        p.w[i] = own.w[at]
     return outcome
 
 
@@ -340,7 +364,7 @@ def solve_by_islands(
         n: and the one after the last.
         tolerance: Residual that is enough.
         effort: Where a solution is looked for; RESTING for one in which what rested stays so, if it
-            can, anywhere.
+            can, anywhere; APART to move bodies apart.
 
     Returns:
         The largest residual, infinite where one is, and what all took.
