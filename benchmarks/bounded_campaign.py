@@ -1,12 +1,15 @@
 """Mechanisms of the campaign with motors, joint friction, limits and force limits, judged.
 
-What motors and friction exert is what the system tells; that it is within bounds, pushes the right
-way, that joints stay within limits and loops closed, is judged by the judge's kinematics.
+What motors, friction and limits exert is what the system tells; that it is what led to the rates,
+within bounds and by their laws, that joints stay within limits and loops closed, is judged by the
+judge's kinematics and Pinocchio's M and h.
 
     python benchmarks/bounded_campaign.py --first 0 --mechanisms 100 --steps 100
 """
 
 import argparse
+import re
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 from _campaign_cases import Case, make_case
 from _campaign_conserved import Conserved
+from _campaign_forces import Forces, State
 from _campaign_judge import ROLLING, Judge
 from _campaign_run import OPEN, SLIPS
 
@@ -21,12 +25,10 @@ import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.numerics.records import Array
 
-BEYOND = 1e-6
-"""Crossing of a limit that is let be [rad or m]; what a step bends by is allowed besides."""
+LED = re.compile(r"limit of joint '(\w+)'.* is passed")
+"""What a warning says of a joint that drives lead past its limit."""
 UNSOLVED = 1e-6
 """Residual of the inequality rows, relative to the fastest rate above one."""
-ROUNDED = 1e-8
-"""Share of a bound."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,10 @@ class Bounded:
         for name, force in self.frictions.items():
             made.motors.set_friction(name, force)
         return made
+
+    def forces(self, judge: Judge, system: bb.System) -> Forces:
+        """The judge of its steps."""
+        return Forces(judge, system, self.motors, self.frictions)
 
 
 def bounded_case(number: int, kind: str | None = None) -> Bounded:
@@ -113,11 +119,17 @@ class BoundedRun:
             conserved = Conserved(judge, False, case.parts.tau)
             start, sizes, _ = conserved.measure(*state_of(system))
             allowed = [float(np.abs(g).max()) for g in judge.gaps(*state_of(system))]
+            forces = self.bounded.forces(judge, system)
             while done < self.steps:
-                q, v = system.q.copy(), system.v.copy()
-                system.step()
+                before = State(system.q.copy(), system.v.copy(), system.t)
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    system.step()
+                forces.led |= {name for each in told for name in LED.findall(str(each.message))}
                 self._look(judge, system, allowed, done)
-                self._look_at_joints(system, q, v, done)
+                if is_whole(system):
+                    for name, size in forces.faults(before):
+                        self._blame(name, done, size)
                 now, terms, floors = conserved.measure(*state_of(system))
                 sizes = np.maximum(sizes, terms)
                 if conserved.groups:
@@ -160,38 +172,11 @@ class BoundedRun:
         if solved is not None and solved.residual > UNSOLVED * fastest:
             self._blame("residual", step, solved.residual)
 
-    def _look_at_joints(self, system: bb.System, q: Array, v: Array, step: int) -> None:
-        """Judge what motors, friction and limits exerted, and how far joints are beyond limits."""
-        loads, mechanism = system.joint_loads, self.bounded.case.parts.mechanism
-        fastest = max(1.0, float(np.abs(system.v).max()), float(np.abs(v).max()))
-        bent = 3.0 * (system.dt * fastest) ** 2 + BEYOND  # by a step of order 1
-        driven = {
-            name
-            for c in self.bounded.case.parts.constraints
-            if isinstance(c, bb.Coupling) and c.motion is not None
-            for name in c.coefficients
-        }
-        for name, joint in mechanism.joints.items():
-            if not joint.is_single:
-                continue
-            load, rate = loads[name], float(system.v[joint.v.start])
-            most = self.bounded.motors.get(name, {}).get("force", 0.0)
-            if abs(load.motor) > most * (1.0 + ROUNDED):
-                self._blame("motor", step, abs(load.motor) - most)
-            most = self.bounded.frictions.get(name, 0.0)
-            if abs(load.friction) > most * (1.0 + ROUNDED):
-                self._blame("friction", step, abs(load.friction) - most)
-            if load.friction * rate > 0.0 and abs(rate) > 2.0 * bent / system.dt:
-                self._blame("friction pushes", step, rate)
-            before, x = float(q[joint.q.start]), float(system.q[joint.q.start])
-            was, beyond = (max(joint.lower - y, y - joint.upper, 0.0) for y in (before, x))
-            if name not in driven and beyond > was + bent:
-                self._blame("limit", step, beyond - was)
-            near = system.dt * (abs(rate) + abs(float(v[joint.v.start]))) + bent
-            above, below = min(before, x) - joint.lower, joint.upper - max(before, x)
-            away = above if load.limit > 0.0 else below
-            if load.limit and away > near:
-                self._blame("limit pulls", step, away)
+
+def is_whole(system: bb.System) -> bool:
+    """Whether the last step was made at once: of one in parts the forces of the last are told."""
+    latest = system._inequalities.latest
+    return latest is not None and abs(latest.dt - system.dt) < 1e-12
 
 
 def state_of(system: bb.System) -> tuple[Array, Array, Array]:

@@ -1,11 +1,13 @@
 """Random closed mechanisms under an independent judge, and the judge itself."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import campaign
 import numpy as np
 import pytest
 from _campaign_cases import MAKERS, Case, Parts, kind_of, make_case
+from _campaign_forces import State
 from _campaign_judge import ROLLING, Judge
 from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
@@ -321,6 +323,41 @@ def test_motors_friction_and_limits_keep_loops_closed_and_within_their_bounds(ki
         if record["faults"] or record["end"] == "refused":
             faults[number] = record
     assert not faults
+
+
+def test_the_judge_sees_forces_that_break_their_laws():
+    """Forces of a step that is right are told otherwise: turned round, halved, or not at all."""
+    ways = {
+        "motor pushes the wrong way": lambda load: replace(load, motor=-load.motor),
+        "motor does not do what it could": lambda load: replace(load, motor=0.5 * load.motor),
+        "forces do not explain rates": lambda load: replace(load, motor=0.0),
+        "friction pushes": lambda load: replace(load, friction=-load.friction),
+        "limit pulls": lambda load: replace(load, limit=-load.limit),
+    }
+    seen = {name: set() for name in ways}
+    for number in (94006, 94010, 94022):
+        bounded = bounded_case(number)
+        system, parts = bounded.system(), bounded.case.parts
+        forces = bounded.forces(Judge(parts.mechanism, parts.constraints), system)
+        for _ in range(8):
+            before = State(system.q.copy(), system.v.copy(), system.t)
+            system.step()
+            forces.system = system
+            assert not list(forces.faults(before)), number
+            for name, way in ways.items():
+                loads = {joint: way(load) for joint, load in system.joint_loads.items()}
+                forces.system = SimpleNamespace(
+                    q=system.q,
+                    v=system.v,
+                    t=system.t,
+                    dt=system.dt,
+                    tau=system.tau.copy(),
+                    complementarity=system.complementarity,
+                    contacts=tuple,
+                    joint_loads=loads,
+                )
+                seen[name] |= {fault for fault, _ in forces.faults(before)}
+    assert all(name in found for name, found in seen.items()), seen
 
 
 @pytest.mark.parametrize("number", [2, 3, 5, 8])

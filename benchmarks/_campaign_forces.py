@@ -1,0 +1,243 @@
+"""What motors, joint friction, limits and contacts exerted in a step, by the laws that they follow.
+
+The forces are those that a system tells. That they, and nothing else, led to the rates at the end
+is judged by Pinocchio's M and h with the judge's rows; that each follows its law by these rates.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from _campaign_judge import WEAK, Judge, Moving, Values, cross
+from scipy.linalg import null_space
+
+import bulletbridge as bb
+from bulletbridge.mechanism.model import Joint
+from bulletbridge.system.contact_report import Contact
+
+BEYOND = 1e-6
+"""Crossing of a limit that is let be [rad or m]; what a step bends by is allowed besides."""
+ROUNDED = 1e-8
+"""Share of a bound."""
+BENT = 3.0
+"""Of the square of the angle of a step, which it bends by where it is of order 1."""
+EXPLAINED = 0.02
+"""Share of the rates that forces that are told need not explain, and ten angles of the step."""
+CLEAR = 1e-3
+"""Share of its length of a motor's row that the others leave, to be told apart from them."""
+SLOW = 0.01
+"""Share of the fastest rate above one that counts as none: loops bend what the laws are about."""
+LEVER = 1e-3
+"""Rate of a point [m/s] that comes of contacts being told where they are ahead, by 0.1 mm."""
+
+
+class State(NamedTuple):
+    """Configuration (nq,), rates (nv,) and time [s]."""
+
+    q: Values
+    v: Values
+    t: float
+
+
+Fault = tuple[str, float]
+"""What is wrong, and by how much."""
+
+
+@dataclass
+class Forces:
+    """Judges the last step of a system.
+
+    Attributes:
+        judge: Of its motion.
+        system: The system.
+        motors: Arguments of ``Motors.set`` or, with a stiffness, ``Motors.servo`` by joint.
+        frictions: Largest Coulomb friction by joint [N or N m].
+        led: Joints of which a warning has told that drives lead them past their limits.
+    """
+
+    judge: Judge
+    system: bb.System
+    motors: dict[str, dict[str, Any]]
+    frictions: dict[str, float]
+    led: set[str] = field(default_factory=lambda: set())
+
+    def faults(self, before: State) -> Iterator[Fault]:
+        """What is wrong with the step that began at a state."""
+        system = self.system
+        now = State(system.q.copy(), system.v.copy(), system.t)
+        rates = self._explained(before, now)
+        off = self._size(before.q, rates - now.v)
+        size = max(self._size(before.q, x) for x in (before.v, now.v, rates - before.v))
+        angle = system.dt * self._fastest(before, now)
+        solved = system.complementarity
+        taken = solved is not None and solved.taken > 0.0
+        limited = any(c.max_force is not None for c in self.judge.constraints)
+        same = self._rank(before) == self._rank(now)  # no way parts from another in the step
+        if same and not (taken or limited) and off > (EXPLAINED + 10.0 * angle) * size:
+            yield "forces do not explain rates", off / size
+        # a law is broken where it is by both: contacts are told from where they were found
+        law = np.where(np.abs(rates) < np.abs(now.v), rates, now.v)
+        law[rates * now.v < 0.0] = 0.0
+        told_apart = self._told_apart(before)
+        fastest = self._fastest(before, now)
+        bent = 2.0 * BENT * angle * fastest + SLOW * max(1.0, fastest)
+        for name, load in system.joint_loads.items():
+            joint = self.judge.mechanism.joints.get(name)
+            if joint is None or not joint.is_single:
+                continue
+            k = joint.v.start
+            if abs(load.motor) > self.motors.get(name, {"force": 0.0})["force"] * (1.0 + ROUNDED):
+                yield "motor beyond its bound", abs(load.motor)
+            if name in told_apart:
+                asked = self._asked(name, float(before.q[joint.q.start]))
+                off_by = [float(rate - asked) for rate in (rates[k], now.v[k])]
+                yield from self._motor(name, load.motor, min(off_by, key=abs), bent)
+            yield from self._friction(name, load.friction, float(law[k]), bent)
+            yield from self._limit(joint, load.limit, before, now)
+        yield from self._contacts(before, now, bent)
+
+    def _fastest(self, before: State, now: State) -> float:
+        return float(max(np.abs(before.v).max(), np.abs(now.v).max()))
+
+    def _rank(self, state: State) -> int:
+        return int(np.sum(self.judge.spectrum(state.q, state.t) > WEAK))
+
+    def _size(self, q: Values, v: Values) -> float:
+        """Length of rates in the metric of M."""
+        return float(np.sqrt(max(v @ self.judge.oracle.mass_matrix(q) @ v, 0.0)))
+
+    def _explained(self, before: State, now: State) -> Values:
+        """Rates (nv,) to which the forces that are told lead, in the rows at the start."""
+        judge, system, nv = self.judge, self.system, len(before.v)
+        force = system.tau - judge.mechanism.axes["damping"] * now.v
+        for name, load in system.joint_loads.items():
+            joint = judge.mechanism.joints.get(name)
+            if joint is not None and joint.is_single:
+                force[joint.v.start] += load.motor + load.friction + load.limit
+        unit = judge.moving(np.tile(before.q, (nv, 1)), np.eye(nv))
+        for contact in system.contacts():
+            for name, sign in ((contact.b, 1.0), (contact.a, -1.0)):
+                body = judge.mechanism.links[name].body
+                speed = unit.u[:, body] + cross(unit.w[:, body], contact.point - unit.p[:, body])
+                force += sign * (speed @ contact.force + unit.w[:, body] @ contact.moment)
+        L = np.linalg.cholesky(judge.oracle.mass_matrix(before.q))
+        push = np.linalg.solve(L, force - judge.oracle.bias(before.q, before.v))
+        W = np.linalg.solve(L, judge.jacobian(before.q, before.t).T).T
+        gamma = judge.accelerations_of_rows(before.q, before.v, 0.0 * before.v, before.t)
+        U, s, V = np.linalg.svd(W, full_matrices=False)
+        kept = s > WEAK * s.max(initial=0.0)
+        V, U, s = V[kept], U[:, kept], s[kept]
+        push = push - V.T @ (V @ push) - V.T @ (U.T @ gamma / s)
+        state = before.q[None], before.v[None], np.array([before.t])
+        off = -V.T @ (U.T @ np.hstack(judge.rates(*state))[0] / s)  # a start may be so
+        return before.v + np.linalg.solve(L.T, off + system.dt * push)
+
+    def _told_apart(self, before: State) -> set[str]:
+        """Motors whose rates are theirs: none where they cannot be told from each other.
+
+        Those share what they are asked for, and give way; joints that loops lock get nothing.
+        """
+        judge, names = self.judge, list(self.motors)
+        axes = [judge.mechanism.joints[name].v.start for name in names]
+        L = np.linalg.cholesky(judge.oracle.mass_matrix(before.q))
+        W = np.linalg.solve(L, judge.jacobian(before.q, before.t).T).T
+        free = null_space(W, rcond=WEAK) if len(W) else np.eye(len(before.v))
+        rows, whole = np.linalg.solve(L.T, free)[axes], np.linalg.solve(L.T, np.eye(len(L)))[axes]
+        left, own = np.linalg.norm(rows, axis=1), np.linalg.norm(whole, axis=1)
+        moved = np.flatnonzero(left > CLEAR * own)
+        rows = rows[moved] / left[moved, None]
+        if (
+            len(moved) > rows.shape[1]
+            or np.linalg.svd(rows, compute_uv=False).min(initial=1) < CLEAR
+        ):
+            return set()
+        return {names[k] for k in moved}
+
+    def _asked(self, name: str, q: float) -> float:
+        """Rate that a motor asks for, or at which a servo would not push."""
+        given, dt = self.motors[name], self.system.dt
+        if "stiffness" in given:
+            through = dt * given["stiffness"] + given["damping"]
+            return given["stiffness"] * (given.get("position", 0.0) - q) / through
+        if "position" in given:
+            return given.get("position_gain", 0.1) * (given["position"] - q) / dt
+        return given["velocity"]
+
+    def _motor(self, name: str, force: float, off: float, bent: float) -> Iterator[Fault]:
+        """A motor does what it is asked, or pushes so with all it has; a servo as it yields."""
+        given, most = self.motors[name], self.motors[name]["force"]
+        if abs(off) <= bent:
+            return
+        if "stiffness" in given:
+            through = self.system.dt * given["stiffness"] + given["damping"]
+            asked = float(np.clip(-through * off, -most, most))
+            if abs(force - asked) > through * bent + ROUNDED * most:
+                yield "servo pushes otherwise", abs(force - asked) / most
+        elif abs(force) < most * (1.0 - 1e-6):
+            yield "motor does not do what it could", abs(off)
+        elif force * off > 0.0:
+            yield "motor pushes the wrong way", abs(off)
+
+    def _friction(self, name: str, force: float, rate: float, bent: float) -> Iterator[Fault]:
+        """Friction holds, or brakes with all it has."""
+        most = self.frictions.get(name, 0.0)
+        if abs(force) > most * (1.0 + ROUNDED):
+            yield "friction beyond its bound", abs(force) - most
+        if abs(rate) <= bent or most == 0.0:
+            return
+        if abs(force) < most * (1.0 - 1e-6):
+            yield "friction does not brake", abs(rate)
+        elif force * rate > 0.0:
+            yield "friction pushes", abs(rate)
+
+    def _limit(self, joint: Joint, force: float, before: State, now: State) -> Iterator[Fault]:
+        """A limit is kept, and pushes where a joint comes to it in the step, or is beyond."""
+        dt, fastest = self.system.dt, max(1.0, self._fastest(before, now))
+        bent = BENT * (dt * fastest) ** 2 + BEYOND
+        was, x = float(before.q[joint.q.start]), float(now.q[joint.q.start])
+        beyond, now_beyond = (max(joint.lower - y, y - joint.upper, 0.0) for y in (was, x))
+        if joint.name not in self.led and now_beyond > beyond + bent:
+            yield "limit", now_beyond - beyond
+        near = dt * float(abs(before.v[joint.v.start]) + abs(now.v[joint.v.start])) + bent
+        above, below = min(was, x) - joint.lower, joint.upper - max(was, x)
+        away = above if force > 0.0 else below
+        if force and away > near:
+            yield "limit pulls", away
+
+    def _contacts(self, before: State, now: State, bent: float) -> Iterator[Fault]:
+        """Contacts push, stay shut while they do, stick within their cone and brake at its rim."""
+        if not (found := self.system.contacts()):
+            return
+        m = self.judge.moving(now.q[None], now.v[None])
+        step = self.system._inequalities.latest
+        for contact, point in zip(found, step.contact_points, strict=True):
+            N, T, mu = contact.normal_force, contact.friction, float(point["friction"])
+            if N < -ROUNDED:
+                yield "contact pulls", -N
+            if float(np.linalg.norm(T)) > mu * N * (1.0 + 1e-6) + ROUNDED:
+                yield "friction outside its cone", float(np.linalg.norm(T)) - mu * N
+            if contact.state == "held" or not N > ROUNDED:
+                continue
+            apart = self._speed(m, contact.b, contact) - self._speed(m, contact.a, contact)
+            opens = float(apart @ contact.normal)
+            slip = apart - opens * contact.normal
+            enough = bent + LEVER + 1e-4 * float(np.linalg.norm(apart))
+            if opens > enough and not point["restitution"]:
+                yield "contact opens and pushes", opens
+            if (
+                opens < -enough
+                and contact.gap < -0.1 * LEVER
+                and contact.predicted_gap < contact.gap
+            ):
+                yield "bodies approach within each other", -opens
+            speed, size = float(np.linalg.norm(slip)), float(np.linalg.norm(T))
+            if speed > 10.0 * enough and size < mu * N * (1.0 - 1e-3):
+                yield "slides within its cone", speed
+            if speed > 10.0 * enough and mu > 0.0 and T @ slip > -0.5 * size * speed:
+                yield "friction is not against slip", speed
+
+    def _speed(self, m: Moving, name: str, contact: Contact) -> Values:
+        """Velocity (3,) of a contact's point on a link [m/s]."""
+        body = self.judge.mechanism.links[name].body
+        return m.u[0, body] + cross(m.w[0, body], contact.point - m.p[0, body])
