@@ -58,7 +58,7 @@ TOO_HEAVY = 1e9
 """Armature of a joint that is not to move, over the mass of all bodies times their size squared."""
 SEATED = 1e-3
 """Gap, likewise, from which on floating bases are moved before joints are."""
-LEFT_TO_JOINTS = 0.1
+LEFT_TO_JOINTS = 0.5
 """Share of a gap that floating bases may leave for joints to close."""
 REGULAR = 0.02
 """Weakest row over the strongest from which no row can be redundant: twenty times what may be."""
