@@ -358,7 +358,7 @@ def length_squared(e: Clusters, x: Array) -> float:
     for a in range(t):
         total += e.u[a] * e.u[a]
     for place in range(t, len(x)):
-        w = x[e.rates[place]]
+        w = x[int(e.rates[place])]
         total += w * w
     return total
 
