@@ -133,7 +133,9 @@ def nearest(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0
         most: How many are named.
         cutoff: Similarity from which a name is near, of 1 for equal ones (``difflib``).
     """
-    near = get_close_matches(str(name), list(known), most, cutoff)
+    there, lower = list(known), str(name).lower()
+    near = [each for each in there if each.lower() == lower]
+    near = near or get_close_matches(str(name), there, most, cutoff)
     named = ", ".join(f"'{each}'" for each in near)
     return f"did you mean {named}?" if near else ""
 

@@ -235,6 +235,10 @@ def test_the_errors_on_the_page_are_those_that_are_raised(tmp_path, wrong):
         ("arm.urdf.xacro side:=1", "arm.urdf.xacro asks for no argument 'side'; none is"),
         ("arm.loops.yaml side:=1", "arm.loops.yaml is no xacro; leave side:= out"),
         ("package://arm/gone.urdf", "urdf: there is no file 'package://arm/gone.urdf'; give a"),
+        (
+            "ARM.URDF.XACRO",
+            "ARM.URDF.XACRO'; did you mean 'arm.urdf.xacro'? Or give",
+        ),
     ],
 )
 def test_robots_that_are_no_urdf_are_told_with_the_remedy(tmp_path, urdf, said):
@@ -256,7 +260,11 @@ def test_a_robot_may_be_named_by_its_package(tmp_path):
 
 
 def test_a_folder_is_no_model(tmp_path):
-    with pytest.raises(ModelError, match="is a folder; name the robot's file in it"):
+    for name in ("b.urdf", "notes.txt", "a.SDF"):
+        (tmp_path / name).touch()
+    with pytest.raises(
+        ModelError, match=r"is a folder; name the robot's file in it: a.SDF, b\.urdf$"
+    ):
         find(tmp_path)
 
 

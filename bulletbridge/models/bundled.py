@@ -13,6 +13,9 @@ from bulletbridge.models.urdf_file import is_file
 ENDING = ".loops.yaml"
 SOURCES = (".py", ".md")
 """Endings of what is no robot beside the examples."""
+ROBOTS = (ENDING, ".urdf", ".xml", ".mjcf", ".sdf", ".usd", ".usda", ".usdc", ".usdz")
+"""Endings of files that are named where a folder was given."""
+MOST_NAMED = 5
 ARGUMENTS = re.compile(r"""(?<=\S)(\s+\w+:=("[^"]*"|'[^']*'|\S*))+\s*$""")
 """What may follow the path of a file that is xacro."""
 PACKAGE = Path(__file__).parents[1]
@@ -81,12 +84,14 @@ def find(model: str | Path) -> Path:
     if is_file(path):
         return path
     if os.path.isdir(path):
-        raise ModelError(f"{path} is a folder; name the robot's file in it")
+        files = sorted(name for name in _names_in(path) if name.lower().endswith(ROBOTS))
+        here = f": {', '.join(files[:MOST_NAMED])}" if files else ""
+        raise ModelError(f"{path} is a folder; name the robot's file in it{here}")
     described = find_description(str(model))
     if described is not None:
         return described
     if path.suffix or len(path.parts) > 1:
-        hint = nearest(path.name, _names_in(path.parent), 1, 0.6)
+        hint = similar_file(path)
         hint = f"{hint} Or" if hint else "check the path, or"
         raise ModelError(
             f"there is no file {path}; {hint} give the name of a bundled model"
@@ -94,6 +99,11 @@ def find(model: str | Path) -> Path:
         )
     hint = nearest(model, known) or f"there are: {', '.join(known)}."
     raise ModelError(f"no model is called '{model}'; {hint} Or give the path of a robot's file")
+
+
+def similar_file(path: Path) -> str:
+    """The question whether a file of a similar name in the same folder was meant; or nothing."""
+    return nearest(path.name, _names_in(path.parent), 1, 0.6)
 
 
 def _require_path(model: object) -> None:

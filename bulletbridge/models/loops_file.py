@@ -14,7 +14,7 @@ from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
-from bulletbridge.models.bundled import split_arguments
+from bulletbridge.models.bundled import similar_file, split_arguments
 from bulletbridge.models.force_entries import is_element, read_element
 from bulletbridge.models.formats.xacro_file import expanded_file
 from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
@@ -269,8 +269,10 @@ def _urdf(node: Node) -> Path:
     if path is None or not is_file(path):
         said = name if path is None else str(path)
         said = said if len(said) <= MOST_SHOWN else f"{said[:MOST_SHOWN]}..."
+        hint = "" if path is None else similar_file(path)
+        hint = f"{hint} Or give" if hint else "give"
         node.fail(
-            f"there is no file {said!r}; give a path relative to this file, "
+            f"there is no file {said!r}; {hint} a path relative to this file, "
             f"or {PYBULLET_DATA}/... for PyBullet's own"
         )
     if path.suffix != XACRO:
