@@ -6,7 +6,7 @@ import numpy as np
 import pybullet
 import pytest
 
-from bulletbridge.bullet.constraints import Loop, in_numbers_of_today
+from bulletbridge.bullet.constraints import CreatedConstraint, in_numbers_of_today
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.system.system import System
@@ -119,6 +119,9 @@ def test_before_its_first_step_it_is_new(client: BulletClient) -> None:
 
 def test_messages_call_it_by_its_own_number() -> None:
     """Not by that which its system has kept."""
-    now = [Loop(17, pybullet.JOINT_FIXED, (1,), first=3), Loop(4, pybullet.JOINT_FIXED, (1,))]
+    now = [
+        CreatedConstraint(17, pybullet.JOINT_FIXED, (1,), first=3),
+        CreatedConstraint(4, pybullet.JOINT_FIXED, (1,)),
+    ]
     text = in_numbers_of_today("constraint 3 and constraint 4, not constraint 31", now)
     assert text == "constraint 17 and constraint 4, not constraint 31"

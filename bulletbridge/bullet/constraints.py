@@ -36,7 +36,7 @@ Info = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Loop:
+class CreatedConstraint:
     """What became of a constraint that was created in Bullet.
 
     Attributes:
@@ -90,19 +90,19 @@ def info_of(number: int, client: int) -> Info:
     return pybullet.getConstraintInfo(number, physicsClientId=client)
 
 
-def all_but_child_frame(loop: Loop, client: int) -> tuple[Any, ...]:
+def all_but_child_frame(loop: CreatedConstraint, client: int) -> tuple[Any, ...]:
     """What stays of a constraint while its child frame moves: type, ends, axis, parent frame."""
     info = info_of(loop.number, client)
     return loop.kind, info[:4], loop.axis, info[6], info[8]
 
 
-def in_numbers_of_today(text: str, loops: Iterable[Loop]) -> str:
+def in_numbers_of_today(text: str, loops: Iterable[CreatedConstraint]) -> str:
     """A message that calls constraints by the ids that Bullet has for them now."""
     numbers = {str(loop.first): str(loop.number) for loop in loops if loop.first != NOBODY}
     return re.sub(r"(?<=\bconstraint )\d+", lambda m: numbers.get(m[0], m[0]), text)
 
 
-def describe(number: int, client: int, **asked: Any) -> Loop:
+def describe(number: int, client: int, **asked: Any) -> CreatedConstraint:
     """A constraint of Bullet as it was found, or with what of it the program asked for."""
     info = info_of(number, client)
     bodies = tuple(sorted({body for body in (info[0], info[2]) if body != NOBODY}))
@@ -117,10 +117,10 @@ def describe(number: int, client: int, **asked: Any) -> Loop:
         "target": info[13],
         "axis": info[5],
     }
-    return judged(with_axis(Loop(number, **found | asked), info))
+    return judged(with_axis(CreatedConstraint(number, **found | asked), info))
 
 
-def with_axis(loop: Loop, info: Info) -> Loop:
+def with_axis(loop: CreatedConstraint, info: Info) -> CreatedConstraint:
     """The loop with its axis in its own frame."""
     axis = axis_in_frame(loop, info) if loop.kind in MODELS else loop.axis_in_frame
     return loop if axis == loop.axis_in_frame else replace(loop, axis_in_frame=axis)
@@ -133,7 +133,7 @@ def is_held(body: int, link: int, client: int) -> bool:
     return link < 0 and not pybullet.getDynamicsInfo(body, link, physicsClientId=client)[0] > 0.0
 
 
-def judged(loop: Loop) -> Loop:
+def judged(loop: CreatedConstraint) -> CreatedConstraint:
     """The loop with what its kind says about who closes it, and what of it means nothing then."""
     known = loop.kind in MODELS or loop.kind == pybullet.JOINT_GEAR
     reason = "" if known else f"Bullet's constraint type {loop.kind}"
@@ -165,7 +165,7 @@ def create_native(given: dict[str, Any], client: int) -> tuple[int, int]:
     return first, twin
 
 
-def change_twin(loop: Loop, given: dict[str, Any], client: int) -> None:
+def change_twin(loop: CreatedConstraint, given: dict[str, Any], client: int) -> None:
     """Change the second half of a revolute constraint as the first one was."""
     info = info_of(loop.number, client)
     changes = {key: given[key] for key in ("maxForce",) if key in given}
@@ -185,7 +185,7 @@ def across(info: Info, offset: Array) -> list[float]:
 
 
 def modelled(
-    loop: Loop,
+    loop: CreatedConstraint,
     links: dict[tuple[int, int], str],
     motion: Motion | None,
     client: int,
@@ -205,7 +205,7 @@ def modelled(
     return LoopJoint(loop.name, model, a, b, axis_in_frame(loop, info), motion=motion)
 
 
-def axis_in_frame(loop: Loop, info: Info) -> Triple:
+def axis_in_frame(loop: CreatedConstraint, info: Info) -> Triple:
     """Axis of a constraint in its frame, z if it has none; Bullet's is the parent's inertial."""
     from scipy.spatial.transform import Rotation
 
@@ -237,7 +237,10 @@ def frame_on(
 
 
 def as_it_stands(
-    loop: Loop, links: dict[tuple[int, int], str], joints: dict[tuple[int, int], str], client: int
+    loop: CreatedConstraint,
+    links: dict[tuple[int, int], str],
+    joints: dict[tuple[int, int], str],
+    client: int,
 ) -> LoopJoint | Coupling:
     """A constraint of Bullet as ours, with its force limit.
 
@@ -261,7 +264,7 @@ def as_it_stands(
     return Coupling(loop.name, coefficients, offset, max_force=loop.max_force)
 
 
-def gear_parts(loop: Loop, client: int) -> dict[tuple[int, int], float]:
+def gear_parts(loop: CreatedConstraint, client: int) -> dict[tuple[int, int], float]:
     """Factors of the positions that a gear holds, by body and joint.
 
     That of its auxiliary joint is among them, or energy would come of it.

@@ -63,7 +63,7 @@ class Push:
     in_world: bool
 
 
-class Motor(NamedTuple):
+class MotorCommand(NamedTuple):
     """The last command to a joint's motor.
 
     Attributes:
@@ -96,7 +96,7 @@ class Motor(NamedTuple):
         return self.on and (self.position_gain != 0.0 or self.velocity != 0.0)
 
 
-AT_FIRST = Motor()
+AT_FIRST = MotorCommand()
 """Bullet's motors are on from the start."""
 DEFAULT_FORCE, DEFAULT_POSITION_GAIN = 1e5, 0.1
 """Force and position gain of motor commands that leave them out."""
@@ -154,7 +154,7 @@ class Actions:
     commands: int = 0
     withheld: list[Withheld] = field(default_factory=lambda: [])
 
-    _motors: dict[tuple[int, int], Motor] = field(default_factory=lambda: {})
+    _motors: dict[tuple[int, int], MotorCommand] = field(default_factory=lambda: {})
     _springs: dict[tuple[int, int], Spring] = field(default_factory=lambda: {})
     _commanded: dict[tuple[int, Any, bool, bool], Call] = field(default_factory=lambda: {})
     _given: dict[tuple[int, int], tuple[tuple[Any, ...], Given]] = field(
@@ -166,7 +166,7 @@ class Actions:
     _pushes: list[Call] = field(default_factory=lambda: [])
 
     @property
-    def motors(self) -> dict[tuple[int, int], Motor]:
+    def motors(self) -> dict[tuple[int, int], MotorCommand]:
         """Motors by body and joint; ``AT_FIRST`` where nothing was said."""
         if self._commanded:
             for command in self._commanded.values():
@@ -374,10 +374,10 @@ def frozen_values(given: Given) -> Given:
     return {name: frozen(value) for name, value in given.items()}
 
 
-def motor_of(mode: int, given: Given) -> Motor:
+def motor_of(mode: int, given: Given) -> MotorCommand:
     """What a command other than a torque makes of a motor."""
     if mode == pybullet.STABLE_PD_CONTROL:
-        return Motor(torque_of="STABLE_PD_CONTROL")
+        return MotorCommand(torque_of="STABLE_PD_CONTROL")
     get = given.get
     force, velocity = get("force", DEFAULT_FORCE), get("targetVelocity", 0.0)
     position_gain, velocity_gain = (
@@ -389,13 +389,13 @@ def motor_of(mode: int, given: Given) -> Motor:
         if np.size(target) == 4 and type(target) not in PLAIN:
             orientation = tuple(float(x) for x in target)
             gain = float(position_gain)
-            return Motor(number(force), position_gain=gain, orientation=orientation)
+            return MotorCommand(number(force), position_gain=gain, orientation=orientation)
         force, velocity, target = number(force), number(velocity), number(target)
     if mode == pybullet.VELOCITY_CONTROL:
-        return Motor(float(force), float(velocity), velocity_gain=float(velocity_gain))
+        return MotorCommand(float(force), float(velocity), velocity_gain=float(velocity_gain))
     bound = float(fastest) if fastest > 0.0 else math.inf
     gains = float(velocity_gain), float(position_gain)
-    return Motor(float(force), float(velocity), float(target), *gains, bound)
+    return MotorCommand(float(force), float(velocity), float(target), *gains, bound)
 
 
 def spring_of(given: Given) -> Spring:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop, frame_on, in_numbers_of_today
+from bulletbridge.bullet.constraints import CreatedConstraint, frame_on, in_numbers_of_today
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, turned, unit
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
@@ -15,7 +15,7 @@ from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.comparison.window.overlay import Mark, marks_of
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics, cross_matrix
-from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
+from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, MotorCommand
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place, named
@@ -30,7 +30,7 @@ from bulletbridge.system.joint_reactions import JointReaction
 
 SPHERICAL_IMPULSE = 1000.0
 """Impulse [N m s] that Bullet's motors of spherical joints have at first."""
-UPRIGHT = Motor(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
+UPRIGHT = MotorCommand(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
 """Motor of a spherical joint at first."""
 CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
@@ -115,7 +115,7 @@ class FullReading:
                 moving[name] = replace(moving[name], lower=lower, upper=upper)
         return world, replace(mechanism, efforts=efforts, axes=axes, joints=moving)
 
-    def constraint(self, loop: Loop, model: Model) -> Model:
+    def constraint(self, loop: CreatedConstraint, model: Model) -> Model:
         """With its force limit.
 
         Gears without an erp then hold the rate; with one Bullet takes the share of that share.
@@ -170,15 +170,15 @@ class ExactGroup:
     def __init__(
         self,
         bodies: Iterable[int],
-        loops: list[Loop],
-        others: list[Loop],
+        loops: list[CreatedConstraint],
+        others: list[CreatedConstraint],
         actions: Actions,
         client: int,
     ) -> None:
         self._client, self._actions, self._others = client, actions, others
-        self._commands: dict[Place, Motor] = {}  # that the motors have
+        self._commands: dict[Place, MotorCommand] = {}  # that the motors have
         self._commanded = -1  # when they were given them
-        self._aimed: dict[Place, Motor] = {}  # of spherical joints, which are on
+        self._aimed: dict[Place, MotorCommand] = {}  # of spherical joints, which are on
         self.joined = JoinedBodies(bodies, loops, client, FullReading(actions, client))
         self.system, self._joints = self.joined.system, self.joined.joints
         self._parts = self.joined.parts
@@ -216,7 +216,7 @@ class ExactGroup:
         self.joined.world.forget_friction()
         self._scale_friction()
 
-    def change(self, loop: Loop, moved: bool) -> bool:
+    def change(self, loop: CreatedConstraint, moved: bool) -> bool:
         """Note that a loop was changed; whether the bodies must be read again."""
         old = self.joined.loops.get(loop.number)
         self.joined.change(loop, moved)
@@ -319,11 +319,11 @@ class ExactGroup:
         assert self._before is not None
         self.system.take_back(self._before)
 
-    def state_of(self, loop: Loop) -> State:
+    def state_of(self, loop: CreatedConstraint) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
         return self.joined.state_of(loop, self._find_state)
 
-    def _find_state(self, loop: Loop) -> State:
+    def _find_state(self, loop: CreatedConstraint) -> State:
         if loop.number not in self.joined.models:
             return self.joined.native(loop).state
         self._reactions = self._reactions or self.system.reactions()
@@ -545,7 +545,7 @@ class ExactGroup:
             known[place] = motor
         self._commanded = self._actions.commands
 
-    def _set_motor(self, name: str, motor: Motor) -> None:
+    def _set_motor(self, name: str, motor: MotorCommand) -> None:
         self.system.motors.set(
             name,
             force=1.0 / self.system.dt if motor.force is None else self._parts * motor.force,
@@ -556,7 +556,7 @@ class ExactGroup:
             max_velocity=motor.fastest,
         )
 
-    def _aim(self, place: tuple[int, int], motor: Motor) -> None:
+    def _aim(self, place: tuple[int, int], motor: MotorCommand) -> None:
         """Let a spherical joint's motor ask for the rates that Bullet's asks for.
 
         A share, gain times the engine's erp, of the Euler angles from here to the target, in the

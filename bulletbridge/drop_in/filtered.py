@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop, in_numbers_of_today
+from bulletbridge.bullet.constraints import CreatedConstraint, in_numbers_of_today
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
@@ -58,7 +58,7 @@ class RigidReading:
         world = read_bullet(readable(dict(names)), self._client, joint_damping=False)
         return world, world.mechanism
 
-    def constraint(self, loop: Loop, model: Model) -> Model:
+    def constraint(self, loop: CreatedConstraint, model: Model) -> Model:
         """The constraint as it is: one with a force limit is rigid, or left out of a step."""
         return model
 
@@ -97,7 +97,9 @@ class FilteredGroup:
 
     exact = False
 
-    def __init__(self, bodies: Iterable[int], loops: list[Loop], erp: float, client: int) -> None:
+    def __init__(
+        self, bodies: Iterable[int], loops: list[CreatedConstraint], erp: float, client: int
+    ) -> None:
         compile_ahead(run, run_filter)
         self._lead, self._client = lead_of(erp, client), client
         self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
@@ -128,7 +130,7 @@ class FilteredGroup:
         """Note that something may rub otherwise than it did."""
         self._world.forget_friction()
 
-    def change(self, loop: Loop, moved: bool) -> bool:
+    def change(self, loop: CreatedConstraint, moved: bool) -> bool:
         """Note that the force limit of a loop was changed, or its child frame moved.
 
         Returns:
@@ -439,11 +441,11 @@ class FilteredGroup:
         pulls = known.pulls(len(forces), dt)
         return [pull <= dt * (force + room) for pull, force in zip(pulls, forces, strict=True)]
 
-    def state_of(self, loop: Loop) -> State:
+    def state_of(self, loop: CreatedConstraint) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
         return self.joined.state_of(loop, self._find_state)
 
-    def _find_state(self, loop: Loop) -> State:
+    def _find_state(self, loop: CreatedConstraint) -> State:
         native = self.joined.native(loop)
         given_way = loop.name in self._given_way or loop.number not in self.joined.models
         if self.impulses is None or given_way or self._pause > 0:

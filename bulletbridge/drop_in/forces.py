@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import HINGE_SPAN, Loop
+from bulletbridge.bullet.constraints import HINGE_SPAN, CreatedConstraint
 from bulletbridge.inequalities.filter import Impulses
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.numerics.records import Array
@@ -35,7 +35,9 @@ class Pull(NamedTuple):
     R: Array  # (3, 3) of the constraint's frame, z along its axis
 
 
-def on_parent(loop: Loop, native: Native, impulses: Impulses, corrected: bool) -> Pull | None:
+def on_parent(
+    loop: CreatedConstraint, native: Native, impulses: Impulses, corrected: bool
+) -> Pull | None:
     """Force and moment on the parent; None of gears.
 
     Args:
@@ -64,7 +66,7 @@ def on_parent(loop: Loop, native: Native, impulses: Impulses, corrected: bool) -
 
 
 def constraint_state(
-    loop: Loop, native: Native, impulses: Impulses, corrected: bool = False
+    loop: CreatedConstraint, native: Native, impulses: Impulses, corrected: bool = False
 ) -> State:
     """What ``getConstraintState`` gives with the filter's share, in Bullet's axes and signs.
 
@@ -76,7 +78,7 @@ def constraint_state(
     return state_of_pull(loop, pull)
 
 
-def state_of_pull(loop: Loop, pull: Pull) -> State:
+def state_of_pull(loop: CreatedConstraint, pull: Pull) -> State:
     """What acts on the parent as ``getConstraintState`` tells it."""
     if loop.kind in POINTS:
         return tuple((-pull.force).tolist())
@@ -87,7 +89,7 @@ def state_of_pull(loop: Loop, pull: Pull) -> State:
     return (*pull.force.tolist(), *(pull.R.T @ pull.moment).tolist())
 
 
-def slider_axes(loop: Loop, R: Array) -> tuple[Array, Array]:
+def slider_axes(loop: CreatedConstraint, R: Array) -> tuple[Array, Array]:
     """Directions (2, 3) of a prismatic constraint's forces, and the frame (3, 3) of its moments.
 
     Bullet's rows: two forces across the axis, the first at right angles to the first axis of the
@@ -102,7 +104,9 @@ def slider_axes(loop: Loop, R: Array) -> tuple[Array, Array]:
     return np.array([first, np.cross(axis, first)]), frame
 
 
-def exceeds(limit: float, loop: Loop, native: Native, impulses: Impulses, corrected: bool) -> bool:
+def exceeds(
+    limit: float, loop: CreatedConstraint, native: Native, impulses: Impulses, corrected: bool
+) -> bool:
     """Whether a force or moment along an axis is above a limit in the sense of Bullet's maxForce.
 
     Where Bullet does not tell its axes, its share and ours are taken to pull the same way.

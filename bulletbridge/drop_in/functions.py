@@ -4,7 +4,7 @@ from typing import Any
 
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop
+from bulletbridge.bullet.constraints import CreatedConstraint
 from bulletbridge.bullet.worlds import joint_ids, require_display
 from bulletbridge.comparison.window.overlay import has_window
 from bulletbridge.constraints.joints import SOFTNESS
@@ -189,7 +189,7 @@ def setBridgeMode(session: Session, given: Given) -> None:
 
 
 @replaces()
-def getBridgeLoops(session: Session, given: Given) -> dict[int, Loop]:
+def getBridgeLoops(session: Session, given: Given) -> dict[int, CreatedConstraint]:
     """What became of each constraint, by its id: exact, or Bullet's own and why."""
     return session.loops()
 

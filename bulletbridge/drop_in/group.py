@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from bulletbridge.bullet.constraints import Loop
+from bulletbridge.bullet.constraints import CreatedConstraint
 from bulletbridge.comparison.window.overlay import Mark
 from bulletbridge.drop_in.forces import State
 from bulletbridge.drop_in.joined_bodies import JoinedBodies
@@ -46,7 +46,7 @@ class Group(Protocol):
         """Note that something may rub otherwise than it did."""
         ...
 
-    def change(self, loop: Loop, moved: bool) -> bool:
+    def change(self, loop: CreatedConstraint, moved: bool) -> bool:
         """Note that a loop was changed; whether the bodies must be read again."""
         ...
 
@@ -74,7 +74,7 @@ class Group(Protocol):
         """
         ...
 
-    def state_of(self, loop: Loop) -> State:
+    def state_of(self, loop: CreatedConstraint) -> State:
         """Forces of a constraint in the last step, as ``getConstraintState`` tells them."""
         ...
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop, gear_parts, info_of, modelled
+from bulletbridge.bullet.constraints import CreatedConstraint, gear_parts, info_of, modelled
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.state import Shift
 from bulletbridge.bullet.worlds import gravity, joint_ids
@@ -44,7 +44,7 @@ class Reading(Protocol):
         """Read bodies by names; joints are named too."""
         ...
 
-    def constraint(self, loop: Loop, model: Model) -> Model:
+    def constraint(self, loop: CreatedConstraint, model: Model) -> Model:
         """The model of a rigid constraint, with its force limit where that is ours."""
         ...
 
@@ -52,7 +52,7 @@ class Reading(Protocol):
 class Limited(NamedTuple):
     """A loop with a force limit."""
 
-    loop: Loop
+    loop: CreatedConstraint
     name: str
     limit: float
 
@@ -98,7 +98,7 @@ class JoinedBodies:
     """
 
     def __init__(
-        self, bodies: Iterable[int], loops: list[Loop], client: int, reading: Reading
+        self, bodies: Iterable[int], loops: list[CreatedConstraint], client: int, reading: Reading
     ) -> None:
         self._client = client
         names = {f"body{body}": body for body in sorted(bodies)}
@@ -181,7 +181,9 @@ class JoinedBodies:
         if self._moving:
             self.put_back()
 
-    def state_of(self, loop: Loop, find: Callable[[Loop], State]) -> State:
+    def state_of(
+        self, loop: CreatedConstraint, find: Callable[[CreatedConstraint], State]
+    ) -> State:
         """Forces of a constraint since the last step, found when they are first asked for."""
         found = self._states.get(loop.number)
         if found is None:
@@ -196,7 +198,7 @@ class JoinedBodies:
         self._bases_due = True
         self._moved |= {n for n in self.frames if body in self.loops[n].bodies}
 
-    def change(self, loop: Loop, moved: bool) -> None:
+    def change(self, loop: CreatedConstraint, moved: bool) -> None:
         """Take over the force limit or the target of a loop, or that its child frame was moved."""
         known = self.loops.get(loop.number)
         if known is None:
@@ -209,7 +211,7 @@ class JoinedBodies:
         if loop.erp > 0.0 and loop.target != known.target:
             self.system.set_offset(loop.name, loop.target)
 
-    def succeed(self, old: Loop, new: Loop) -> None:
+    def succeed(self, old: CreatedConstraint, new: CreatedConstraint) -> None:
         """Take a constraint for another that was removed, and whose child frame moves.
 
         ``change`` is to follow, for where it is and what it may exert.
@@ -270,7 +272,7 @@ class JoinedBodies:
         }
         return self.system.dt, rigid
 
-    def native(self, loop: Loop) -> Native:
+    def native(self, loop: CreatedConstraint) -> Native:
         """Bullet's own forces of a constraint."""
         state = pybullet.getConstraintState(loop.number, self._client)
         if loop.twin < 0:
@@ -349,7 +351,7 @@ class JoinedBodies:
             if loop.max_force is not None and number in self.models
         ]
 
-    def _is_idle(self, loop: Loop, mechanism: Mechanism) -> bool:
+    def _is_idle(self, loop: CreatedConstraint, mechanism: Mechanism) -> bool:
         """Whether a constraint joins what is one rigid body anyway, or what stands still."""
         if loop.kind == pybullet.JOINT_GEAR:
             return False
@@ -360,7 +362,7 @@ class JoinedBodies:
         ]
         return ends[0] == ends[1]
 
-    def _model(self, loop: Loop) -> Model:
+    def _model(self, loop: CreatedConstraint) -> Model:
         """A constraint of Bullet as ours, rigid."""
         if loop.kind == pybullet.JOINT_GEAR:
             return self._gear(loop)
@@ -370,7 +372,7 @@ class JoinedBodies:
             motion = self.frames[loop.number].motion
         return modelled(loop, self.links, motion, self._client)
 
-    def _gear(self, loop: Loop) -> Coupling:
+    def _gear(self, loop: CreatedConstraint) -> Coupling:
         """A gear of Bullet as ours.
 
         Raises:

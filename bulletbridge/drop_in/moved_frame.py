@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import NOBODY, Info, Loop, axis_in_frame, change_twin, info_of
+from bulletbridge.bullet.constraints import (
+    NOBODY,
+    CreatedConstraint,
+    Info,
+    axis_in_frame,
+    change_twin,
+    info_of,
+)
 from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
 from bulletbridge.compilation.stored_calls import StoredCall
@@ -98,7 +105,9 @@ class MovedFrame:
         parts: How many of the system's steps it is on its way in.
     """
 
-    def __init__(self, loop: Loop, links: dict[tuple[int, int], str], client: int) -> None:
+    def __init__(
+        self, loop: CreatedConstraint, links: dict[tuple[int, int], str], client: int
+    ) -> None:
         self._number, self._client, self._name = loop.number, client, loop.name
         self._loop = loop
         self._frame, self._span = np.zeros(1, MOVED), Span()
@@ -123,7 +132,7 @@ class MovedFrame:
         self._go(info)
         self._rest()
 
-    def belong_to(self, loop: Loop) -> None:
+    def belong_to(self, loop: CreatedConstraint) -> None:
         """Be the frame of a constraint that came in place of its own."""
         self._loop, self._number = loop, loop.number
 

@@ -9,8 +9,8 @@ from bulletbridge.bullet.constraints import (
     NOBODY,
     ONLY_HERE,
     SHOWN_LIMIT,
+    CreatedConstraint,
     Info,
-    Loop,
     change_twin,
     create_native,
     describe,
@@ -35,7 +35,7 @@ class Changed(NamedTuple):
     """
 
     answer: Any
-    loop: Loop | None = None
+    loop: CreatedConstraint | None = None
     moved: bool = False
     anew: bool = False
 
@@ -51,13 +51,13 @@ class Registry:
 
     def __init__(self, client: int) -> None:
         self._client = client
-        self.loops: dict[int, Loop] = {}
+        self.loops: dict[int, CreatedConstraint] = {}
         if pybullet.isConnected(client):
             for place in range(pybullet.getNumConstraints(physicsClientId=client)):
                 number = pybullet.getConstraintUniqueId(place, physicsClientId=client)
                 self.loops[number] = describe(number, client)
 
-    def create(self, given: dict[str, Any]) -> Loop:
+    def create(self, given: dict[str, Any]) -> CreatedConstraint:
         """Create a constraint in Bullet and take note of it."""
         client, kind, twin = self._client, given.get("jointType"), -1
         if kind in ONLY_HERE:
@@ -104,7 +104,7 @@ class Registry:
         anew = replace(new, max_force=loop.max_force, target=loop.target) != loop
         return Changed(answer, new, moved, anew)
 
-    def remove(self, given: dict[str, Any]) -> Loop | None:
+    def remove(self, given: dict[str, Any]) -> CreatedConstraint | None:
         """Remove a constraint from Bullet; what it was here."""
         pybullet.removeConstraint(**given, physicsClientId=self._client)
         loop = self.loops.pop(given["userConstraintUniqueId"], None)
@@ -138,7 +138,7 @@ class Registry:
         return (*info[:4], loop.kind, loop.axis, *info[6:10], limit, *info[11:])
 
 
-def without_gear_erp(loop: Loop, given: dict[str, Any]) -> dict[str, Any]:
+def without_gear_erp(loop: CreatedConstraint, given: dict[str, Any]) -> dict[str, Any]:
     """Arguments as Bullet is told them: gears between two bodies hold rates alone.
 
     With an erp it takes both positions from the first body, and drives the gear elsewhere.

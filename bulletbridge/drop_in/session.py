@@ -8,7 +8,12 @@ from typing import Any, NamedTuple, get_args
 
 import pybullet
 
-from bulletbridge.bullet.constraints import NOBODY, Loop, all_but_child_frame, gear_parts
+from bulletbridge.bullet.constraints import (
+    NOBODY,
+    CreatedConstraint,
+    all_but_child_frame,
+    gear_parts,
+)
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.shaped_bodies import shaped_bodies
@@ -81,8 +86,10 @@ class Session:
         self._unseen = any(
             loop.kind == pybullet.JOINT_GEAR for loop in self.constraints.loops.values()
         )
-        self._vacant: dict[tuple[Any, ...], Loop] = {}  # removed since the last step
-        self._successors: dict[int, Loop] = {}  # whose place new constraints have taken, by these
+        self._vacant: dict[tuple[Any, ...], CreatedConstraint] = {}  # removed since the last step
+        self._successors: dict[
+            int, CreatedConstraint
+        ] = {}  # whose place new constraints have taken, by these
         self.mode: Mode = HOOKS.mode
         self.models_of_removed = False  # whether Bullet keeps dynamics models of removed bodies
         self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
@@ -203,7 +210,7 @@ class Session:
             if not as_it_was or group.change(new, moved=True):
                 self._stale |= group.joined.bodies
 
-    def loops(self) -> dict[int, Loop]:
+    def loops(self) -> dict[int, CreatedConstraint]:
         """What became of each constraint, by its id."""
         self._regroup()
         return dict(self.constraints.loops)
@@ -583,7 +590,7 @@ class Session:
             " closed then, as in filter mode"
         )
 
-    def _predict(self, loop: Loop, by_bullet: bool) -> None:
+    def _predict(self, loop: CreatedConstraint, by_bullet: bool) -> None:
         """Let Bullet's own constraint act, or not.
 
         Forces of its sliders act at pivots that slide apart: between two bodies that move they
@@ -601,7 +608,7 @@ class Session:
         engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
         return float(engine["fixedTimeStep"])
 
-    def _group(self, bodies: frozenset[int], loops: list[Loop]) -> None:
+    def _group(self, bodies: frozenset[int], loops: list[CreatedConstraint]) -> None:
         """One group for bodies that hang together; Bullet keeps what cannot be modelled.
 
         Raises:
@@ -622,7 +629,7 @@ class Session:
         for island in islands(loop.bodies for loop in loops):  # without what merely touched
             self._filter(island, [loop for loop in loops if island.issuperset(loop.bodies)])
 
-    def _filter(self, bodies: frozenset[int], loops: list[Loop]) -> None:
+    def _filter(self, bodies: frozenset[int], loops: list[CreatedConstraint]) -> None:
         """One group that Bullet steps, or Bullet's own constraints where it cannot be modelled."""
         try:
             self.groups[bodies] = FilteredGroup(bodies, loops, self.actions.erp, self.client)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop, info_of
+from bulletbridge.bullet.constraints import CreatedConstraint, info_of
 from bulletbridge.bullet.coordinates import Floats, matrix, unit
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.told_gaps import TOLD_GAP, add_gaps
@@ -35,7 +35,7 @@ class ToldGaps:
         solver: As given.
     """
 
-    def __init__(self, loops: Iterable[Loop], solver: Solver, client: int) -> None:
+    def __init__(self, loops: Iterable[CreatedConstraint], solver: Solver, client: int) -> None:
         self.solver, self._client = solver, client
         rows = list(solver.encoded.rows)
         held = [loop for loop in loops if is_told(loop) and loop.name in rows]
@@ -100,7 +100,7 @@ class ToldGaps:
                 change(number, jointChildPivot=place, physicsClientId=client)
 
 
-def is_told(loop: Loop) -> bool:
+def is_told(loop: CreatedConstraint) -> bool:
     """Whether Bullet is told the gap of a constraint."""
     kinds = (pybullet.JOINT_FIXED, *POINTS)
     return loop.kind in kinds and loop.max_force is None and not loop.moving

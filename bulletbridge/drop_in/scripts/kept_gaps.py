@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bulletbridge.bullet.constraints import Loop
+from bulletbridge.bullet.constraints import CreatedConstraint
 from bulletbridge.drop_in.filtered import RigidReading
 from bulletbridge.drop_in.joined_bodies import JoinedBodies
 from bulletbridge.drop_in.session import Session, islands
@@ -15,18 +15,18 @@ class KeptGaps:
     """Gaps of one client's constraints; where Bullet steps alone, groups are made to look only."""
 
     def __init__(self) -> None:
-        self._loops: frozenset[Loop] = frozenset()
+        self._loops: frozenset[CreatedConstraint] = frozenset()
         self._actions: object = None  # a new one with each reset of the world
         self._groups: list[JoinedBodies] = []
 
-    def of(self, session: Session, loops: Iterable[Loop]) -> dict[str, Gap]:
+    def of(self, session: Session, loops: Iterable[CreatedConstraint]) -> dict[str, Gap]:
         """Gaps by the names of the loops, of those that can be modelled."""
         groups = [group.joined for group in session.groups.values()]
         if session.mode == "native":
             groups = self._watched(session, loops)
         return {gap.name: gap for group in groups for gap in group.gaps()}
 
-    def _watched(self, session: Session, loops: Iterable[Loop]) -> list[JoinedBodies]:
+    def _watched(self, session: Session, loops: Iterable[CreatedConstraint]) -> list[JoinedBodies]:
         # frames that move would have to be followed; force limits do not matter here
         still = [replace(n, max_force=None) for n in loops if n.exact and not n.moving]
         if self._loops == frozenset(still) and self._actions is session.actions:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pybullet
 
-from bulletbridge.bullet.constraints import Loop, as_it_stands
+from bulletbridge.bullet.constraints import CreatedConstraint, as_it_stands
 from bulletbridge.bullet.reader import BulletBodies, name_bodies, read_body, read_bullet
 from bulletbridge.bullet.worlds import gravity, joint_ids, link_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
@@ -63,7 +63,7 @@ class LoopsSaver:
         return self.path
 
 
-def spec_of(session: Session, loops: list[Loop], path: Path) -> ModelSpec:
+def spec_of(session: Session, loops: list[CreatedConstraint], path: Path) -> ModelSpec:
     """The bodies that constraints join, where they stand, and these constraints.
 
     Args:
@@ -76,7 +76,7 @@ def spec_of(session: Session, loops: list[Loop], path: Path) -> ModelSpec:
     """
     client, notes = session.client, list[str]()
     joined: list[int] = []
-    kept: list[Loop] = []
+    kept: list[CreatedConstraint] = []
     for loop in loops:
         unknown = [body for body in loop.bodies if body not in session.robots]
         if unknown:

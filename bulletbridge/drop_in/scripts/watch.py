@@ -8,7 +8,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.bullet.constraints import NOBODY, Info, Loop, info_of
+from bulletbridge.bullet.constraints import NOBODY, CreatedConstraint, Info, info_of
 from bulletbridge.bullet.worlds import text_of
 from bulletbridge.drop_in.scripts.kept_gaps import KeptGaps
 from bulletbridge.drop_in.session import Session
@@ -121,7 +121,7 @@ class Watch:
                 found.gap_rad = max(found.gap_rad, found.last_rad)
                 found.see_kept(kept.get(loop.name))
 
-    def _force(self, found: Seen, loop: Loop, session: Session) -> None:
+    def _force(self, found: Seen, loop: CreatedConstraint, session: Session) -> None:
         try:
             native = pybullet.getConstraintState(loop.number, physicsClientId=session.client)
         except pybullet.error:
@@ -160,7 +160,7 @@ def frame(body: int, link: int, place: Any, turn: Any, client: int) -> tuple[Arr
     return np.array(p) + R.apply(place), R * Rotation.from_quat(turn)
 
 
-def gap(loop: Loop, info: Info, client: int) -> tuple[float, float]:
+def gap(loop: CreatedConstraint, info: Info, client: int) -> tuple[float, float]:
     """Distance [m] and angle [rad] by which a constraint is open."""
     p_a, R_a = frame(info[0], info[1], info[6], info[8], client)
     p_b, R_b = frame(info[2], info[3], info[7], info[9], client)
@@ -181,7 +181,7 @@ def gap(loop: Loop, info: Info, client: int) -> tuple[float, float]:
     return float(np.linalg.norm(shift)), float(np.linalg.norm(turn))
 
 
-def gear_rate(loop: Loop, info: Info, client: int) -> float:
+def gear_rate(loop: CreatedConstraint, info: Info, client: int) -> float:
     """Rate by which a gear is violated."""
     first, second = (
         pybullet.getJointState(body, joint, physicsClientId=client)[1]
