@@ -131,7 +131,7 @@ class Forces:
         push = push - V.T @ (V @ push) - V.T @ (U.T @ gamma / s)
         state = before.q[None], before.v[None], np.array([before.t])
         off = -V.T @ (U.T @ np.hstack(judge.rates(*state))[0] / s)  # a start may be so
-        return before.v + np.linalg.solve(L.T, off + system.dt * push)
+        return np.asarray(before.v + np.linalg.solve(L.T, off + system.dt * push), np.float64)
 
     def _told_apart(self, before: State) -> set[str]:
         """Motors whose rates are theirs: none where they cannot be told from each other.
@@ -210,8 +210,7 @@ class Forces:
         if not (found := self.system.contacts()):
             return
         m = self.judge.moving(now.q[None], now.v[None])
-        step = self.system._inequalities.latest
-        for contact, point in zip(found, step.contact_points, strict=True):
+        for contact, point in zip(found, self.system.contact_points, strict=True):
             N, T, mu = contact.normal_force, contact.friction, float(point["friction"])
             if N < -ROUNDED:
                 yield "contact pulls", -N

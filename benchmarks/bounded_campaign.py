@@ -175,7 +175,7 @@ class BoundedRun:
 
 def is_whole(system: bb.System) -> bool:
     """Whether the last step was made at once: of one in parts the forces of the last are told."""
-    latest = system._inequalities.latest
+    latest = system._inequalities.latest  # pyright: ignore[reportPrivateUsage]
     return latest is not None and abs(latest.dt - system.dt) < 1e-12
 
 

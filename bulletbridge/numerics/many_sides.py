@@ -61,7 +61,7 @@ def whiten_forces(L: Array, X: Array) -> None:
     k = n - 1
     while k > 0:
         add_to_two(X[k], X[k - 1], -1.0, L[:, k], L[:, k - 1], (k + 1, n), X)
-        finish_two(X[k], X[k - 1], L[k, k], L[k, k - 1], L[k - 1, k - 1])
+        finish_two(X[k], X[k - 1], float(L[k, k]), float(L[k, k - 1]), float(L[k - 1, k - 1]))
         k -= 2
     if k == 0:
         add_lines(X[0], -1.0, L[:, 0], 1, n, X)
