@@ -17,7 +17,7 @@ from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 CASES = st.tuples(
     st.integers(0, 2**31),
     st.booleans(),
-    st.lists(st.sampled_from((REVOLUTE, PRISMATIC, SPHERICAL)), min_size=5, max_size=6),
+    st.lists(st.sampled_from((REVOLUTE, PRISMATIC, SPHERICAL)), min_size=6, max_size=7),
     st.sampled_from(("ball", "revolute")),
     st.booleans(),
 )

@@ -30,7 +30,7 @@ from bulletbridge.inequalities.impulses import (
     kill,
 )
 from bulletbridge.inequalities.row_impulses import NO_SUPPLIES
-from bulletbridge.inequalities.step_kernel import Way, stepping_with_inequalities
+from bulletbridge.inequalities.step_kernel import InequalityBackend, stepping_with_inequalities
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.clusters import (
     admit_clusters,
@@ -99,7 +99,7 @@ def no_points(
     return False
 
 
-CLUSTER_WAY = Way(
+CLUSTER_INEQUALITIES = InequalityBackend(
     CLUSTERS,
     CLUSTERS_END.finish_after,
     move_by,
@@ -109,7 +109,7 @@ CLUSTER_WAY = Way(
     NO_SUPPLIES,
     no_points,
 )
-do_by_clusters = stepping_with_inequalities(CLUSTER_WAY)
+do_by_clusters = stepping_with_inequalities(CLUSTER_INEQUALITIES)
 
 
 @kernel

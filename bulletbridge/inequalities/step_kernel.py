@@ -116,7 +116,7 @@ from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
 
 
-class Way(NamedTuple):
+class InequalityBackend(NamedTuple):
     """How a step with inequalities takes factors of one kind.
 
     Attributes:
@@ -189,7 +189,7 @@ def load_drives(h: InequalityProblem, dt: float, enough: float) -> None:
             p.x[row] = p.bounds[row].upper
 
 
-def stepping_with_inequalities(way: Way) -> Callable[..., int]:
+def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
     """The helper that does tasks of ``run_inequalities`` with factors of one kind.
 
     numba resolves the functions that it closes over when it compiles it.
@@ -433,7 +433,7 @@ def whiten(a: Arrays, f: Factors, v: Array) -> None:
     whiten_velocity(f.L, v, f.first)
 
 
-DENSE_WAY = Way(
+DENSE_INEQUALITIES = InequalityBackend(
     DENSE_APART,
     ending(DENSE_APART).finish_after,
     move_by,
@@ -443,7 +443,7 @@ DENSE_WAY = Way(
     DENSE_SUPPLIES,
     close_at_points,
 )
-do_dense = stepping_with_inequalities(DENSE_WAY)
+do_dense = stepping_with_inequalities(DENSE_INEQUALITIES)
 
 
 @kernel

@@ -114,7 +114,7 @@ NOTHING_LOOSE = loose_bodies(0, np.zeros(1, np.int64), np.zeros(1, np.int64), np
 NO_TRACE = Trace(NO_RECORD, 0, 0)
 
 
-Way = Literal["dense", "links", "islands", "clusters"]
+BackendName = Literal["dense", "links", "islands", "clusters"]
 """How a step is made: all at once, by elimination of links, island by island, or by clusters."""
 
 
@@ -230,16 +230,16 @@ class InequalityStepper:
         self.contact_rows, self._points = np.zeros(0, CONTACT_ROWS), NO_CONTACTS
         self.C, self.D = np.zeros((2, 0, solver.mechanism.nv)), np.zeros((2, 0, 0))
         self.bound_records = np.zeros(0, ROW_BOUNDS)
-        self._made: dict[tuple[Way, bool], Calls] = {}  # with contacts or not
-        self._predict: dict[Way, Callable[[tuple[Any, ...]], int]] = {}
+        self._made: dict[tuple[BackendName, bool], Calls] = {}  # with contacts or not
+        self._predict: dict[BackendName, Callable[[tuple[Any, ...]], int]] = {}
         self._asked = solver.tau  # for which they are made
         self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
         self._links = self._may_take_links()
-        self._with_contacts: Way = "links" if self._links else "dense"
+        self._with_contacts: BackendName = "links" if self._links else "dense"
         asked = AskedRows(motor_rows, joint_limits, inequalities)
         apart = None if self._links or rigid or reference else islands_that_pay(solver, asked)
         self._islands = InequalityIslands(apart, asked) if apart is not None else None
-        self._without_contacts: Way = self._with_contacts if apart is None else "islands"
+        self._without_contacts: BackendName = self._with_contacts if apart is None else "islands"
         if apart is None and self._may_take_clusters():
             self._without_contacts = "clusters"
         self._planned = solver.stepper  # for which there is room
@@ -308,7 +308,7 @@ class InequalityStepper:
         """
         return self.impulses[MOVING, : len(self.solver.v)]
 
-    def _predict_by(self, way: Way) -> int:
+    def _predict_by(self, way: BackendName) -> int:
         """The same by one of the ways; DENSE_REQUIRED, or DONE."""
         given, limited = self._given(), self.inequalities.force_limited.nc
         if way not in self._predict:
@@ -366,7 +366,7 @@ class InequalityStepper:
         each = FORCES_PER_STEP[int(solver.control[0]["integrator"])]  # lines, of which we take one
         return given._replace(tau=np.ascontiguousarray(solver.forces(steps)[::each]))
 
-    def _calls(self, way: Way, detector: Detector | None) -> Calls:
+    def _calls(self, way: BackendName, detector: Detector | None) -> Calls:
         """The compiled call of steps by one of the ways, made anew when it needs more room.
 
         With contacts that this detector finds, or without.
@@ -375,7 +375,7 @@ class InequalityStepper:
             self._made, self._predict, self._asked = {}, {}, self.solver.tau
             self._alone = None
         version = 0 if detector is None else detector.version
-        which: tuple[Way, bool] = way, detector is None
+        which: tuple[BackendName, bool] = way, detector is None
         made = self._made.get(which)
         if made is None or made.detector is not detector or made.version != version:
             block, steady = self._ways[way].block, self._steady
@@ -885,7 +885,7 @@ class InequalityStepper:
         rest = Given(solver.still, *self._now(), self._address), NO_CONTACTS, STEP, 1
         with announce_compilation(run_inequalities):
             call = StoredCall(run_inequalities, (solver.arrays, own), rest)
-        self._ways: dict[Way, StoredCall] = {"dense": call}
+        self._ways: dict[BackendName, StoredCall] = {"dense": call}
         self._made, self._predict, self._alone = {}, {}, None
         kept = arrays_in((own._replace(loose=NOTHING_LOOSE),))  # of which nothing is used again
         if self._links:

@@ -340,7 +340,7 @@ def solve_island(
     if beside:
         gather_rows(p, s, own, first, last, True)
         state[FACTORED] = 0
-        alone = solve_complementarity(own, n, tolerance, ANYWHERE)
+        alone = solve_complementarity(own, n, tolerance, ANYWHERE if state[USED] == 1 else NEARBY)
         sweeps, newtons = outcome.sweeps + alone.sweeps, outcome.newton + alone.newton
         outcome = Outcome(alone.residual, sweeps, newtons)
     for at in range(n):
