@@ -14,7 +14,7 @@ from scipy.linalg import null_space
 
 import bulletbridge as bb
 from bulletbridge.mechanism.model import Joint
-from bulletbridge.system.contact_report import Contact
+from bulletbridge.system.contact_report import ContactLoad
 
 BEYOND = 1e-6
 """Crossing of a limit that is let be [rad or m]; what a step bends by is allowed besides."""
@@ -236,7 +236,7 @@ class Forces:
             if speed > 10.0 * enough and mu > 0.0 and T @ slip > -0.5 * size * speed:
                 yield "friction is not against slip", speed
 
-    def _speed(self, m: Moving, name: str, contact: Contact) -> Values:
+    def _speed(self, m: Moving, name: str, contact: ContactLoad) -> Values:
         """Velocity (3,) of a contact's point on a link [m/s]."""
         body = self.judge.mechanism.links[name].body
         return m.u[0, body] + cross(m.w[0, body], contact.point - m.p[0, body])

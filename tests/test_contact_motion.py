@@ -13,7 +13,7 @@ from support.small_trees import GRAVITY, free_body, slider
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError
-from bulletbridge.events.contact import Mode, contact_geometry
+from bulletbridge.events.contact import ContactMode, contact_geometry
 from bulletbridge.events.impact import impact
 from bulletbridge.events.sliding import SlidingFormulation
 from bulletbridge.formulations.equations import SINGULAR_RTOL
@@ -88,7 +88,7 @@ def test_a_block_that_is_pushed_ever_harder_slides_from_mu_n_on(integrator):
     assert [(e.contact, e.what) for e in motion.events] == [("floor", "slide")]
     assert_allclose(motion.events[0].t, breaks, atol=1e-8)
     assert_allclose(motion.system.q[0], rate * (2.0 - breaks) ** 3 / (6 * mass), rtol=1e-8)
-    assert motion.mode["floor"] is Mode.SLIDE
+    assert motion.mode["floor"] is ContactMode.SLIDE
     assert_allclose(motion.forces()["floor"].normal, mass * GRAVITY, rtol=1e-12)
 
 
@@ -109,7 +109,7 @@ def test_a_block_thrown_up_a_slope_stops_or_comes_back(slope, ends):
     assert_allclose(motion.events[0].t, stops, atol=1e-9)
     back = 0.0 if slope < np.arctan(mu) else 0.5 * (down - rub) * (1.0 - stops) ** 2
     assert_allclose(motion.system.q[0], back - speed**2 / (2 * (down + rub)), atol=1e-9)
-    assert motion.mode["slope"] is (Mode.STICK if back == 0.0 else Mode.SLIDE)
+    assert motion.mode["slope"] is (ContactMode.STICK if back == 0.0 else ContactMode.SLIDE)
 
 
 def test_a_ball_that_slides_begins_to_roll():
@@ -153,7 +153,7 @@ def test_a_body_that_is_pulled_up_and_let_go_lifts_off_and_lands():
     assert (first.what, second.what) == ("lift-off", "land")
     assert_allclose(first.t, off, atol=1e-8)
     assert abs(height(second.t)) < 1e-8 and second.t > off + 0.1
-    assert motion.mode["floor"] is Mode.STICK and abs(motion.system.q[1]) < 1e-12
+    assert motion.mode["floor"] is ContactMode.STICK and abs(motion.system.q[1]) < 1e-12
 
 
 NUMBERS = st.floats(-2.0, 2.0)
@@ -185,7 +185,7 @@ def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q
         for k, end in enumerate(ends)
     ]
     seen = system.kinematics()
-    closed = [(c, contact_geometry(c.joint(Mode.SLIDE), seen)) for c in contacts]
+    closed = [(c, contact_geometry(c.joint(ContactMode.SLIDE), seen)) for c in contacts]
     e = system.dynamics.equations(system.q, system.v, 0.0)
     after = impact(e, system.v, closed, 1e-3)
     # what impulses act along: normals, and with friction the tangents, of which one moves nothing
@@ -222,7 +222,7 @@ def test_a_loop_stays_closed_when_its_coupler_lands_and_bounces():
         evaluation = motion.system.evaluate()
         energies.append(evaluation.energy)
         gaps.append(evaluation.largest("metres"))
-        at = contact_geometry(contact.joint(Mode.SLIDE), motion.system.kinematics())
+        at = contact_geometry(contact.joint(ContactMode.SLIDE), motion.system.kinematics())
         assert at.gap > -1e-11
     assert max(gaps) < 1e-12
     assert np.diff(energies).max() < 1e-7

@@ -17,7 +17,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
 
-class Mode(Enum):
+class ContactMode(Enum):
     """What a contact does."""
 
     OPEN = "open"
@@ -59,9 +59,9 @@ class Contact:
                 f"to 1"
             )
 
-    def joint(self, mode: Mode) -> LoopJoint:
+    def joint(self, mode: ContactMode) -> LoopJoint:
         """The loop joint that holds it while it sticks or slides."""
-        model = JointModel.ROLLING if mode is Mode.STICK else JointModel.POINT_ON_PLANE
+        model = JointModel.ROLLING if mode is ContactMode.STICK else JointModel.POINT_ON_PLANE
         return LoopJoint(self.name, model, self.a, self.b, self.axis, radius=self.radius)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import StepError
-from bulletbridge.events.contact import Contact, ContactGeometry, Mode, contact_geometry
+from bulletbridge.events.contact import Contact, ContactGeometry, ContactMode, contact_geometry
 from bulletbridge.events.sliding import STILL, Friction, Sliding, sliding
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -35,7 +35,7 @@ class ContactModes:
 
     Attributes:
         system: With the contacts that are closed as loop joints.
-        now: Mode of each contact, by name.
+        now: ContactMode of each contact, by name.
         friction: Of each, which remembers the way that slip goes.
     """
 
@@ -48,12 +48,12 @@ class ContactModes:
     ) -> None:
         self.contacts, self._others = contacts, tuple(others)
         self.friction = {
-            name: Friction(c.joint(Mode.SLIDE), c.friction, bilateral=False)
+            name: Friction(c.joint(ContactMode.SLIDE), c.friction, bilateral=False)
             for name, c in contacts.items()
         }
         make = sliding(*self.friction.values())
         self.system = System(mechanism, self._others, formulation=make, **options)
-        self.now = dict.fromkeys(contacts, Mode.OPEN)
+        self.now = dict.fromkeys(contacts, ContactMode.OPEN)
 
     def state(self) -> tuple[Array, Array, float]:
         """q (nq,), v (nv,) and t [s] of the system."""
@@ -63,18 +63,21 @@ class ContactModes:
         """Geometry of all contacts at the state."""
         seen = self.system.kinematics()
         return {
-            name: contact_geometry(c.joint(Mode.SLIDE), seen) for name, c in self.contacts.items()
+            name: contact_geometry(c.joint(ContactMode.SLIDE), seen)
+            for name, c in self.contacts.items()
         }
 
-    def take(self, modes: dict[str, Mode]) -> None:
+    def take(self, modes: dict[str, ContactMode]) -> None:
         """Take modes, and the loop joints that they stand for."""
         self.now = modes
         for name, friction in self.friction.items():
-            friction.slides = modes[name] is Mode.SLIDE
-        closed = (c.joint(modes[n]) for n, c in self.contacts.items() if modes[n] is not Mode.OPEN)
+            friction.slides = modes[name] is ContactMode.SLIDE
+        closed = (
+            c.joint(modes[n]) for n, c in self.contacts.items() if modes[n] is not ContactMode.OPEN
+        )
         self.system.exchange((*self._others, *closed))
 
-    def change(self, name: str, mode: Mode) -> None:
+    def change(self, name: str, mode: ContactMode) -> None:
         """Give one contact another mode."""
         self.take(self.now | {name: mode})
 
@@ -86,28 +89,28 @@ class ContactModes:
         terms, names = solver.terms(q, v, t), list(solver.encoded.rows)
         found: dict[str, Force] = {}
         for name, at in self.geometries().items():
-            if self.now[name] is not Mode.OPEN:
+            if self.now[name] is not ContactMode.OPEN:
                 _, rows = solver.wrench_rows(terms.poses, names.index(name), t)
                 force = lam[solver.encoded.rows[name]] @ rows[:, 3:]
                 found[name] = Force(float(force @ at.normal), at.tangents @ force)
         return found
 
-    def margins(self) -> dict[tuple[str, Mode], float]:
+    def margins(self) -> dict[tuple[str, ContactMode], float]:
         """What must not become negative, by contact and the mode that then follows."""
-        found: dict[tuple[str, Mode], float] = {}
+        found: dict[tuple[str, ContactMode], float] = {}
         forces, v = self.forces(), self.system.v
         for name, at in self.geometries().items():
-            if self.now[name] is Mode.OPEN:
-                found[name, Mode.STICK] = at.gap
+            if self.now[name] is ContactMode.OPEN:
+                found[name, ContactMode.STICK] = at.gap
                 continue
-            found[name, Mode.OPEN] = forces[name].normal
+            found[name, ContactMode.OPEN] = forces[name].normal
             friction = self.friction[name]
-            if self.now[name] is Mode.STICK:
-                found[name, Mode.SLIDE] = self.reserve(name, forces[name])
+            if self.now[name] is ContactMode.STICK:
+                found[name, ContactMode.SLIDE] = self.reserve(name, forces[name])
             elif friction.coefficient > 0.0 and friction.reference is not None:
                 along = float(at.tangents @ at.jacobian @ v @ friction.reference)
                 # what the normal alone locks has slip of round-off
-                found[name, Mode.STICK] = along if abs(along) > STILL else 0.0
+                found[name, ContactMode.STICK] = along if abs(along) > STILL else 0.0
         return found
 
     def reserve(self, name: str, force: Force) -> float:
@@ -121,7 +124,7 @@ class ContactModes:
         for name, at in self.geometries().items():
             slip = at.tangents @ at.jacobian @ v
             size = float(np.linalg.norm(slip))
-            if self.now[name] is Mode.SLIDE and size > STILL:
+            if self.now[name] is ContactMode.SLIDE and size > STILL:
                 self.friction[name].reference = slip / size
 
     def slip_from(self, name: str, force: Force) -> None:
@@ -143,14 +146,14 @@ class ContactModes:
             slips = [
                 n
                 for n, f in forces.items()
-                if self.now[n] is Mode.STICK and self.reserve(n, f) < enough
+                if self.now[n] is ContactMode.STICK and self.reserve(n, f) < enough
             ]
             if pulls:
-                self.change(min(pulls, key=lambda n: forces[n].normal), Mode.OPEN)
+                self.change(min(pulls, key=lambda n: forces[n].normal), ContactMode.OPEN)
             elif slips:
                 name = min(slips, key=lambda n: self.reserve(n, forces[n]))
                 self.slip_from(name, forces[name])
-                self.change(name, Mode.SLIDE)
+                self.change(name, ContactMode.SLIDE)
             else:
                 return
         raise StepError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import BulletBridgeError, ModelError, StepError
-from bulletbridge.events.contact import Contact, ContactGeometry, Mode
+from bulletbridge.events.contact import Contact, ContactGeometry, ContactMode
 from bulletbridge.events.contact_modes import FORCE_RTOL, ContactModes, Force
 from bulletbridge.events.impact import impact
 from bulletbridge.events.sliding import STILL
@@ -79,7 +79,7 @@ class ContactMotion:
         self._started = False
 
     @property
-    def mode(self) -> dict[str, Mode]:
+    def mode(self) -> dict[str, ContactMode]:
         """State of each contact, by name."""
         return self._modes.now
 
@@ -89,7 +89,7 @@ class ContactMotion:
         Raises:
             ModelError: A contact begins inside its plane, or the constraints leave no freedom.
         """
-        self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
+        self._modes.take(dict.fromkeys(self.contacts, ContactMode.OPEN))
         if self.system.decision.cap >= self.system.mechanism.nv:
             raise ModelError("the constraints leave no freedom; contacts have nothing to hold")
         here, length = self._modes.geometries(), self.system.encoded.length
@@ -127,7 +127,7 @@ class ContactMotion:
                 )
         except BulletBridgeError:
             del self.events[count:]
-            self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
+            self._modes.take(dict.fromkeys(self.contacts, ContactMode.OPEN))
             system.set_state(*before)
             self._modes.take(modes)
             raise
@@ -151,7 +151,7 @@ class ContactMotion:
         self._modes.refer()
         before, at_start = self._modes.state(), self._modes.margins()
 
-        def after(x: float) -> dict[tuple[str, Mode], float]:
+        def after(x: float) -> dict[tuple[str, ContactMode], float]:
             self.system.set_state(*before)
             if x > SHORTEST:
                 self.system.dt = x
@@ -172,27 +172,31 @@ class ContactMotion:
         lifts = [
             key
             for key in crossed
-            if key[1] is Mode.OPEN and there[key] <= FORCE_RTOL * abs(at_start[key])
+            if key[1] is ContactMode.OPEN and there[key] <= FORCE_RTOL * abs(at_start[key])
         ]
         name, mode = min(lifts or crossed, key=lambda key: there[key])
         self._handle(name, mode)
         return False
 
-    def _handle(self, name: str, mode: Mode) -> None:
+    def _handle(self, name: str, mode: ContactMode) -> None:
         """Change modes at an event."""
         here = self._modes.geometries()
-        if self._modes.now[name] is Mode.OPEN:
+        if self._modes.now[name] is ContactMode.OPEN:
             self._take_impact(here, name)
             return
-        if mode is Mode.STICK:
+        if mode is ContactMode.STICK:
             at = here[name]
             slip = at.tangents @ at.jacobian @ self.system.v
             if float(np.linalg.norm(slip)) > 1e3 * STILL:
                 return  # it has turned by a right angle, not stopped
-        if mode is Mode.SLIDE:
+        if mode is ContactMode.SLIDE:
             self._modes.slip_from(name, self._modes.forces()[name])
         self._modes.change(name, mode)
-        said = {Mode.OPEN: "lift-off", Mode.SLIDE: "slide", Mode.STICK: "stick"}[mode]
+        said = {
+            ContactMode.OPEN: "lift-off",
+            ContactMode.SLIDE: "slide",
+            ContactMode.STICK: "stick",
+        }[mode]
         self.events.append(Event(self.system.t, name, said))
         self._modes.settle()
 
@@ -201,10 +205,12 @@ class ContactMotion:
         near = CLOSED * self.system.encoded.length
         closed = [n for n, at in here.items() if n == new or at.gap <= near]
         closed += [
-            n for n, mode in self._modes.now.items() if mode is not Mode.OPEN and n not in closed
+            n
+            for n, mode in self._modes.now.items()
+            if mode is not ContactMode.OPEN and n not in closed
         ]
         was = dict(self._modes.now)
-        self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
+        self._modes.take(dict.fromkeys(self.contacts, ContactMode.OPEN))
         q, v, t = self._modes.state()
         e, meeting = (
             self.system.dynamics.equations(q, v, t),
@@ -212,17 +218,17 @@ class ContactMotion:
         )
         after = impact(e, v, meeting, self._resting)
         self.system.set_state(v=after.v)
-        modes = dict.fromkeys(self.contacts, Mode.OPEN)
+        modes = dict.fromkeys(self.contacts, ContactMode.OPEN)
         for n in closed:
             slip = here[n].tangents @ here[n].jacobian @ after.v
             size = float(np.linalg.norm(slip))
             if float(here[n].normal @ here[n].jacobian @ after.v) > self._resting:
-                said = "bounce" if was[n] is Mode.OPEN else "lift-off"
+                said = "bounce" if was[n] is ContactMode.OPEN else "lift-off"
             else:
                 held = self.contacts[n].friction > 0.0 and size <= 1e3 * STILL
-                modes[n] = Mode.STICK if held else Mode.SLIDE
+                modes[n] = ContactMode.STICK if held else ContactMode.SLIDE
                 self._modes.friction[n].reference = None if size <= STILL else slip / size
-                said = "" if was[n] is not Mode.OPEN else "land"
+                said = "" if was[n] is not ContactMode.OPEN else "land"
             if said:
                 self.events.append(Event(t, n, said, -after.work))
         self._modes.take(modes)

@@ -22,7 +22,7 @@ from bulletbridge.system.evaluation import Reaction, reactions
 
 
 @dataclass(frozen=True)
-class Contact:
+class ContactLoad:
     """A contact that collision detection found in the last step.
 
     Attributes:
@@ -69,12 +69,12 @@ class JointLoad:
     limit: float
 
 
-def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact, ...]:
+def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactLoad, ...]:
     """All contacts of the last step."""
     names = {0: WORLD}
     for link in mechanism.links.values():
         names.setdefault(link.body, link.name)
-    found: list[Contact] = []
+    found: list[ContactLoad] = []
     dt = step.dt
     x, moving = step.impulses[X], np.zeros(step.C.shape[2])
     if step.report[APART]:
@@ -96,7 +96,7 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
         elif x[n] > 0.0:
             state = "sliding" if slides else "sticking"
         found.append(
-            Contact(
+            ContactLoad(
                 names[int(point["body_a"])],
                 names[int(point["body_b"])],
                 point["position"].copy(),

@@ -24,7 +24,7 @@ from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.contact_report import Contact, JointLoad
+from bulletbridge.system.contact_report import ContactLoad, JointLoad
 from bulletbridge.system.derivatives import Derivatives
 from bulletbridge.system.differences import Differences, Movable, put
 from bulletbridge.system.evaluation import Reaction
@@ -211,7 +211,7 @@ class Linearisable(Movable, Protocol):
         """Place and gap of each loop."""
         ...
 
-    def contacts(self) -> tuple[Contact, ...]:
+    def contacts(self) -> tuple[ContactLoad, ...]:
         """Contacts of the last step."""
         ...
 

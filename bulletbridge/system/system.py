@@ -67,7 +67,7 @@ from bulletbridge.system.connecting import (
     separate,
 )
 from bulletbridge.system.contact_report import (
-    Contact,
+    ContactLoad,
     JointLoad,
     contacts_of,
     joint_loads,
@@ -1235,7 +1235,7 @@ class System:
         latest = self._inequalities.latest
         return None if latest is None else latest.complementarity
 
-    def contacts(self) -> tuple[Contact, ...]:
+    def contacts(self) -> tuple[ContactLoad, ...]:
         """Contacts of the last step and their forces, also those that carry nothing.
 
         None are told after the state was set.
