@@ -285,10 +285,15 @@ def moved_rows(mechanism: Mechanism, encoded: Encoded, q: Array, t: float) -> Ma
     bent = np.empty_like(q)
     for way in (still, *np.diag(BEND * columns)):
         displace(mechanism.bodies, q, way, 1.0, bent)
-        there = probe.terms(bent, still, t)
-        lengths = np.linalg.norm(encoded.scale[:, None] * there.J * columns, axis=1)
-        found |= lengths >= NO_MOTION
+        found |= moved_there(probe, bent, t, columns)
     return found
+
+
+def moved_there(solver: Solver, q: Array, t: float, columns: Array) -> Mask:
+    """(nc,) whether anything moves a row at q, by the ``column_lengths``."""
+    there = solver.terms(q, np.zeros(solver.mechanism.nv), t)
+    lengths = np.linalg.norm(solver.encoded.scale[:, None] * there.J * columns, axis=1)
+    return lengths >= NO_MOTION
 
 
 def samples_of(

@@ -18,8 +18,10 @@ from bulletbridge.engine.redundancy import (
     Decision,
     Start,
     all_independent,
+    column_lengths,
     decide,
     moved_rows,
+    moved_there,
     row_lengths,
 )
 from bulletbridge.engine.sparse_plan import SparseStepper
@@ -413,6 +415,9 @@ class ActiveConstraints:
             return None
         solver = copy_of(full, all_independent(full.encoded, full.encoded.scale, self.mechanism.nv))
         if not isinstance(solver.stepper, SparseStepper):
+            return None
+        columns = column_lengths(self.mechanism, full.encoded.length)
+        if not moved_there(full, start, self.t, columns).all():
             return None
         lengths = row_lengths(full, start, self.t)
         if not lengths.min(initial=np.inf) > self.tolerances.redundant * lengths.max(initial=0.0):
