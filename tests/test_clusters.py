@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from support.closed_mechanisms import decided
+from support.force_elements import element
 
 import bulletbridge as bb
 from bulletbridge.bench.cases import case, positions
@@ -27,10 +28,11 @@ MODELS = [
     bb.JointModel.POINT_ON_PLANE,
     bb.JointModel.POINT_ON_LINE,
 ]
+ELEMENTS = ["sprung", "over points", "bushed", "twisted", "tied", "sprung to the next", "hung up"]
 leg = st.tuples(
     st.lists(st.sampled_from(JOINTS), min_size=4, max_size=7),
     st.lists(st.sampled_from(MODELS), min_size=1, max_size=2),
-    st.sampled_from(["as it is", "doubled", "geared", "driven"]),
+    st.sampled_from(["as it is", "doubled", "geared", "driven", *ELEMENTS]),
 )
 robots = st.tuples(
     st.integers(0, 2**32 - 1),
@@ -87,6 +89,13 @@ def legged(drawn):
             constraints.append(
                 bb.Coupling(f"gear{n}", {turning[0]: 1.0, turning[1]: 2.0}, at[0] + 2.0 * at[1])
             )
+        if kind in ELEMENTS:
+            links = [f"leg{n}link{k}" for k in range(len(kinds))]
+            joints = [f"leg{n}link{k}" for k, one in enumerate(kinds) if one != "spherical"]
+            if kind == "sprung to the next":
+                links = [rng.choice(links), f"leg{(n + 1) % len(legs)}link{rng.integers(4)}"]
+            if joints or kind != "tied":
+                constraints.append(element(rng, kind, f"{kind}{n}", links, joints[:3]))
     return mechanism, constraints, q, v
 
 
@@ -182,8 +191,9 @@ def test_a_point_that_an_axis_holds_anyhow_is_left_out(solver):
     free.set_state(q)
     A, B = (free.kinematics().point(bb.Frame(name)) for name in "ab")
     frame = bb.Frame("a", tuple(A.R_W.T @ (B.p_W - A.p_W)))
-    loop = bb.LoopJoint("on", bb.JointModel.BALL, frame, bb.Frame("b"))
-    held = bb.System(mechanism, [loop], solver=solver)
+    held = bb.System(
+        mechanism, [bb.LoopJoint("on", bb.JointModel.BALL, frame, bb.Frame("b"))], solver=solver
+    )
     held.set_state(q)
     np.testing.assert_allclose(held.acceleration(), free.acceleration(), rtol=1e-10)
 

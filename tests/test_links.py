@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from support.closed_mechanisms import decided
+from support.force_elements import element
 
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode
@@ -29,6 +30,7 @@ several_loops = st.tuples(
     st.lists(st.sampled_from([REVOLUTE, PRISMATIC, SPHERICAL, FREE]), min_size=5, max_size=9),
     st.lists(st.sampled_from(MODELS), min_size=1, max_size=3),
     st.booleans(),
+    st.lists(st.sampled_from(["sprung", "bushed", "twisted", "hung up"]), max_size=3),
 )
 
 
@@ -85,8 +87,11 @@ def both(make):
 
 
 def with_loops(case):
-    """A random forest with loops between random links, closed at a random pose; some driven."""
-    seed, kinds, models, driven = case
+    """A random forest with loops between random links, closed at a random pose; some driven.
+
+    Besides, forces act between its links.
+    """
+    seed, kinds, models, driven, forces = case
     rng = np.random.default_rng(seed)
     mechanism = random_mechanism(rng, kinds, branching=0.4)
     q, v = random_state(rng, mechanism)
@@ -101,6 +106,9 @@ def with_loops(case):
         frame = bb.Frame(a, tuple(A.R_W.T @ (B.p_W - A.p_W)), rpy)
         motion = Motion(z=Sine(0.05, 2.0)) if driven and n == 0 else None
         joints.append(bb.LoopJoint(f"loop{n}", model, frame, bb.Frame(b), motion=motion))
+    links = [link for link in mechanism.links if link != "world"]
+    for n, kind in enumerate(forces):
+        joints.append(element(rng, kind, f"force{n}", links))
     return mechanism, joints, q, v
 
 
@@ -219,6 +227,8 @@ def test_the_path_is_chosen_by_cost():
 def test_settings_and_failures_reach_link_coordinates():
     """Gravity, springs at the step's end, a fixed number of passes, records across hand-overs."""
     mechanism, joints = ladder(4)
+    across = bb.Frame("left1"), bb.Frame("right2", (1, 0, 0))
+    joints.append(bb.Spring("across", *across, stiffness=3e2, damping=20.0, length=1.0))
     mechanism.axes["stiffness"][:3], mechanism.axes["damping"][:3] = 3e4, 2.0
     mechanism.axes["rest"][:3] = 0.1
 

@@ -15,16 +15,21 @@ DT = 1e-3
 
 
 def driven(made, seed, solver):
-    """A robot, some of its motors at work; of its joints some rub, others are next to limits."""
+    """A robot with springs, some motors at work; of its joints some rub, others are at limits."""
     random, joints = np.random.default_rng(seed), dict(made.mechanism.joints)
     single = [name for name, joint in joints.items() if joint.is_single]
     for name in single[2::7]:
         joint, at = joints[name], float(made.q[joints[name].q.start])
         lower, upper = at - random.uniform(0.0, 5e-4), at + random.uniform(0.0, 5e-4)
         joints[name] = replace(joint, lower=lower, upper=upper, friction=random.uniform(0.0, 0.05))
+    loops = [one for one in made.constraints if isinstance(one, bb.LoopJoint)]
+    springs = [
+        bb.Spring(f"on {one.name}", bb.Frame(one.a.link), one.b, 20.0, 0.5, length=0.1)
+        for one in loops[::3]
+    ]
     system = bb.System(
-        replace(made.mechanism, joints=joints), made.constraints, dt=DT, limits="always",
-        solver=solver,
+        replace(made.mechanism, joints=joints), [*made.constraints, *springs], dt=DT,
+        limits="always", solver=solver,
     )  # fmt: skip
     system.assemble(guess=positions(made))
     for name in single[:1]:

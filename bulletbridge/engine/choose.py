@@ -25,7 +25,7 @@ from bulletbridge.engine.stepper import CompiledStepper, Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import DRAG, WRENCH
+from bulletbridge.mechanism.records import STRETCH, TENDON
 
 PER_BODY, PER_OPERATION, PER_ISLAND = 0.36, 8.5e-5, 0.72
 """Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``, and
@@ -165,15 +165,9 @@ def obstacle_to_clusters(whole: Solver) -> str:
     return in_words(
         {
             "flexible links": len(whole.beams) > 0,
-            "springs and other force elements": has_elements(whole),
             "constraints of users": whole.user_size > 0,
         }
     )
-
-
-def has_elements(whole: Solver) -> bool:
-    """Whether forces act between frames that stiffness or damping belongs to."""
-    return not np.isin(whole.efforts["kind"], (DRAG, WRENCH)).all()
 
 
 def in_words(obstacles: dict[str, bool]) -> str:
@@ -183,12 +177,12 @@ def in_words(obstacles: dict[str, bool]) -> str:
 
 def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
     """What a system has that link coordinates do not know; empty where there is nothing."""
-    encoded = whole.encoded
+    encoded, elements = whole.encoded, whole.encoded.elements
     rates = encoded.nc - int(encoded.has_position.sum())
     obstacles = {
         "couplings": len(encoded.couplings) > 0,
         "flexible links": len(whole.beams) > 0,
-        "springs and other force elements": has_elements(whole),
+        "tendons and springs over points": bool(np.isin(elements["kind"], (TENDON, STRETCH)).any()),
         "constraints of users": whole.user_size > 0,
         # links are eliminated in an order of their own
         "rolling contacts and other rows of velocities of which some depend on others": (
@@ -220,7 +214,7 @@ def cost_of_sparse(whole: Solver, plan: EliminationOrder) -> float:
 
     What is left of the rows is passed on to the next front.
     """
-    fronts, joins, _, _ = lay_out(whole.mechanism, whole.encoded, plan, 0)
+    fronts, joins, *_ = lay_out(whole.mechanism, whole.encoded, plan, 0)
     entries, passed = 0.0, np.zeros(len(fronts), int)
     for n, front in enumerate(fronts):
         rows = int(joins["rows"][front["join"] : front["join"] + front["joins"]].sum())

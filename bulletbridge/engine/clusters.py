@@ -15,6 +15,7 @@ from bulletbridge.engine.dense import applied_forces, put_poses, take_away
 from bulletbridge.engine.plausible import find_least
 from bulletbridge.engine.records import (
     BY_CLUSTERS,
+    CHART,
     DENSE_REQUIRED,
     DONE,
     RIGHT_SIDE,
@@ -24,9 +25,11 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.engine.step_end import ending
 from bulletbridge.mechanism.dynamics import clear, composite_inertias, impedance, mass_row
+from bulletbridge.mechanism.force_elements import coordinates, impedance_along, pull_along
 from bulletbridge.numerics.clusters import (
     Cluster,
     Clusters,
+    add_square,
     factor_clusters,
     solve_clusters,
     split_clusters,
@@ -44,6 +47,7 @@ class ClusterFactors(NamedTuple):
 
     e: Clusters
     J: Array  # (nc, nv) zeros, between uses
+    owners: Ints  # (forces,) cluster that each force element is within, or TRUNK
     rows: Records[Row]
 
 
@@ -71,6 +75,20 @@ def put_masses(a: Arrays, e: Clusters) -> None:
         e.line[e.columns[k]] += impedance(a.axes[k], c.damper_dt, c.spring_dt)
         copy_into(e.S[place] if place < t else e.T[place], e.line[:t])
         copy_into(e.L[place], e.line[t:])
+
+
+@outlined
+def add_compliances(a: Arrays, e: Clusters, owners: Ints) -> None:
+    """M <- M + damping D + stiffness K of the elements, as far ahead as factors take them."""
+    c, row = a.control, a.vectors[CHART, : len(a.axes)]
+    damping, stiffness = c.damper_dt, c.damper_dt * c.spring_dt
+    clear(row, len(row))
+    for i in range(len(a.efforts)):
+        for n in range(coordinates(a.efforts[i])):
+            weight = impedance_along(a.efforts, i, n, a.poses, a.axes, damping, stiffness)
+            if weight != 0.0:
+                pull_along(a.efforts, i, n, a.poses, a.axes, row)
+                add_square(e, owners[i], weight, row)
 
 
 @helper
@@ -117,6 +135,8 @@ def factorise(a: Arrays, f: ClusterFactors, instant: Instant) -> None:
     c, e, rows = a.control, f.e, f.rows
     c.biased = 0
     put_masses(a, e)
+    if c.damper_dt > 0.0 and len(a.efforts) > 0:
+        add_compliances(a, e, f.owners)
     factor_clusters(e)
     put_jacobian(a, f, instant)
     if split_clusters(e, c.singular_rtol) != c.cap:

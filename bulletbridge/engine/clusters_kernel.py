@@ -33,6 +33,7 @@ class ClusterArrays(NamedTuple):
     clusters: np.ndarray  # (2, n)
     rates: Ints  # (nv,)
     columns: Ints  # (nv,)
+    owners: Ints  # (forces,)
     numbers: Ints  # (nc,)
     places: Ints  # (nc,)
     T: Array  # (2, nv, t)
@@ -65,7 +66,7 @@ def factors_of(s: ClusterArrays, arrays: SystemArrays, n: int) -> ClusterFactors
         s.clusters[n], s.rates, s.columns, s.numbers, s.places, s.T[n], s.L[n], s.B, s.C[n], s.Y[n],
         s.R[n], s.rows[n], s.S[n], s.K[n], s.u, s.z, s.line, s.N,
     )  # fmt: skip
-    return ClusterFactors(e, s.J, arrays.rows[n])
+    return ClusterFactors(e, s.J, s.owners, arrays.rows[n])
 
 
 @kernel

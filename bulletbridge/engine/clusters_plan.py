@@ -7,11 +7,19 @@ import numpy as np
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.clusters_kernel import ClusterArrays, run_clusters
 from bulletbridge.engine.handing_over import HandingStepper
-from bulletbridge.engine.islands import Islands, IslandStepper, rows_of, term_axes, work
+from bulletbridge.engine.islands import (
+    Islands,
+    IslandStepper,
+    pushed_axes,
+    rows_of,
+    term_axes,
+    work,
+)
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.clusters import CLUSTER
+from bulletbridge.mechanism.records import STRETCH
+from bulletbridge.numerics.clusters import CLUSTER, TRUNK
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array, Ints
 
@@ -94,7 +102,7 @@ def beside(trunk: list[int], mechanism: Mechanism, encoded: Encoded) -> ClusterP
 
     joined = [[k, int(under)] for k, under in enumerate(mechanism.axes["below"])]
     constraints = tied_axes(encoded)
-    for members in (*joined, *constraints):
+    for members in (*joined, *constraints, *pushed_axes(encoded)):
         own = [find(k) for k in members if k >= 0 and k not in held]
         for k in own[1:]:
             owner[max(find(k), find(own[0]))] = min(find(k), find(own[0]))
@@ -169,12 +177,16 @@ def cluster_arrays(whole: Solver, plan: ClusterPlan) -> ClusterArrays:
     assert place == nv
     assert row == nc
     numbers = np.concatenate(plan.rows).astype(np.int64)
+    owners = np.full(nv, TRUNK)
+    for n, rates in enumerate(plan.rates):
+        owners[rates] = n
     splits = np.zeros((2, nc), ROW)
     splits["level"] = whole.rows[0]["level"][numbers]
     return ClusterArrays(
         np.array([clusters, clusters]),
         np.array([*plan.trunk, *(k for rates in plan.rates for k in rates)], np.int64),
         columns,
+        owners_of_efforts(whole, owners),
         numbers,
         np.argsort(numbers),
         np.zeros((2, nv, t)),
@@ -192,3 +204,13 @@ def cluster_arrays(whole: Solver, plan: ClusterPlan) -> ClusterArrays:
         np.zeros((t, t)),
         np.zeros((nc, nv)),
     )
+
+
+def owners_of_efforts(whole: Solver, owners: Ints) -> Ints:
+    """Cluster that each force of a solver is within, or the trunk, by those of the rates (nv,)."""
+    found = np.full(len(whole.efforts), TRUNK)
+    whole_lines = np.flatnonzero(whole.encoded.elements["kind"] != STRETCH)
+    numbers = len(whole.mechanism.efforts) + whole_lines
+    for number, members in zip(numbers, pushed_axes(whole.encoded), strict=True):
+        found[number] = max((int(owners[k]) for k in members if k >= 0), default=TRUNK)
+    return found

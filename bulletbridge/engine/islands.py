@@ -68,13 +68,7 @@ def find_islands(mechanism: Mechanism, encoded: Encoded) -> list[IslandMembers]:
         number.append(len(joined) - 1)
     number += range(len(joined), len(joined) + len(encoded.couplings))
     joined += [term_axes(encoded, coupling) for coupling in encoded.couplings]
-    pushed: list[list[int]] = []
-    for effort in encoded.elements:
-        if effort["kind"] != STRETCH:
-            pushed.append([])
-        ends = int(effort["axis_a"]), int(effort["axis_b"])
-        pushed[-1] += [*ends, *effort["term_axes"][: effort["terms"]]]
-    for members in [*joined, *pushed]:
+    for members in [*joined, *pushed_axes(encoded)]:
         trees = [tree for tree in map(tree_of, members) if tree is not None]
         for tree in trees[1:]:
             owner[find(tree)] = find(trees[0])
@@ -110,6 +104,17 @@ def find_islands(mechanism: Mechanism, encoded: Encoded) -> list[IslandMembers]:
 def rows_of(first: int, count: int) -> Ints:
     """Numbers of a constraint's rows."""
     return np.arange(first, first + count)
+
+
+def pushed_axes(encoded: Encoded) -> list[list[int]]:
+    """Axes that each force element is between, those of a whole line together; -1 for the world."""
+    pushed: list[list[int]] = []
+    for effort in encoded.elements:
+        if effort["kind"] != STRETCH:
+            pushed.append([])
+        ends = int(effort["axis_a"]), int(effort["axis_b"])
+        pushed[-1] += [*ends, *effort["term_axes"][: effort["terms"]]]
+    return pushed
 
 
 def term_axes(encoded: Encoded, coupling: np.void) -> list[int]:

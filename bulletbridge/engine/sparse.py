@@ -39,13 +39,14 @@ from bulletbridge.engine.sparse_border import (
     weakest_of,
 )
 from bulletbridge.mechanism.dynamics import impedance, own_inertias
+from bulletbridge.mechanism.force_elements import coordinate, impedance_along
 from bulletbridge.mechanism.inertias import own_inertia
 from bulletbridge.mechanism.kinematics import axis_twist, between_origins
 from bulletbridge.numerics.multifrontal import Elimination, Front, Join
 from bulletbridge.numerics.multifrontal_factors import factorise as eliminate_all
 from bulletbridge.numerics.multifrontal_solutions import solve
 from bulletbridge.numerics.projection import Row
-from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.records import Array, Ints, Records, Vector
 from bulletbridge.numerics.spatial import (
     Inertia,
     Pair,
@@ -156,6 +157,8 @@ def factorise(a: Arrays, f: SparseFactors, instant: Instant) -> None:
     for i in range(len(e.joins)):
         join = e.joins[i]
         put_wrenches(a, e, join, instant.targets, basis, rows)
+    if len(e.ties) > 0:
+        put_ties(a, e, basis)
     prescribed_rates(a.loops, a.couplings, a.poses, instant.targets, rows)
     weakest, strongest, left = eliminate_all(e)
     c.margin = math.sqrt(weakest / strongest) if strongest > 0.0 else 1.0
@@ -256,7 +259,7 @@ def put_wrenches(
     rows: Records[Row],
 ) -> None:
     """Rows of a loop, scaled, on the coordinates of its bodies."""
-    loop = a.loops[join.loop]
+    loop = a.loops[join.source]
     frame, point = frames(loop, a.poses, targets)
     up, constant = transpose(frame[0]), constant_rows(loop)
     way = between_origins(a.poses, loop.body_a, loop.body_b)
@@ -267,16 +270,48 @@ def put_wrenches(
         unit, row = rows[loop.row + i].scale, loop.row + i
         force = scale(unit, apply(frame[0], along[1]))
         moment = add(scale(unit, apply(frame[0], along[0])), cross(point[1], force))
-        opposite = wrench_from(way, (moment, force))
-        if is_spatial(join.width_a):
-            put_pair(e.wrench[row, 0], scale_pair(-1.0, opposite))
-        else:
-            for m in range(join.width_a):
-                twist = unit_twist(a, basis, join.own_a, join.first_a, m)
-                e.wrench[row, 0, m] = -power(opposite, twist)
-        if is_spatial(join.width_b):
-            put_pair(e.wrench[row, 1], (moment, force))
-        else:
-            for m in range(join.width_b):
-                twist = unit_twist(a, basis, join.own_b, join.first_b, m)
-                e.wrench[row, 1, m] = power((moment, force), twist)
+        put_on_bodies(a, join, basis, way, (moment, force), e.wrench[row])
+
+
+@helper
+def put_on_bodies(
+    a: Arrays, join: Join, basis: Array, way: Vector, wrench: Pair, row: Array
+) -> None:
+    """A wrench on b, and its opposite on a, on the coordinates of the two, into a row (2, k).
+
+    ``way``: from the origin of a to that of b, which the wrench is about.
+    """
+    opposite = wrench_from(way, wrench)
+    if is_spatial(join.width_a):
+        put_pair(row[0], scale_pair(-1.0, opposite))
+    else:
+        for m in range(join.width_a):
+            row[0, m] = -power(opposite, unit_twist(a, basis, join.own_a, join.first_a, m))
+    if is_spatial(join.width_b):
+        put_pair(row[1], wrench)
+    else:
+        for m in range(join.width_b):
+            row[1, m] = power(wrench, unit_twist(a, basis, join.own_b, join.first_b, m))
+
+
+@outlined
+def put_ties(a: Arrays, e: Elimination, basis: Array) -> None:
+    """Springs and dampers of force elements, as far ahead as factors take them.
+
+    See ``force_elements.add_compliance``.
+    """
+    c = a.control
+    for i in range(len(e.ties)):
+        tie = e.ties[i]
+        way = between_origins(a.poses, tie.a, tie.b)
+        for n in range(tie.rows):
+            ahead = c.damper_dt * c.spring_dt
+            row, weight = tie.row + n, 0.0
+            if c.damper_dt > 0.0:
+                weight = impedance_along(
+                    a.efforts, tie.source, n, a.poses, a.axes, c.damper_dt, ahead
+                )
+            e.weights[row] = weight
+            if weight > 0.0:
+                wrench = coordinate(a.efforts[tie.source], a.poses, n)[1]
+                put_on_bodies(a, tie, basis, way, wrench, e.pulls[row])

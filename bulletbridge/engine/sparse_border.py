@@ -17,7 +17,7 @@ from bulletbridge.numerics.multifrontal_solutions import (
     carry,
     push_nothing,
     push_row,
-    rate_of_row,
+    rate_along,
     row_rates,
     solve,
     solve_pushed,
@@ -38,7 +38,7 @@ those that count."""
 class Border(NamedTuple):
     """Rows that were left over at one configuration."""
 
-    Y: Array  # (most + 1, k nb + 2 nv) whitened velocities and rates beside them; the last: scratch
+    Y: Array  # (most + 1, k nb + 2 nv + n) whitened velocities, rates beside them; last: scratch
     R: Array  # (most, most)
     rows: Records[Row]  # (most,) of the split
     numbers: Ints  # (most,) which rows of the system they are
@@ -94,7 +94,8 @@ def free_velocity(a: Arrays, e: Elimination, b: Border, n: int, join: int) -> No
 def whiten(e: Elimination, x: Array, z: Array) -> None:
     """A velocity x (nv,) in coordinates in which M is the identity; the rates themselves beside it.
 
-    These are, of every body, Cᵀ times its twist where C Cᵀ is its inertia. Loses e.W.
+    These are, of every body, Cᵀ times its twist where C Cᵀ is its inertia; what rates and ties have
+    themselves is beside them. Loses e.W.
     """
     k, nv, C = e.motion.shape[1], len(x), e.W
     first = e.twist.shape[0] * k
@@ -116,7 +117,11 @@ def whiten(e: Elimination, x: Array, z: Array) -> None:
                 z[body * k + j] += C[m, j] * e.twist[body, m]
     for j in range(nv):
         z[first + j] = math.sqrt(e.extra[j]) * x[j]
-        z[first + nv + j] = ALONG * x[j]
+        z[len(z) - nv + j] = ALONG * x[j]
+    for i in range(len(e.ties)):
+        tie = e.ties[i]
+        for r in range(tie.row, tie.row + tie.rows):
+            z[first + nv + r] = math.sqrt(e.weights[r]) * rate_along(e, tie, e.pulls[r])
 
 
 @helper
@@ -135,7 +140,7 @@ def meet_targets(e: Elimination, b: Border, join_of: Ints, count: int, x: Array)
     length2 = 0.0
     for j in range(count):
         r = b.numbers[b.rows[j].pivot]
-        total = b.shares[j] - rate_of_row(e, e.joins[int(join_of[r])], r)
+        total = b.shares[j] - rate_along(e, e.joins[int(join_of[r])], e.wrench[r])
         for i in range(j):
             total -= b.R[j, i] * b.shares[i]
         b.shares[j] = total / b.R[j, j]

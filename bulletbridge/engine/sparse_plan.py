@@ -13,7 +13,7 @@ from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import POSE
+from bulletbridge.mechanism.records import BUSHING, POSE
 from bulletbridge.numerics.multifrontal import FRONT, JOIN, OWN
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array, Ints
@@ -63,7 +63,7 @@ def minimum_degree_order(
     parents = [int(p) for p in mechanism.bodies["parent"]]
     near: list[set[int]] = [set() for _ in parents]
     joined = list(enumerate(parents))[1:]
-    joined += [(int(loop["body_a"]), int(loop["body_b"])) for loop in encoded.loops]
+    joined += [bodies_of(one) for one in (*encoded.loops, *encoded.elements)]
     joined += [(int(a), int(b)) for a, b in touching.pairs]
     moves = mechanism.bodies["axis"] >= 0
     for a, b in joined:
@@ -160,24 +160,28 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
     mechanism, encoded, k = whole.mechanism, whole.encoded, len(plan.basis)
     nb, nv, nc = len(mechanism.bodies), mechanism.nv, encoded.nc
     dropped = nc - int(whole.control[0]["cap"])
-    fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped)
+    layout = lay_out(mechanism, encoded, plan, dropped)
+    fronts, ties = layout.fronts, int(layout.ties["rows"].sum())
     last, most = fronts[-1], min(nc, MOST_LEFT_OVER + dropped)
     widest = widest_front(fronts, k)
     join_of = np.zeros(nc, np.int64)
-    for n, join in enumerate(joins):
+    for n, join in enumerate(layout.joins):
         join_of[int(join["row"]) : int(join["row"] + join["rows"])] = n
     return SparseArrays(
         np.array([fronts, fronts]),
         np.array([body for bodies in plan.boundary for body in bodies], np.int64),
-        widths,
-        places,
-        joins,
+        layout.widths,
+        layout.places,
+        layout.joins,
         np.zeros((2, int(last["row"] + last["max_rows"])), np.int64),
         np.ones((2, nc), np.int64),
         np.zeros((2, nv, k)),
         np.zeros((2, nb, k, k)),
         np.zeros((2, nv)),
         np.zeros((2, nc, 2, k)),
+        layout.ties,
+        np.zeros((2, ties, 2, k)),
+        np.zeros((2, ties)),
         np.zeros(nc),
         np.zeros(int(last["update"]) + update_size(last)),
         np.zeros((2, int(last["factor"]) + factor_size(last))),
@@ -186,7 +190,7 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
         np.zeros(in_blocks(widest)),
         np.zeros((2, nb, k)),
         np.zeros(nc),
-        np.zeros((2, most + 1, k * nb + 2 * nv)),
+        np.zeros((2, most + 1, k * nb + 2 * nv + ties)),
         np.zeros((2, most, most)),
         np.zeros((2, most), ROW),
         np.zeros((2, most), np.int64),
@@ -212,28 +216,46 @@ class Slots(NamedTuple):
 NO_SLOTS = Slots()
 
 
+class Layout(NamedTuple):
+    """Records of a plan.
+
+    Attributes:
+        fronts: Of the bodies, in the order of their elimination.
+        joins: Of the loops, and room for more.
+        ties: Of the force elements.
+        widths: Coordinates of the bodies around each front,
+        places: and where these are in the next one.
+    """
+
+    fronts: np.ndarray
+    joins: np.ndarray
+    ties: np.ndarray
+    widths: Ints
+    places: Ints
+
+
 def lay_out(
     mechanism: Mechanism,
     encoded: Encoded,
     plan: EliminationOrder,
     dropped: int,
     slots: Slots = NO_SLOTS,
-) -> tuple[np.ndarray, np.ndarray, Ints, Ints]:
-    """Fronts and joins of a plan, and of the bodies around each the widths and the next places."""
+) -> Layout:
+    """Fronts of a plan, and what is put into each."""
     at, bodies = {body: n for n, body in enumerate(plan.order)}, mechanism.bodies
     sizes = bodies["axis"] - bodies["v"] + 1
     hangs = {body for body in at if int(bodies[body]["parent"]) not in at}
     width = {body: int(sizes[body]) if body in hangs else len(plan.basis) for body in at}
     begins = [offsets(boundary, width) for boundary in plan.boundary]
-    own_joins: list[list[int]] = [[] for _ in plan.order]
-    for i, loop in enumerate(encoded.loops):
-        own_joins[min(at[b] for b in loop_bodies(loop) if b in at)].append(i)
+    own_joins, own_ties = first_fronts(encoded.loops, at), first_fronts(encoded.elements, at)
     fronts = np.zeros(len(plan.order), FRONT)
     joins = np.zeros(len(encoded.loops) + slots.joins * len(fronts), JOIN)
+    ties = np.zeros(sum(map(len, own_ties)), JOIN)
     fronts["child"] = fronts["sibling"] = fronts["parent_rate"] = -1
     widths: list[int] = []
     places: list[int] = []
     totals = np.zeros(6, int)  # boundary bodies, joins, row numbers, what is left, factors, turns
+    tied = np.zeros(2, int)  # ties, rows of them
     for n, (body, boundary) in enumerate(zip(plan.order, plan.boundary, strict=True)):
         front, parent = fronts[n], int(bodies[body]["parent"])
         front["body"], front["v"], front["rates"] = body, bodies[body]["v"], sizes[body]
@@ -245,10 +267,20 @@ def lay_out(
             front["own_size"], front["parent"] = width[body], parent
             front["parent_start"], front["parent_size"] = begins[n][parent], width[parent]
             front["parent_rate"] = bodies[parent]["v"] if parent in hangs else -1
+        front["tie"], front["ties"] = tied[0], len(own_ties[n])
+        own: list[tuple[np.void, np.void]] = []
         for j, i in enumerate(own_joins[n]):
             loop, join = encoded.loops[i], joins[totals[1] + j]
-            join["loop"], join["row"], join["rows"] = i, loop["row"], loop["rows"]
-            for end, b in zip("ab", loop_bodies(loop), strict=True):
+            join["source"], join["row"], join["rows"] = i, loop["row"], loop["rows"]
+            own.append((join, loop))
+        for i in own_ties[n]:
+            element, tie = encoded.elements[i], ties[tied[0]]
+            count = 6 if element["kind"] == BUSHING else 1
+            tie["source"], tie["row"], tie["rows"] = len(mechanism.efforts) + i, tied[1], count
+            tied += (1, count)
+            own.append((tie, element))
+        for join, joining in own:
+            for end, b in zip("ab", bodies_of(joining), strict=True):
                 join[end], join[f"first_{end}"] = b, bodies[b]["v"]
                 join[f"place_{end}"] = begins[n].get(b, OWN)
                 join[f"width_{end}"] = width.get(b, 0)
@@ -267,7 +299,17 @@ def lay_out(
         sizes_here = int(front["max_rows"]), update_size(front), factor_size(front), turns
         totals += [len(boundary), int(front["joins"]), *sizes_here]
     assert mechanism.nv == int(fronts["rates"].sum())
-    return fronts, joins, np.array(widths, np.int64), np.array(places, np.int64)
+    return Layout(fronts, joins, ties, np.array(widths, np.int64), np.array(places, np.int64))
+
+
+def first_fronts(joining: np.ndarray, at: dict[int, int]) -> list[list[int]]:
+    """Numbers of what joins two bodies, at the front that eliminates the first of these."""
+    found: list[list[int]] = [[] for _ in at]
+    for i, one in enumerate(joining):
+        fronts = [at[b] for b in bodies_of(one) if b in at]
+        if fronts:
+            found[min(fronts)].append(i)
+    return found
 
 
 def offsets(bodies: list[int], width: dict[int, int]) -> dict[int, int]:
@@ -276,9 +318,9 @@ def offsets(bodies: list[int], width: dict[int, int]) -> dict[int, int]:
     return {body: int(start) for body, start in zip(bodies, starts, strict=False)}
 
 
-def loop_bodies(loop: np.void) -> tuple[int, int]:
-    """Bodies that a loop joins."""
-    return int(loop["body_a"]), int(loop["body_b"])
+def bodies_of(joining: np.void) -> tuple[int, int]:
+    """Bodies that a loop or a force element joins."""
+    return int(joining["body_a"]), int(joining["body_b"])
 
 
 def update_size(front: np.void) -> int:

@@ -33,12 +33,12 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
     mechanism, encoded = whole.mechanism, whole.encoded
     assert isinstance(whole.stepper, SparseStepper)
     plan = whole.stepper.plan
-    hang = bool(np.all(mechanism.bodies["parent"][1:] == 0))
+    hang = steps_by_links(whole)
     slots = Slots(plan.touching.most, ROWS_OF_CONTACT) if hang and contacts else NO_SLOTS
     nb, nv, nc, k = len(mechanism.bodies), mechanism.nv, encoded.nc, len(plan.basis)
     rows, dropped = ROWS_OF_CONTACT * contacts, nc - int(whole.control[0]["cap"])
-    fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped, slots)
-    own = lay_out(mechanism, encoded, plan, dropped)[0]  # those of the loops alone
+    fronts, joins, _, widths, places = lay_out(mechanism, encoded, plan, dropped, slots)
+    own = lay_out(mechanism, encoded, plan, dropped).fronts  # those of the loops alone
     last = fronts[-1]
     widest = widest_front(fronts, k)
     inverted = int((own["rates"] + own["max_rows"] + own["boundary_size"]).max()) if contacts else 0
@@ -81,8 +81,9 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
 
 def steps_by_links(whole: Solver) -> bool:
     """Whether contacts of a system may be solved for by elimination of links."""
-    sparse = isinstance(whole.stepper, SparseStepper)
-    return sparse and bool(np.all(whole.mechanism.bodies["parent"][1:] == 0))
+    if not isinstance(whole.stepper, SparseStepper) or len(whole.stepper.arrays.ties) > 0:
+        return False
+    return bool(np.all(whole.mechanism.bodies["parent"][1:] == 0))
 
 
 def touching_now(stepper: SparseStepper, contacts: np.ndarray) -> Touching | None:

@@ -329,6 +329,37 @@ def pull_line(
         add_generalised(efforts[k], poses, axes, wrench, forces)
 
 
+@helper
+def impedance_along(
+    efforts: Records[Effort],
+    i: int,
+    n: int,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    damping: float,
+    stiffness: float,
+) -> float:
+    """Weight of coordinate n of element i in damping D + stiffness K."""
+    acting = stiffness_at(efforts, i, n, poses, axes)
+    return damping * efforts[i].damping[n] + stiffness * acting
+
+
+@helper
+def pull_along(
+    efforts: Records[Effort],
+    i: int,
+    n: int,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    forces: Array,
+) -> None:
+    """Add the forces (nv,) on the rates of a unit force along coordinate n of element i."""
+    if efforts[i].kind == TENDON:
+        pull(efforts[i], 1.0, forces)
+    else:
+        pull_line(efforts, i, n, 1.0, poses, axes, forces)
+
+
 @kernel
 def add_compliance(
     efforts: Records[Effort],
@@ -344,20 +375,13 @@ def add_compliance(
     K has no part of the elements' forces turning with their frames: that one stays explicit.
     """
     for i in range(len(efforts)):
-        effort = efforts[i]
-        if effort.kind == DRAG:
-            continue
-        for n in range(coordinates(effort)):
-            acting = stiffness_at(efforts, i, n, poses, axes)
-            weight = damping * effort.damping[n] + stiffness * acting
+        for n in range(coordinates(efforts[i])):
+            weight = impedance_along(efforts, i, n, poses, axes, damping, stiffness)
             if weight == 0.0:
                 continue
             for k in range(len(axes)):
                 row[k] = 0.0
-            if effort.kind == TENDON:
-                pull(effort, 1.0, row)
-            else:
-                pull_line(efforts, i, n, 1.0, poses, axes, row)
+            pull_along(efforts, i, n, poses, axes, row)
             for k in range(len(axes)):
                 if row[k] != 0.0:
                     for j in range(k + 1):

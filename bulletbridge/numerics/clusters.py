@@ -37,6 +37,9 @@ DEPENDENT = 1e-20
 """Squared length on the trunk, over that of the whole row, that is nothing: the row of a cluster
 follows from the others of it."""
 
+TRUNK = -1
+"""In the place of a cluster: what is within the trunk."""
+
 
 class Cluster:
     """Rates and rows that are eliminated together."""
@@ -90,6 +93,37 @@ def factor_clusters(e: Clusters) -> None:
         if len(e.u) > 0:
             whiten_coupling(L, T)
             subtract_products(T, e.S)
+
+
+@helper
+def add_square(e: Clusters, owner: int, weight: float, row: Array) -> None:
+    """M <- M + weight rowᵀ row, before it is eliminated, and row (nv,) to zero.
+
+    Args:
+        e: What M is put into.
+        owner: The cluster whose rates the row moves, besides those of the trunk.
+        weight: Of the square.
+        row: Zero elsewhere.
+    """
+    t = len(e.u)
+    take_trunk(e, row)
+    for a in range(t):
+        row[e.rates[a]] = 0.0
+        for b in range(a + 1):
+            e.S[a, b] += weight * e.u[a] * e.u[b]
+    if owner == TRUNK:
+        return
+    one = e.clusters[owner]
+    take_cluster(e, one, row)
+    L, T = lines(e.L, one), lines(e.T, one)
+    for k in range(one.rates):
+        row[e.rates[one.first + k]] = 0.0
+        x = weight * e.z[k]
+        if x != 0.0:
+            for a in range(t):
+                T[k, a] += x * e.u[a]
+            for i in range(k + 1):
+                L[k, i] += x * e.z[i]
 
 
 @helper

@@ -44,6 +44,8 @@ class Front:
     sibling: Short  # next one that leaves something to the same front, or -1
     join: Short  # first of the joins that are eliminated here
     joins: Short
+    tie: Short  # first of the ties that are put in here
+    ties: Short
     max_rows: Short  # rows that the front can hold
     max_delayed: Short  # rows that it can pass on
     row: Short  # start of its row numbers
@@ -59,9 +61,9 @@ class Front:
 
 
 class Join:
-    """Rows between two bodies."""
+    """Rows between two bodies, of a loop; or what ties them, of a force element, in the metric."""
 
-    loop: Short  # whose they are
+    source: Short  # loop or force element whose they are
     row: Short
     rows: Short
     a: Short  # bodies, 0 for the world
@@ -100,6 +102,9 @@ class Elimination(NamedTuple):
     inertia: Array  # (nb, k, k) in the coordinates of each body, lower triangle
     extra: Array  # (nv,) inertia of the rates themselves
     wrench: Array  # (rows, 2, k) of each row on the coordinates of a and of b
+    ties: Records[Join]
+    pulls: Array  # (n, 2, k) likewise of what ties bodies
+    weights: Array  # (n,) of the squares of their rates, in twice the kinetic energy
     rigid: int  # rows from this number on are soft
     soft: Array  # (rows,) softness, none of rigid ones
     least: Array  # (1,) compliance below which a soft row is not eliminated

@@ -15,6 +15,7 @@ from bulletbridge.numerics.multifrontal import (
     OWN,
     Elimination,
     Front,
+    Join,
     blocks_to,
     column_of_factors,
     lifted,
@@ -36,7 +37,7 @@ WITHOUT = 1e30
 def factorise(e: Elimination) -> tuple[float, float, float]:
     """Eliminate all bodies; smallest and largest row pivot, largest compliance left over.
 
-    Takes motion, inertia, extra and wrench.
+    Takes motion, inertia, extra and wrench, pulls and weights.
     """
     weakest, strongest, left = math.inf, 0.0, 0.0
     for i in range(len(e.fronts)):
@@ -80,6 +81,29 @@ def assemble(e: Elimination, front: Front) -> None:
             add_row(W, join.place_b, start, own_start, at, e.wrench[r, 1], 0, join.width_b)
             W[at, at] -= e.soft[r]
             row += 1
+    for j in range(front.tie, front.tie + front.ties):
+        tie = e.ties[j]
+        for r in range(tie.row, tie.row + tie.rows):
+            if e.weights[r] > 0.0:
+                add_tie(W, tie, start, own_start, e.weights[r], e.pulls[r])
+
+
+@helper
+def add_tie(W: Array, tie: Join, start: int, own_start: int, weight: float, pull: Array) -> None:
+    """Add the square of a row (2, k) on two bodies, times its weight, to their inertia."""
+    first_a = own_start if tie.place_a == OWN else start + tie.place_a
+    first_b = own_start if tie.place_b == OWN else start + tie.place_b
+    for c in range(tie.width_a):
+        x = weight * pull[0, c]
+        for d in range(c + 1):
+            W[first_a + d, first_a + c] += x * pull[0, d]
+        for d in range(tie.width_b):
+            one, other = first_a + c, first_b + d
+            W[min(one, other), max(one, other)] += x * pull[1, d]
+    for c in range(tie.width_b):
+        x = weight * pull[1, c]
+        for d in range(c + 1):
+            W[first_b + d, first_b + c] += x * pull[1, d]
 
 
 @helper

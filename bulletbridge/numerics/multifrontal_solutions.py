@@ -215,23 +215,23 @@ def row_rates(e: Elimination, rates: Array) -> None:
     for i in range(len(e.joins)):
         join = e.joins[i]
         for r in range(join.row, join.row + join.rows):
-            rates[r] = rate_of_row(e, join, r)
+            rates[r] = rate_along(e, join, e.wrench[r])
 
 
 @helper
-def rate_of_row(e: Elimination, join: Join, r: int) -> float:
-    """J v of one row, of a join, at the coordinates that ``carry`` or ``solve`` left."""
+def rate_along(e: Elimination, join: Join, row: Array) -> float:
+    """What a row (2, k) of a join gives at the coordinates that ``carry`` or ``solve`` left."""
     total = 0.0
     for c in range(join.width_a):
-        total += e.wrench[r, 0, c] * e.twist[join.a, c]
+        total += row[0, c] * e.twist[join.a, c]
     for c in range(join.width_b):
-        total += e.wrench[r, 1, c] * e.twist[join.b, c]
+        total += row[1, c] * e.twist[join.b, c]
     return total
 
 
 @helper
 def twice_kinetic_energy(e: Elimination, v: Array) -> float:
-    """Twice the kinetic energy at the rates v (nv,), with the inertia of the rates themselves."""
+    """Twice the kinetic energy at the rates v (nv,), with what rates and ties have themselves."""
     carry(e, v)
     total = 0.0
     for i in range(len(e.fronts)):
@@ -244,4 +244,8 @@ def twice_kinetic_energy(e: Elimination, v: Array) -> float:
                 total += 2.0 * e.inertia[body, m, n] * x * e.twist[body, n]
     for i in range(len(v)):
         total += e.extra[i] * v[i] * v[i]
+    for i in range(len(e.ties)):
+        tie = e.ties[i]
+        for r in range(tie.row, tie.row + tie.rows):
+            total += e.weights[r] * rate_along(e, tie, e.pulls[r]) ** 2
     return max(total, 0.0)
