@@ -18,7 +18,7 @@ from support.loops_files import ROBOT
 from support.solid_worlds import SolidWorld
 
 import bulletbridge
-from bulletbridge.bullet.worlds import clients_of_the_program
+from bulletbridge.bullet.worlds import MOST_CLIENTS, clients_of_the_program, disconnect
 
 # A busy machine may take its time, also to draw examples. Where CI is set the examples are the
 # same in every run, so that a change is judged by itself; everywhere else they are new each time.
@@ -40,6 +40,13 @@ def no_world_left() -> Generator[None, None, None]:
     for client in left:
         pybullet.disconnect(client)
     assert not left, f"clients {sorted(left)} are left connected"
+
+
+@pytest.fixture
+def nobody_connected() -> None:
+    """For programs that name no client: theirs is client 0, which an earlier test may have kept."""
+    for client in range(MOST_CLIENTS):
+        disconnect(client)
 
 
 @pytest.fixture

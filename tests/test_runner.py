@@ -20,6 +20,7 @@ from bulletbridge.drop_in.scripts.step_limit import FEWEST, IDLE_CALLS, PATIENCE
 from bulletbridge.drop_in.scripts.table import microseconds
 from bulletbridge.drop_in.session import REAL_TIME, session_of
 
+pytestmark = pytest.mark.usefixtures("nobody_connected")
 FOUR_BAR = """
 import pybullet as p, sys, time
 p.connect(p.GUI)

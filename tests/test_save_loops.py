@@ -8,6 +8,7 @@ from bulletbridge.models.bundled import find
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import load
 
+pytestmark = pytest.mark.usefixtures("nobody_connected")
 SCRIPT = """
 import pybullet as p
 p.connect(p.GUI)
