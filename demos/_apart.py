@@ -17,7 +17,7 @@ from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, require_display
 from bulletbridge.comparison.pictures import find_camera
 from bulletbridge.comparison.window.playback import look
-from bulletbridge.comparison.window.sliders import hide_previews
+from bulletbridge.comparison.window.sliders import hide_panels
 from bulletbridge.errors import WorldError
 
 REMEDY = "run without it to compute only"
@@ -68,7 +68,7 @@ def draw(
 ) -> None:
     """Show what is in shared memory until it is enough, or somebody closes the window."""
     client = connect_window("--gui", REMEDY)
-    hide_previews(client)
+    hide_panels(client)
     system = bb.load(model, client).system
     furnish(client)
     assert isinstance(system.world, BulletBodies)

@@ -13,16 +13,17 @@ import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
 from bulletbridge.comparison.pictures import find_camera, link_centres
-from bulletbridge.comparison.window.overlay import Overlay, marks_of, weight_of
-from bulletbridge.comparison.window.playback import go_along, look
-from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
+from bulletbridge.comparison.window.overlay import Overlay, marks_of, put_text, weight_of
+from bulletbridge.comparison.window.playback import HINT, above, go_along, look
+from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_panels
 from bulletbridge.errors import WorldError
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadOptions
 from bulletbridge.system.recording import Recording
 
 NEAR = 0.1  # lengths of the mechanism that it may move before the camera goes along
-PANEL = 4.0  # widths of the mechanism across a window of which the panel covers half
+WIDTHS = 2.0  # of the mechanism across the window
+PRESS = "press g for sliders, gaps and reactions"
 
 
 class Watch:
@@ -39,8 +40,12 @@ class Watch:
         load_scale: float | None = None,
     ) -> None:
         assert isinstance(system.world, BulletBodies)
-        look(client, find_camera(system.world, [system.q]), PANEL)  # first, for panels take a while
+        camera = find_camera(system.world, [system.q])
+        look(client, camera, WIDTHS)
         system.write()
+        self.hint_at = above(camera) - 0.4 * camera.width * camera.right
+        self.hint = put_text(client, PRESS, self.hint_at, HINT, 1.1)
+        render(client, True)
         self.sliders = Sliders(client, system, actuated)
         self.wrenches = Switch(client, "gaps and reactions")
         self.loads = load_scale is not None
@@ -66,7 +71,14 @@ class Watch:
         if float(np.linalg.norm(centre - self.centre)) < NEAR * system.encoded.length:
             return
         go_along(system.world.client, centre - self.centre)
+        self.hint_at = self.hint_at + centre - self.centre
+        self.hint = put_text(system.world.client, PRESS, self.hint_at, HINT, 1.1, self.hint)
         self.centre = centre
+
+
+def render(client: int, on: bool) -> None:
+    """Draw a window's picture, or hold it still."""
+    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, on, physicsClientId=client)
 
 
 WATCHED: dict[int, tuple[str, Watch | None]] = {}
@@ -90,7 +102,8 @@ def window(gui: bool, model: str) -> Generator[int, None, None]:
     try:
         if gui:
             WATCHED[client] = model, None
-            hide_previews(client)
+            hide_panels(client)
+            render(client, False)  # until there is something to look at
         yield client
     finally:
         _, watch = WATCHED.pop(client, ("", None))

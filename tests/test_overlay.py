@@ -17,6 +17,7 @@ from bulletbridge.comparison.window.overlay import (
     marks_of,
     weight_of,
 )
+from bulletbridge.comparison.window.playback import where_widest
 from bulletbridge.comparison.window.sliders import Switch
 from bulletbridge.constraints.joints import Distance, Frame, JointModel, LoopJoint
 from bulletbridge.constraints.motion import Motion, Polynomial
@@ -48,6 +49,15 @@ def test_gap_force_and_moment_are_drawn_to_scale_and_in_words(window):
     moment = window.lines[6]  # after four barbs; half of weight times length
     assert_allclose(moment[1] - moment[0], [0, -0.5 * 2.0, 0], atol=ROUND_OFF)
     assert window.rendered
+
+
+def test_the_widest_gap_is_told_apart_from_the_picture(window):
+    gaps = {"a": np.array([0, 0, 4e-5]), "b": np.array([1e-5, 0, 0])}
+    assert where_widest(gaps, 2.0) == "at a, drawn 10,000 times as long"
+    assert where_widest({"a": 1e4 * gaps["a"]}, 2.0) == "at a"
+    assert where_widest({"a": np.full(3, 1e-15)}, 2.0) == where_widest({}, 2.0) == ""
+    overlay().update([replace(mark("pin", (0, 0, 4e-5), (5.0, 0, 0)), told=False)])
+    assert window.texts == ["5 N"]
 
 
 def test_barbs_meet_at_the_tip_at_right_angles_to_each_other(window):

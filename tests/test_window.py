@@ -46,12 +46,11 @@ def main(path: str) -> None:
     import pybullet
 
     from bulletbridge.comparison.window.overlay import PERIOD, Mark, Overlay, marks_of, weight_of
-    from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
+    from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_panels
     from bulletbridge.models.load import load
 
     client = pybullet.connect(pybullet.GUI, options="--width=640 --height=480")
-    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_GUI, 0, physicsClientId=client)
-    hide_previews(client)
+    hide_panels(client)
     system = load(path, client).system
     pybullet.resetDebugVisualizerCamera(3, 10, -20, [0.5, 0, -0.3], physicsClientId=client)
     now = [0.0]

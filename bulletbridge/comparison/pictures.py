@@ -169,7 +169,7 @@ def _direction(cloud: Array) -> Array:
     direction = FROM_CORNER
     if len(sizes) == 3 and 0.0 < sizes[1] and sizes[2] < FLAT * sizes[1]:
         normal = axes[2] * (-1.0 if axes[2] @ FROM_CORNER < 0.0 else 1.0)
-        direction = normal + (0.5 if abs(normal[2]) > 0.9 else 0.2) * FROM_CORNER
+        direction = normal + (1.3 if abs(normal[2]) > 0.9 else 0.2) * FROM_CORNER
     return direction / np.linalg.norm(direction)
 
 

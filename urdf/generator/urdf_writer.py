@@ -194,7 +194,7 @@ def _link_xml(link: Link) -> list[str]:
         f"      <inertia {inertia}/>",
         "    </inertial>",
     ]
-    for part in link.parts:
+    for part in reversed(link.parts):  # Bullet's window paints a whole link as its last part
         rgba = numbers([*COLOURS[part.colour], 1.0])
         lines += [
             "    <visual>",

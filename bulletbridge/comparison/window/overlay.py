@@ -48,6 +48,7 @@ class Mark:
         moment: (3,) [N m] about point b.
         spring: What a force element exerts, in words; empty for a constraint, which has a gap.
         load: Whether it is a force from outside, which has none.
+        told: Whether its gap is told in words beside it.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Mark:
     moment: Array
     spring: str = ""
     load: bool = False
+    told: bool = True
 
     @property
     def finite(self) -> bool:
@@ -171,6 +173,8 @@ class Overlay:
         size = float(np.linalg.norm(gap))
         factor = magnification(size, self.length)
         self._line(mark, "gap", mark.point_b - factor * gap, mark.point_b, self.gap_colour)
+        if not mark.told:
+            return
         said = f" (x{factor:g})" if factor > 1.0 else ""
         at = mark.point_b + ASIDE * self.length * away_from(mark.force, mark.moment)
         self._text(mark, "gap", f"{mark.name}: {1e3 * size:.2g} mm{said}", at, BLACK)
@@ -264,6 +268,14 @@ def magnification(size: float, length: float) -> float:
         if size * 10.0**power >= VISIBLE * length:
             return 10.0**power
     return 1.0
+
+
+def is_seen(size: float, length: float) -> bool:
+    """Whether a gap [m] is wide enough to be seen on a mechanism of a length, drawn longer or not.
+
+    Round-off is not.
+    """
+    return size * 10.0**MOST_MAGNIFIED >= VISIBLE * length
 
 
 def away_from(*vectors: Array) -> Array:

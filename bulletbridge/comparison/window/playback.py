@@ -1,7 +1,7 @@
 """Both solvers side by side in Bullet's own window, in real time."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter, sleep
@@ -26,12 +26,14 @@ from bulletbridge.comparison.plan import Plan, options
 from bulletbridge.comparison.window.overlay import (
     Mark,
     Overlay,
+    is_seen,
+    magnification,
     marks_of,
     not_rendered,
     put_text,
     weight_of,
 )
-from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
+from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_panels
 from bulletbridge.errors import WorldError
 from bulletbridge.models.bodies import load_bodies, load_scenery
 from bulletbridge.models.load import load
@@ -48,6 +50,10 @@ WINDOW_HALF = 1.0
 TALL, ABOVE = 1.6, 1.2
 """Heights of the picture that is all of a mechanism: what a window shows at least, and where words
 stand above and below, clear of it."""
+LINE = 0.18
+"""Height of a line of words, in such heights."""
+PAIR_WIDTHS = 2.7
+"""Widths of the picture of two copies side by side, in those of one."""
 ASKED = "--gui", "run it on a desktop, under xvfb-run, or use --report for pictures"
 PRESS = "press g for sliders and reactions"
 OURS, THEIRS, HINT = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36), (0.3, 0.3, 0.3)
@@ -62,7 +68,9 @@ class Stage:
     caption: str
     colour: tuple[float, float, float]
     overlay: Overlay
+    line: Array  # (3,) [m] from a line of its words up to the one above
     text: int = -1
+    detail: int = -1
 
     def show(self, q: Array) -> None:
         """Move the copy to a configuration (nq,)."""
@@ -75,7 +83,7 @@ class Stage:
     def annotate(
         self, system: System, state: tuple[Array, Array, float], at: Array, reactions: bool
     ) -> None:
-        """Draw the gaps at a state, on request what the loops of ours do, and the largest gap."""
+        """Draw the gaps at a state, on request what the loops of ours do, and tell the largest."""
         if not self.overlay.due:
             return
         q, _, t = state
@@ -84,21 +92,34 @@ class Stage:
         if not evaluation.largest("kept_metres"):
             text = f"{self.caption}: gap {evaluation.largest('kept_radians'):.1e} rad"
         still = np.zeros(3)
+        gaps = system.gap_vectors(q, t, kept=True)
         marks = (
-            marks_of(system)
+            [replace(mark, told=False) for mark in marks_of(system)]
             if reactions
             else [
-                Mark(name, point - gap, point, still, still)
-                for name, (point, gap) in system.gap_vectors(q, t, kept=True).items()
+                Mark(name, point - gap, point, still, still, told=False)
+                for name, (point, gap) in gaps.items()
             ]
         )
         self.overlay.update(
             replace(mark, point_a=mark.point_a + self.offset, point_b=mark.point_b + self.offset)
             for mark in marks
         )
-        client = self.bodies.client
+        detail = where_widest({name: gap for name, (_, gap) in gaps.items()}, self.overlay.length)
+        client, at = self.bodies.client, at + self.offset
         with not_rendered(client):
-            self.text = put_text(client, text, at + self.offset, self.colour, 1.4, self.text)
+            self.text = put_text(client, text, at, self.colour, 1.4, self.text)
+            self.detail = put_text(client, detail, at - self.line, self.colour, 1.1, self.detail)
+
+
+def where_widest(gaps: Mapping[str, Array], length: float) -> str:
+    """Which of the gaps (3,) [m] is widest, and how much longer it is drawn; empty if unseen."""
+    sizes = {name: float(np.linalg.norm(gap)) for name, gap in gaps.items()}
+    name = max(sizes, key=lambda each: sizes[each], default="")
+    if not name or not is_seen(sizes[name], length):
+        return ""
+    factor = magnification(sizes[name], length)
+    return f"at {name}" + (f", drawn {factor:,.0f} times as long" if factor > 1.0 else "")
 
 
 def view(model: str | Path | ModelSpec, plan: Plan) -> None:
@@ -145,9 +166,8 @@ def preview(system: System, plan: Plan) -> list[Array]:
 
 def _open_window() -> int:
     window = connect_window(*ASKED)
-    for flag in (pybullet.COV_ENABLE_GUI, pybullet.COV_ENABLE_SHADOWS):
-        pybullet.configureDebugVisualizer(flag, 0, physicsClientId=window)
-    hide_previews(window)
+    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_SHADOWS, 0, physicsClientId=window)
+    hide_panels(window)
     return window
 
 
@@ -169,16 +189,27 @@ def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: b
         colour_bare(ids.values(), window)
         bodies = read_world(spec, ids, window)
         overlay = Overlay(window, weight_of(system), system.encoded.length, gap_colour=colour)
-        stages.append(Stage(bodies, offset, caption, colour, overlay))
+        line = LINE * HALF * camera.distance * camera.up
+        stages.append(Stage(bodies, offset, caption, colour, overlay, line))
+        stages[-1].show(system.q)
     pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)
-    look(window, camera, 3.3 if pair else 1.4)
+    centres = np.concatenate([link_centres(each.bodies) for each in stages])
+    near = float(((centres - camera.target) @ camera.direction).max())
+    look(window, camera, PAIR_WIDTHS if pair else 1.4, max(near, 0.0))
     return stages
 
 
-def look(window: int, camera: Camera, widths: float) -> None:
-    """Point the camera of a window so that it sees this many times the width of a mechanism."""
+def look(window: int, camera: Camera, widths: float, near: float = 0.0) -> None:
+    """Point the camera of a window so that it sees this many times the width of a mechanism.
+
+    Args:
+        window: Bullet's client id.
+        camera: By which the mechanism fills a picture.
+        widths: How many of them the window is wide.
+        near: How much nearer than the target something is that is to be seen as well [m].
+    """
     towards = -camera.direction
-    needed = camera.width * widths / (2.0 * WINDOW_HALF * ASPECT)
+    needed = camera.width * widths / (2.0 * WINDOW_HALF * ASPECT) + near
     pybullet.resetDebugVisualizerCamera(
         cameraDistance=max(needed, TALL * camera.distance * HALF / WINDOW_HALF),
         cameraYaw=float(np.degrees(np.arctan2(-towards[0], towards[1]))),
@@ -186,6 +217,11 @@ def look(window: int, camera: Camera, widths: float) -> None:
         cameraTargetPosition=camera.target.tolist(),
         physicsClientId=window,
     )
+
+
+def above(camera: Camera) -> Array:
+    """Where words stand clear of a mechanism, in the middle above it (3,) [m]."""
+    return camera.target + ABOVE * HALF * camera.distance * camera.up
 
 
 def go_along(window: int, way: Array) -> None:
@@ -210,8 +246,8 @@ def _play(
 ) -> None:
     """Advance both worlds with the clock; a slow machine slows time instead of skipping steps."""
     window, camera, way = stages[0].bodies.client, framing.camera, np.zeros(3)
-    height = ABOVE * HALF * camera.distance * camera.up
-    at = camera.target + height
+    at = above(camera)
+    height = at - camera.target
     at = at - 0.4 * camera.width * camera.right
     per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
     below = at - 2.0 * height

@@ -100,9 +100,10 @@ class Switch:
         return round(presses) % 2 == 1
 
 
-def hide_previews(client: int) -> None:
-    """Show the panel of sliders without Bullet's previews of its camera beside it."""
+def hide_panels(client: int) -> None:
+    """Show the world alone until somebody presses g, then the sliders without Bullet's previews."""
     for flag in (
+        pybullet.COV_ENABLE_GUI,
         pybullet.COV_ENABLE_RGB_BUFFER_PREVIEW,
         pybullet.COV_ENABLE_DEPTH_BUFFER_PREVIEW,
         pybullet.COV_ENABLE_SEGMENTATION_MARK_PREVIEW,
