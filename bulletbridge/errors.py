@@ -3,12 +3,12 @@
 import inspect
 import os
 import warnings
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 PACKAGE = str(Path(__file__).parent) + os.sep
 T = TypeVar("T")
@@ -171,6 +171,29 @@ class ByName(dict[str, T]):
     def __reduce__(self) -> tuple[Any, ...]:
         """How it is copied and pickled."""
         return type(self), (self.kind, dict(self))
+
+
+class Hinting:
+    """Results that say, of an attribute that they lack, where it is to be had.
+
+    Attributes:
+        ELSEWHERE: What to write, by what other programs call it.
+    """
+
+    __slots__ = ()
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # a checker is to know which attributes there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Refuse an attribute; Python names the nearest."""
+            hint = "" if name.startswith("__") else self.elsewhere(name)
+            said = f"'{type(self).__name__}' object has no attribute '{name}'"
+            raise AttributeError(f"{said}; write {hint}" if hint else said, name=name, obj=self)
+
+    def elsewhere(self, name: str) -> str:
+        """What to write in the place of an attribute; empty if nobody knows."""
+        return self.ELSEWHERE.get(name, "")
 
 
 def require_kind(given: object, kind: type, said: str) -> None:

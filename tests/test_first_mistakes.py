@@ -1,6 +1,8 @@
 """What people get wrong in their first hour, and whether they are told what to do instead."""
 
 import errno
+import pickle
+import re
 import warnings
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from bulletbridge.comparison.inspection import inspect_model
 from bulletbridge.console import deliver, require_places, require_writable, unwritable
 from bulletbridge.errors import (
     AssemblyError,
+    BulletBridgeError,
     BulletBridgeWarning,
     LoopFileError,
     ModelError,
@@ -265,3 +268,97 @@ def test_assembly_asks_whether_degrees_are_meant(tmp_path):
     path.write_text(path.read_text() + "start: {q: {crank_pin: 60}}\n")
     found = inspect_model(path)
     assert sum("60 rad" in said for said in (*found.notes, *found.warnings)) == 1  # and once
+
+
+FIVE_BAR = """bulletbridge: 1
+urdf: flat.urdf
+fixed_base: true
+loops:
+  - {{name: pin, type: {kind}, a: {{link: rocker, xyz: [{far}, 0, 0]}},
+     b: {{link: {link}, xyz: [{to}, {off}, 0]{more}}}}}
+start: {{q: {{j1: 1.0}}, guess: {{j2: -1.0, j3: 1.0}}}}
+"""
+
+
+def pinned(folder: Path, **said: object) -> Path:
+    """The parallelogram, 1 rad from flat, with a pin that is told otherwise."""
+    usual = {"kind": "ball", "link": "ground", "far": -0.5, "to": 1.0, "off": 0.0, "more": ""}
+    path = flat_parallelogram(folder, 1.0)
+    path.write_text(FIVE_BAR.format(**usual | said))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"link": "j1"}, "'j1' is a joint, not a link: its link is 'crank'"),
+        ({"more": ", axis: [0, 1, 0]"}, "'axis_b' stands beside 'type', in the axes of frame b"),
+        # about z: aligned in no posture but flat ones, while the points meet at any
+        ({"kind": "revolute"}, "can meet, but not with its axes aligned: check 'axis', which is z"),
+        ({"off": 0.3}, "no joint moves it in that direction, so a frame is off by the gap"),
+    ],
+)
+def test_a_loop_that_is_told_wrong_is_told_what_to_change(tmp_path, said, told):
+    with pytest.raises(BulletBridgeError, match=re.escape(told)):
+        bb.load(pinned(tmp_path, **said), "new")
+
+
+def test_a_link_in_the_place_of_a_joint_is_told_with_its_joint(tmp_path):
+    path = pinned(tmp_path)
+    path.write_text(path.read_text() + "actuated: [crank]\n")
+    with pytest.raises(LoopFileError, match="'crank' is a link, not a joint: its joint is 'j1'"):
+        bb.load(path, "new")
+
+
+def test_lengths_in_millimetres_are_told_where_the_loop_closes_all_the_same(tmp_path):
+    """A point half a kilometre out on a bar is in the plane of the linkage as well."""
+    with (
+        pytest.warns(BulletBridgeWarning, match="give lengths in metres, not in mm"),
+        bb.load(pinned(tmp_path, kind="point_on_plane, axis: [0, 1, 0]", far=-500.0), "new"),
+    ):
+        pass
+
+
+def test_a_model_in_the_place_of_its_system_is_told_as_that(tmp_path):
+    with bb.load(pinned(tmp_path), "new") as model:
+        for use in (bb.view, bb.modes, lambda m: bb.record(m, tmp_path / "run.gif", 1.0)):
+            with pytest.raises(AttributeError, match="give its system, model.system"):
+                use(model)
+        with pytest.raises(AttributeError, match="write model.system.step"):
+            model.step()
+
+
+def test_what_results_lack_is_told_with_where_it_is():
+    system = four_bar()
+    moved = system.assemble()
+    run, seen = system.run(0.05), system.evaluate()
+    (name,) = system.reactions()
+    for result, lacks, told in [
+        (system.status, "gap", r"system.evaluate\(\).gaps"),
+        (seen, "gap", r"\.largest\('metres'\)"),
+        (seen.gaps[0], "value", "\\.metres"),
+        (moved, "q", "write system.q"),
+        (system.reactions()[name], "moment", "\\.torque"),
+        (system.kinematics(), "position", r"\.point\(bb.Frame\('link'\)\).p_W"),
+        (run, "time", "write .t"),
+        (run, "j0", r"write run\['j0'\]"),
+    ]:
+        with pytest.raises(AttributeError, match=told):
+            getattr(result, lacks)
+        copied = pickle.loads(pickle.dumps(result))
+        assert type(copied) is type(result)
+    assert seen.gaps[name] is seen.gaps[0]
+    with pytest.raises(UnknownNameError, match=f"did you mean '{name}'"):
+        seen.gaps[name.upper()]
+
+
+def test_links_joints_and_rates_of_steps_are_not_taken_for_each_other(tmp_path):
+    with bb.load(pinned(tmp_path), "new") as model:
+        system = model.system
+        said = "'crank' is a link, not a joint: its joint is 'j1'"
+        with pytest.raises(UnknownNameError, match=said):
+            system.motors.set("crank", velocity=1.0)
+        with pytest.raises(UnknownNameError, match="'j1' is a joint, not a link"):
+            system.link_pose("j1")
+        with pytest.warns(BulletBridgeWarning, match="give 1/240"):
+            system.dt = 240.0

@@ -1,12 +1,12 @@
 """Constraints written by users in plain Python, on the same footing as the built-in ones."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame, require_frame
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import Hinting, ModelError
 from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -33,7 +33,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kinematics:
+class Kinematics(Hinting):
     """The mechanism at one state, as a user's constraint sees it.
 
     Attributes:
@@ -44,6 +44,13 @@ class Kinematics:
         v: Velocity (nv,).
         t: Time [s].
     """
+
+    ELSEWHERE: ClassVar = {
+        **dict.fromkeys(("position", "p", "xyz"), ".point(bb.Frame('link')).p_W"),
+        **dict.fromkeys(("pose", "link_pose", "frame"), "system.link_pose('link')"),
+        **dict.fromkeys(("rotation", "orientation"), ".point(bb.Frame('link')).R_W"),
+        **dict.fromkeys(("jacobian", "J"), ".point(bb.Frame('link')).J"),
+    }
 
     mechanism: Mechanism
     poses: np.ndarray

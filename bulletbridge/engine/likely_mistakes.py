@@ -6,9 +6,12 @@ import numpy as np
 
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
 
 FAR = 2.0
 """Reaches of a link from its origin at which a frame on it looks misplaced."""
+OUT_OF_SCALE = 20.0
+"""Length, over the size of the robot, that is one of units: mm are a thousand times too long."""
 PARALLEL = 1e-6
 """Sine of the angle between axes that are parallel."""
 
@@ -39,6 +42,32 @@ def far_frames(solver: Solver) -> list[str]:
                     f" which reaches {reach:.2g} m by its inertia and joints"
                 )
     return found
+
+
+def in_other_units(solver: Solver, q: Array, name: str) -> str:
+    """Frames of a loop so far off their links that lengths in mm are meant; empty if none is.
+
+    Args:
+        solver: Of the rows as written.
+        q: Configuration (nq,) by which the size of the mechanism is told.
+        name: The loop.
+    """
+    poses = solver.poses_at(q)
+    places = poses["origin"] + poses["p"]
+    size = float(np.linalg.norm(places - places[1:2], axis=1)[1:].max(initial=0.0))
+    loops = list(solver.encoded.rows)[: len(solver.encoded.loops)]
+    loop = solver.encoded.loops[loops.index(name)] if name in loops else None
+    if loop is None or not size > 0.0:
+        return ""
+    for end in "ab":
+        away = float(np.linalg.norm(loop[f"p_{end}"]))
+        if int(loop[f"body_{end}"]) > 0 and away > OUT_OF_SCALE * size:
+            return (
+                f"frame {end} of '{name}' is {away:.3g} m from the origin of its link,"
+                f" {away / size:.0f} times the size of the mechanism: give lengths in metres, not"
+                " in mm"
+            )
+    return ""
 
 
 def odd_joints(solver: Solver, name: str) -> list[str]:

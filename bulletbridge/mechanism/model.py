@@ -1,11 +1,12 @@
 """A mechanism: frozen forest of links and joints, one or several robots."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from bulletbridge.errors import refuse_name
+from bulletbridge.errors import UnknownNameError, refuse_name
 from bulletbridge.mechanism.records import AXIS, BEAMS, BODY, EFFORT, STATION
 from bulletbridge.numerics.records import Array
 
@@ -133,6 +134,9 @@ class Mechanism:
         Raises:
             ModelError: There is none; the message lists the nearest names.
         """
+        if name not in self.links and name in self.joints:
+            moved = {each.joint: each.link for each in self.carried}
+            _refuse_other("link", name, "joint", moved)
         return _find("link", name, self.links)
 
     def joint(self, name: str) -> Joint:
@@ -141,10 +145,25 @@ class Mechanism:
         Raises:
             ModelError: There is none; the message lists the nearest names.
         """
+        if name not in self.joints and name in self.links:
+            moving = {each.link: each.joint for each in self.carried if each.joint in self.joints}
+            _refuse_other("joint", name, "link", moving)
         return _find("joint", name, self.joints)
 
 
 T = TypeVar("T")
+
+
+def _refuse_other(kind: str, name: str, other: str, known: Mapping[str, str]) -> None:
+    """Refuse the name of a joint in the place of a link's, or the other way round, if they belong.
+
+    Raises:
+        UnknownNameError: It says the right one.
+    """
+    if name in known:
+        raise UnknownNameError(
+            f"'{name}' is a {other}, not a {kind}: its {kind} is '{known[name]}'"
+        )
 
 
 def _find(kind: str, name: str, table: dict[str, T]) -> T:

@@ -26,7 +26,7 @@ from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.engine.force_signals import JointFunctions
-from bulletbridge.errors import AssemblyError, ModelError, warn_user
+from bulletbridge.errors import PACKAGE, AssemblyError, ModelError, warn_user
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.joint_properties import with_joint_properties
@@ -89,6 +89,9 @@ class LoadedModel:
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what it has not, of which most is its system's."""
         hint = f"; write model.system.{name}" if hasattr(System, name) else ""
+        asking = sys._getframe(1).f_code.co_filename
+        if hint and asking.startswith(PACKAGE):  # by a function that it was given to
+            hint = ": give its system, model.system"
         raise AttributeError(f"a LoadedModel has no '{name}'{hint}", name=name, obj=self)
 
     def close(self) -> None:

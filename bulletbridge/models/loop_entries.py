@@ -249,6 +249,11 @@ def read_frame(node: Node) -> Frame:
     Raises:
         LoopFileError: An entry is wrong; the message names line, key and remedy.
     """
+    entries = node.table() if node.key.startswith("loops[") else {}
+    for name in AXES:
+        if name in entries:
+            own, end = ("axis", "a") if node.key.endswith("a") else ("axis_b", "b")
+            entries[name].fail(f"'{own}' stands beside 'type', in the axes of frame {end}")
     keys = node.mapping(("link",), ("xyz", "rpy"))
     return Frame(
         keys["link"].text(),

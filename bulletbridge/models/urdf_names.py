@@ -1,7 +1,7 @@
 """Names of links and joints in URDF files, so that a loops file is checked before Bullet runs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from xml.etree import ElementTree
 
 from bulletbridge.models.model_spec import BEAM, BodySpec
@@ -24,11 +24,13 @@ class Names:
         links: ``body/link`` when there are several robots; ``world`` is one.
         joints: Kinds by name; a floating base is the joint ``base``.
         fixed: Joints that have no coordinate.
+        carried: Links by the joint that carries each.
     """
 
     links: frozenset[str]
     joints: dict[str, str]
     fixed: frozenset[str]
+    carried: dict[str, str] = field(default_factory=lambda: {})
 
     def link(self, node: Node) -> None:
         """Require the name of a link.
@@ -36,6 +38,9 @@ class Names:
         Raises:
             LoopFileError: There is none of this name; the message has the nearest.
         """
+        name = node.text()
+        if name not in self.links and name in self.carried:
+            node.fail(f"'{name}' is a joint, not a link: its link is '{self.carried[name]}'")
         node.known(sorted(self.links), "link ")
 
     def joint(self, node: Node) -> str:
@@ -46,12 +51,16 @@ class Names:
         """
         if node.text() in self.fixed:
             node.fail(f"joint '{node.text()}' is fixed in Bullet; name one that moves")
+        moving = {link: joint for joint, link in self.carried.items() if joint in self.joints}
+        if node.text() not in self.joints and node.text() in moving:
+            said = f"its joint is '{moving[node.text()]}'"
+            node.fail(f"'{node.text()}' is a link, not a joint: {said}")
         return self.joints[node.known(self.joints, "joint ")]
 
 
 def read_names(bodies: Sequence[BodySpec]) -> Names | None:
     """The names in the robots' files; None when one is no URDF, which Bullet has to say."""
-    links, joints = {WORLD}, dict[str, str]()
+    links, joints, carried = {WORLD}, dict[str, str](), dict[str, str]()
     for body in bodies:
         prefix = f"{body.name}/" if len(bodies) > 1 else ""
         try:
@@ -65,12 +74,18 @@ def read_names(bodies: Sequence[BodySpec]) -> Names | None:
         if WORLD in found:  # what the reader calls such a link when it is not where the world is
             links.add(f"{body.name if prefix else robot.get('name', '')}/{WORLD}")
         for joint in robot.iterfind("joint"):
-            joints[prefix + joint.get("name", "")] = joint.get("type", "")
+            name, child = joint.get("name", ""), joint.find("child")
+            joints[prefix + name] = joint.get("type", "")
+            if child is not None:
+                carried[prefix + name] = prefix + child.get("link", "")
         if not body.fixed_base:
             joints[f"{prefix}{BASE}"] = BASE
     fixed = frozenset(name for name, kind in joints.items() if kind in FIXED)
     return Names(
-        frozenset(links), {name: k for name, k in joints.items() if name not in fixed}, fixed
+        frozenset(links),
+        {name: k for name, k in joints.items() if name not in fixed},
+        fixed,
+        carried,
     )
 
 

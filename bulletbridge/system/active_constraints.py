@@ -11,7 +11,7 @@ from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.choose import copy_of, may_be_sparse, solver_of
 from bulletbridge.engine.correction import PROMISED
 from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
-from bulletbridge.engine.likely_mistakes import likely_mistakes
+from bulletbridge.engine.likely_mistakes import in_other_units, likely_mistakes
 from bulletbridge.engine.records import LEFT_OPEN, ONE_OVER_UNITS
 from bulletbridge.engine.redundancy import (
     SPREAD,
@@ -28,7 +28,7 @@ from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.errors import AssemblyError, ModelError, warn_user
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE
@@ -36,6 +36,7 @@ from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
     BENT,
+    MEET,
     NEARLY_CLOSED,
     SEARCHED,
     SHAKES,
@@ -226,6 +227,10 @@ class ActiveConstraints:
             more += again + last
         require_lengths(solver, found, t)
         speed = consistent_velocity(solver, found, speed, t, held_v)
+        if self.decision is None:
+            odd = (in_other_units(self.full, found, name) for name in self.encoded.rows)
+            for said in filter(None, odd):
+                warn_user(said)
         self.solver, self.decision = solver, decision
         self._put(found, speed, t)
         moved = tuple(
@@ -256,7 +261,8 @@ class ActiveConstraints:
         is_open = open_by(solver, found, self.t) > enough
         why = why_open(solver, found, self.t, held) if is_open else ""
         if is_open:
-            why = (self._why_held(solver, found, held) if held.any() else "") or why
+            freed = self._why_held(solver, found, held) if held.any() else ""
+            why = f"{why}; {freed}" if freed and why.startswith(MEET) else freed or why
             odd = likely_mistakes(solver, [widest_of(solver, found, self.t)])
             why = f"{odd}{f'; otherwise {why}' if why else ''}" if odd else why
         require_closed(solver, found, self.t, enough, tried, why)
@@ -268,9 +274,14 @@ class ActiveConstraints:
         if open_by(solver, freed, self.t) > NEARLY_CLOSED:
             return ""
         names = [name for name, j in self.mechanism.joints.items() if held[j.v].any()]
+        if len(names) == 1:
+            return (
+                f"it would close if '{names[0]}' were not held where it was put: do not hold it,"
+                " or put it elsewhere"
+            )
         return (
             f"it would close if {', '.join(map(repr, names))} were not held where they were put:"
-            f" hold fewer joints, or put them elsewhere"
+            " hold fewer joints, or put them elsewhere"
         )
 
     def set_state(self, q: Array | None, v: Array | None, t: float | None) -> None:

@@ -6,15 +6,17 @@ continues the guess, not the other branch of the mechanism.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from bulletbridge.engine.likely_mistakes import OUT_OF_SCALE
 from bulletbridge.engine.redundancy import column_lengths
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.whitened import owner, whiten
-from bulletbridge.errors import AssemblyError
+from bulletbridge.errors import AssemblyError, Hinting
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
@@ -44,14 +46,16 @@ STRONG = 1e-3
 """Singular value of rows, over the largest, from which a shake keeps to what they leave free."""
 
 
-OUT_OF_SCALE = 20.0
-"""Gap, over the size of the robot, that is one of units: mm are a thousand times too long."""
-FEW_POSES, IMMOBILE = 3, 1e-9
-"""Poses at which joints would move what they can, and how far they do, of the furthest, if not."""
+FEW_POSES, IMMOBILE = 3, 1e-5
+"""Poses at which joints would move what they can, and how far they do, of the furthest, if not. A
+search downhill leaves a hundredth of that of gaps that joints could close."""
 
 
 MOVED = ", or have the frame moved there with load(..., repair_frames=True) (--repair-frames)"
 """What does it, where a loop is open across all that moves."""
+
+MEET = "its points can meet"
+"""Of a loop whose axes alone keep it open."""
 
 SEARCHED = (
     f"the least that was found downhill from the start and from {len(SHAKES) * SHAKES_EACH} others"
@@ -72,7 +76,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Assembly:
+class Assembly(Hinting):
     """Result of an assembly.
 
     Attributes:
@@ -80,6 +84,8 @@ class Assembly:
         iterations: Needed for the configuration.
         gap: Largest residual that stays in redundant rows [m or rad].
     """
+
+    ELSEWHERE: ClassVar = {"q": "system.q", "v": "system.v", "gaps": "system.evaluate().gaps"}
 
     moved: tuple[Move, ...]
     iterations: int
@@ -285,7 +291,7 @@ def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
         left = np.abs(encoded.scale * solver.gaps_at(met, t))[points & encoded.has_position]
         if left.max(initial=0.0) < NEARLY_CLOSED:
             return (
-                "its points can meet, but not with its axes aligned: check 'axis', which is z of"
+                f"{MEET}, but not with its axes aligned: check 'axis', which is z of"
                 " the frames unless given, and 'rpy', or use a ball"
             )
     return ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import ClassVar, SupportsIndex, overload
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.engine.workspace import Terms
-from bulletbridge.errors import ModelError, refuse_name
+from bulletbridge.errors import Hinting, ModelError, refuse_name
 from bulletbridge.formulations.equations import Split
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
@@ -26,7 +27,7 @@ Where a row enters with less, what is left of the others would be nearly depende
 
 
 @dataclass(frozen=True)
-class Gap:
+class Gap(Hinting):
     """How far one constraint is open, over all its rows as written and over the kept ones.
 
     Attributes:
@@ -41,6 +42,10 @@ class Gap:
         kept_rate_radians: [rad/s]
     """
 
+    ELSEWHERE: ClassVar = dict.fromkeys(
+        ("gap", "value", "m", "length", "distance", "position"), ".metres, or .radians"
+    )
+
     name: str
     metres: float
     radians: float
@@ -52,12 +57,35 @@ class Gap:
     kept_rate_radians: float
 
 
+class Gaps(tuple[Gap, ...]):
+    """A gap for each constraint, by number or by name, as ``gaps["pin"]``."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str, /) -> Gap: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> tuple[Gap, ...]: ...
+    def __getitem__(self, key: SupportsIndex | str | slice, /) -> Gap | tuple[Gap, ...]:
+        """One of them, or several.
+
+        Raises:
+            UnknownNameError: There is no constraint of that name.
+        """
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        by_name = {each.name: each for each in self}
+        if key not in by_name:
+            refuse_name("constraint", key, by_name)
+        return by_name[key]
+
+
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Hinting):
     """A state seen from outside, whoever produced it.
 
     Attributes:
-        gaps: One for each constraint.
+        gaps: One for each constraint, by number or by its name.
         kinetic: Energy of motion [J].
         potential: Energy of gravity and springs [J].
         momentum: (6,) angular about the world origin [kg m²/s], linear [kg m/s].
@@ -65,7 +93,11 @@ class Evaluation:
         in_metres: Which of them are in metres.
     """
 
-    gaps: tuple[Gap, ...]
+    ELSEWHERE: ClassVar = dict.fromkeys(
+        ("gap", "metres", "radians", "max_gap"), ".largest('metres'), or .gaps of each constraint"
+    )
+
+    gaps: Gaps
     kinetic: float
     potential: float
     momentum: Array
@@ -95,7 +127,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Reaction:
+class Reaction(Hinting):
     """What a constraint does to the link of its frame b; the opposite acts on the link of frame a.
 
     Attributes:
@@ -107,6 +139,13 @@ class Reaction:
         unique: Whether the constraints determine it. If not, it is the shortest multiplier
             vector, rows in metres measured in units of the mechanism's length.
     """
+
+    ELSEWHERE: ClassVar = {
+        "moment": ".torque",
+        "wrench": ".force and .torque",
+        "position": ".point",
+        "magnitude": "np.linalg.norm(reaction.force)",
+    }
 
     name: str
     point: Array
@@ -186,7 +225,7 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
         )
     kinetic = 0.5 * float(v @ terms.M @ v)
     return Evaluation(
-        tuple(gaps),
+        Gaps(gaps),
         kinetic,
         potential(full, terms, q),
         momentum(full, terms, v),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal, Protocol, TypedDict, get_args
+from typing import ClassVar, Literal, Protocol, TypedDict, get_args
 
 import numpy as np
 from typing_extensions import Self
@@ -22,7 +22,7 @@ from bulletbridge.engine.records import (
     Directions,
 )
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import ModelError, nearest
+from bulletbridge.errors import Hinting, ModelError, nearest, warn_user
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.modified import WEIGHTED, Weighting, weighting_of
 from bulletbridge.mechanism.contact_detector import Detector
@@ -70,6 +70,10 @@ INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 Springs = Literal["implicit", "explicit"]
 Limits = bool | Literal["always"]
 ImpulseSolver = Literal["compiled", "clarabel"]
+
+
+LONG = 10.0
+"""Steps [s] from which on a rate [1/s] is meant."""
 
 
 class SystemOptions(TypedDict, total=False):
@@ -374,7 +378,7 @@ class World(Varied, Protocol):
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(Hinting):
     """How the last step went.
 
     Attributes:
@@ -393,6 +397,12 @@ class Status:
         lost: Kinetic energy that rates have lost so far at singular positions, where loops allow
             rates with which no motion goes on [J]; a warning tells the first loss.
     """
+
+    ELSEWHERE: ClassVar = {
+        **dict.fromkeys(("gap", "gaps"), "system.evaluate().gaps, or .gap_kept of the last step"),
+        "energy": "system.evaluate().energy",
+        **dict.fromkeys(("t", "time"), "system.t"),
+    }
 
     rows: int
     rank: int
@@ -417,13 +427,15 @@ def chosen(given: Integrator | None, with_inequalities: bool) -> Integrator:
 
 
 def check_step(dt: float) -> None:
-    """Refuse steps that lead nowhere.
+    """Refuse steps that lead nowhere, and warn of those that look like a rate.
 
     Raises:
         ModelError: Not positive, or not finite.
     """
     if not (are_numbers(dt) and dt > 0.0):
         raise ModelError(f"dt is {dt!r} s; give a positive step")
+    if dt >= LONG:
+        warn_user(f"a step of {dt:g} s is long; if {dt:g} steps a second are meant, give 1/{dt:g}")
 
 
 def require_choice(solver: SolverName, compiled: bool) -> None:

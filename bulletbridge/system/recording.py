@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bulletbridge.errors import ModelError, naming_the_extra, refuse_name
+from bulletbridge.errors import Hinting, ModelError, naming_the_extra, refuse_name
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -21,7 +21,7 @@ OF_REACTIONS = "fx", "fy", "fz", "mx", "my", "mz"
 
 
 @dataclass(frozen=True)
-class Recording:
+class Recording(Hinting):
     """A trajectory.
 
     Attributes:
@@ -36,6 +36,17 @@ class Recording:
             in the axes of the link that it carries, as of ``System.joint_reactions`` there.
     """
 
+    ELSEWHERE: ClassVar = {
+        "time": ".t",
+        "times": ".t",
+        **dict.fromkeys(("positions", "qpos"), ".q, or run['joint']"),
+        **dict.fromkeys(("rates", "velocities", "qvel", "qd"), ".v, or run['joint.rate']"),
+        **dict.fromkeys(("gap", "gaps", "energy"), "system.evaluate(q, v, t), at each state"),
+        **dict.fromkeys(("to_pandas", "dataframe", "df"), "pandas.DataFrame(run.columns())"),
+        **dict.fromkeys(("to_csv", "to_parquet", "write"), "run.save('run.csv')"),
+        "plot": "bb.plot(run)",
+    }
+
     mechanism: Mechanism
     t: Array
     q: Array
@@ -49,6 +60,10 @@ class Recording:
         """How many states of what, and when."""
         when = f", t = {self.t[0]:.6g} to {self.t[-1]:.6g} s" if len(self.t) else ""
         return f"<Recording: {len(self.t)} states of {len(self.mechanism.joints)} joints{when}>"
+
+    def elsewhere(self, name: str) -> str:
+        """As of all results; a joint's name is that of a column."""
+        return f"run['{name}']" if name in self.mechanism.joints else super().elsewhere(name)
 
     @classmethod
     def joined(cls, parts: Sequence["Recording"]) -> "Recording":
