@@ -32,7 +32,7 @@ from bulletbridge.studies.command import sweep
 if TYPE_CHECKING:
     from bulletbridge.comparison.plan import Plan
 
-FAILED, WRONG_INPUT = 1, 2
+FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 app = typer.Typer(
     help="Exact closed loops for URDF robots in PyBullet.",
     no_args_is_help=True,
@@ -445,11 +445,14 @@ def run(arguments: list[str] | None = None) -> int:
                 arguments, prog_name="bulletbridge", standalone_mode=False
             )
         # a script prints, warns and calls C code as under python
-        return done() if callable(done) else int(done or 0)
+        if callable(done):
+            return done()
+        # after Control-C typer answers so, or raises, by its release
+        return _complain("interrupted", INTERRUPTED) if done == INTERRUPTED else int(done or 0)
     except typer.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", 130)
+        return _complain("interrupted", INTERRUPTED)
     except (LoopFileError, ModelError, MissingExtraError) as error:
         return _complain(str(error), WRONG_INPUT)
     except BulletBridgeError as error:

@@ -140,3 +140,12 @@ def test_interrupts_of_imports_are_a_word(called):
     code = f"import sys; {called}; import bulletbridge.interrupts; raise KeyboardInterrupt"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr == "bulletbridge: interrupted\n" and done.returncode
+
+
+def test_an_interrupted_command_is_told_in_a_word(capsys, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bulletbridge.models.bundled.bundled", interrupted)
+    assert run(["models"]) == 130
+    assert capsys.readouterr().err.strip() == "bulletbridge: interrupted"

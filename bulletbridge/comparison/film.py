@@ -36,6 +36,8 @@ KINDS = (".gif", ".mp4")
 MAGNIFIED, MOST_MAGNIFIED = 0.2, 1e6
 """Length of the largest gap in a film, in heights of the picture, and by how much it is drawn
 longer at most, so that round-off stays invisible."""
+SEEN = 0.01
+"""Length, in half heights of the picture, from which it is seen that a gap is drawn longer."""
 GAP_COLOUR, PIN_COLOUR, INK = (210, 25, 50), (255, 255, 255), (30, 30, 30)
 PAPER, BAND = (255, 255, 255), 32
 """Behind words, and how high it is above and below a picture [pixels]: they lie over no robot."""
@@ -215,7 +217,7 @@ def _annotate(
         _draw_gap(draw, camera, point, gap, scale)
     sizes = [float(np.linalg.norm(gap)) for _, gap in gaps.values()]
     said = f"gap {_length(max(sizes))}" if sizes else ""
-    if sizes and scale > 1.0:
+    if scale > 1.0 and max(sizes, default=0.0) * scale > SEEN * HALF * camera.distance:
         said += f" (drawn {scale:,.0f} times longer)"
     width, height = picture.size
     page = Image.new("RGB", (width, height + 2 * BAND), PAPER)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = (
@@ -36,3 +37,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for uri in OUTSIDE:
         found.append(File.generated(config, uri, abs_src_path=str(ROOT / uri)))
     return found
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Give the first page, beside which there is none, the width of the list of pages."""
+    if page.file.src_uri == "README.md":
+        page.meta["hide"] = ["navigation"]
+    return markdown
