@@ -360,6 +360,44 @@ def test_the_drop_in_closes_what_begins_open_within_limits(tmp_path, mode, lowes
     assert found == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_two_arms_stay_as_they_are_where_a_grasp_is_closed_but_for_rounding(tmp_path, mode):
+    """Two arms hold each other by their tips; the shoulder of one begins 0.1 rad beyond its limit.
+
+    The gap of 1e-6 m is one of printed figures. The shoulder is taken back, by FASTEST_RECOVERY or
+    Bullet's fifth of what is left in a step, which is 0.02 rad at most, and other joints by no more
+    than twice as much; put within its limit at once it would turn by 0.1 rad.
+    """
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM.format(-2.0))
+    client = bb.BulletClient(pybullet.DIRECT, mode=mode)
+    one = client.loadURDF(str(path), useFixedBase=True)
+    poses = (0.1, 0.9), (0.4, 0.8)  # the shoulder's lower limit is 0.2
+    ends = [
+        np.array([np.cos(a) + np.cos(a + b), 0.0, -np.sin(a) - np.sin(a + b)]) / 2.0
+        for a, b in poses
+    ]
+    # the other one faces it, turned by half a turn about the vertical axis
+    base = ends[0] + ends[1] * [1.0, 1.0, -1.0]
+    turned = pybullet.getQuaternionFromEuler([0, 0, np.pi])
+    other = client.loadURDF(str(path), base.tolist(), turned, useFixedBase=True)
+    before = []
+    for body, angles in zip((one, other), poses, strict=True):
+        for joint, angle in enumerate(angles):
+            client.resetJointState(body, joint, angle)
+            client.setJointMotorControl2(body, joint, pybullet.POSITION_CONTROL, angle, force=100.0)
+        before += angles
+    tip = [0.25, 0.0, 0.0]  # from the centre of mass
+    printed = [0.25 + 1e-6, 0.0, 0.0]
+    client.createConstraint(one, 1, other, 1, pybullet.JOINT_POINT2POINT, [0] * 3, tip, printed)
+    for _ in range(20):
+        client.stepSimulation()
+        now = [client.getJointState(body, joint)[0] for body in (one, other) for joint in (0, 1)]
+        assert now == pytest.approx(before, abs=0.04)
+        before = now
+    client.disconnect()
+
+
 @pytest.mark.parametrize("place", [(0.0, 0.0, 1.0), (1.15, -0.2, 2.1)])
 def test_fingers_that_are_to_meet_do_so_where_their_gripper_is_carried(
     place: tuple[float, float, float],

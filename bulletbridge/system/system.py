@@ -131,7 +131,14 @@ from bulletbridge.system.shown_world import ShownWorld
 from bulletbridge.system.smoothed_derivatives import SmoothStep
 from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
-from bulletbridge.system.within_limits import NEARLY, closed_within, joints_beyond
+from bulletbridge.system.within_limits import (
+    FARTHER,
+    NEARLY,
+    closed_within,
+    joints_beyond,
+    most_beyond,
+    way_between,
+)
 
 
 class System:
@@ -473,14 +480,16 @@ class System:
         return within or self._assemble(closed, held, speed, held_v)
 
     def _assemble_within_limits(
-        self, start: Array, held: Mask, speed: Array, held_v: Mask
+        self, start: Array, held: Mask, speed: Array, held_v: Mask, farthest: float = math.inf
     ) -> Assembly | None:
         """Find a consistent state within limits, given one that is closed; None if none is found.
 
-        The state is then another.
+        None that is farther than given from where it is looked for. The state is then another.
         """
         active = self._active
         for nearer in closed_within(active.solver, start, active.q, active.t, held):
+            if way_between(start, nearer) > farthest:
+                continue
             try:
                 assembly = self._assemble(nearer, held, speed, held_v)
             except AssemblyError:
@@ -1421,7 +1430,8 @@ class System:
     def _leave_closure_beyond_limits(self, found: Array, v: Array) -> bool:
         """Close loops within limits, where closing what was found open has left some; whether so.
 
-        Who puts loops together in an open pose has not chosen which way they close.
+        Who puts loops together in an open pose has not chosen which way they close. Who closes them
+        but for rounding, as a grasp does, has, wherever joints are.
 
         Warns:
             BulletBridgeWarning: No other way is found; the message has the joints.
@@ -1431,8 +1441,11 @@ class System:
         beyond = joints_beyond(mechanism, closed)
         if not beyond or open_by(active.solver, found, active.t) < NEARLY:
             return False
+        farthest = FARTHER * way_between(found, closed)
+        if most_beyond(mechanism, found) > farthest:
+            return False
         free = active.nothing_held()
-        if self._assemble_within_limits(found, free, v, free) is not None:
+        if self._assemble_within_limits(found, free, v, free, farthest) is not None:
             return True
         self._assemble(closed, free, v, free)
         told = "; ".join(beyond_limits(mechanism, closed))

@@ -20,10 +20,30 @@ INSIDE = 10.0 * SHALLOW
 """How far within its limits a joint is looked for, so that closing leaves it there [rad or m]."""
 
 
+FARTHER = 10.0
+"""Ways to the nearest closure that one within limits may be away: another branch is about as far,
+and one to which a gap of round-off would throw a robot is not."""
+
+
 def joints_beyond(mechanism: Mechanism, q: Array) -> set[str]:
     """Hinges and sliders that a configuration (nq,) has beyond their limits."""
+    return {name for name, far in crossings(mechanism, q).items() if far > SHALLOW}
+
+
+def most_beyond(mechanism: Mechanism, q: Array) -> float:
+    """How far beyond its limits a configuration (nq,) has a hinge or slider at most [rad or m]."""
+    return max(crossings(mechanism, q).values(), default=0.0)
+
+
+def crossings(mechanism: Mechanism, q: Array) -> dict[str, float]:
+    """How far beyond its nearer limit each hinge and slider is [rad or m]; negative within."""
     ends = {n: (j.lower, j.upper, q[j.q.start]) for n, j in mechanism.joints.items() if j.is_single}
-    return {n for n, (low, high, x) in ends.items() if max(low - x, x - high) > SHALLOW}
+    return {n: float(max(low - x, x - high)) for n, (low, high, x) in ends.items()}
+
+
+def way_between(start: Array, end: Array) -> float:
+    """Sum of what all coordinates (nq,) differ by."""
+    return float(np.abs(end - start).sum())
 
 
 @one_blas_thread()
@@ -78,5 +98,5 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
             break
         q = unwound(solver, guess, search(start), t)
         if open_by(solver, q, t) < NEARLY and not joints_beyond(mechanism, q):
-            found.append((float(np.abs(q - guess).sum()), q))
+            found.append((way_between(guess, q), q))
     return [q for _, q in sorted(found, key=lambda pair: pair[0])]
