@@ -1,11 +1,14 @@
 """Momentum of free groups in filter mode: what the filter does to Bullet's state changes none."""
 
+import warnings
+
 import numpy as np
 import pybullet
 import pytest
 
 import bulletbridge as bb
 from bulletbridge.drop_in.closing import Closing
+from bulletbridge.errors import BulletBridgeWarning
 
 KINDS = {
     "fixed": pybullet.JOINT_FIXED,
@@ -15,6 +18,8 @@ KINDS = {
     "planar": pybullet.JOINT_PLANAR,
 }
 SPIN = np.array((0.3, 1.0, 2.0))
+LOW = 0.3, 0.2, 0.1
+"""Half extents of the lower one of two boxes [m]."""
 
 
 def momentum(p, bodies):
@@ -113,3 +118,53 @@ def test_a_sliders_forces_are_told_as_bullet_tells_them(rng, mode, axis, turned)
         p.disconnect()
     # in three steps Bullet's residual turns the box by 1e-4 or so
     assert np.abs(told[0] - told[1]).max() < 5e-3 * np.abs(told[0]).max()
+
+
+def inside_one_another(p):
+    """A box of 20 kg with a smaller one of 10 kg held half inside its top, off its middle."""
+    shapes = [p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=h) for h in (LOW, [0.1] * 3)]
+    place = 0.1, 0.05, 0.15
+    low = p.createMultiBody(20.0, shapes[0], -1, (0.0, 0.0, 0.1))
+    high = p.createMultiBody(10.0, shapes[1], -1, (0.1, 0.05, 0.25))
+    return low, high, p.createConstraint(
+        low, -1, high, -1, pybullet.JOINT_FIXED, [0] * 3, place, [0] * 3
+    )  # fmt: skip
+
+
+def test_bodies_held_inside_one_another_rest_until_they_are_let_go():
+    """They stand on a plane as one body; let go, they are pushed apart as Bullet does.
+
+    Contacts of 0.05 m depth would turn the pair and lift it by as much in a dozen steps. What is
+    left is Bullet's own settling of what drops by nothing, 1e-4 m and 3e-4 rad.
+    """
+    p = bb.BulletClient(pybullet.DIRECT, mode="filter")
+    p.setGravity(0, 0, -9.81)
+    p.createMultiBody(0, p.createCollisionShape(pybullet.GEOM_PLANE))
+    low, high, held = inside_one_another(p)
+    with pytest.warns(BulletBridgeWarning, match=r"inside one another.*0\.05 m"):
+        p.stepSimulation()
+    for _ in range(60):
+        p.stepSimulation()
+    place, turn = p.getBasePositionAndOrientation(low)
+    assert place == pytest.approx((0.0, 0.0, 0.1), abs=1e-3)
+    assert turn[:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-3)
+    assert not p.getContactPoints(low, high)
+    p.removeConstraint(held)
+    p.stepSimulation()
+    assert p.getContactPoints(low, high)
+    assert p.getBaseVelocity(high)[0][2] > 0.1
+    p.disconnect()
+
+
+def test_a_program_that_says_who_collides_is_not_overruled():
+    """A pair that it keeps from colliding is not told of, and does not collide once let go."""
+    p = bb.BulletClient(pybullet.DIRECT, mode="filter")
+    low, high, held = inside_one_another(p)
+    p.setCollisionFilterPair(low, high, -1, -1, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        p.stepSimulation()
+    p.removeConstraint(held)
+    p.stepSimulation()
+    assert not p.getContactPoints(low, high)
+    p.disconnect()

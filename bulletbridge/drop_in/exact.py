@@ -202,6 +202,9 @@ class ExactGroup:
             dict[int, dict[int, tuple[float, ...]]] | None
         ) = {}  # of the last step, once asked for
 
+    def disband(self) -> None:
+        """Nothing in Bullet is other than the program has it."""
+
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
         self.joined.disturb()

@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.constraints import CreatedConstraint, in_numbers_of_today
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
 from bulletbridge.drop_in.forces import State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.group import ALONE
+from bulletbridge.drop_in.held_inside import HeldInside
 from bulletbridge.drop_in.joined_bodies import (
     NO_NAMES,
     JoinedBodies,
@@ -84,6 +86,7 @@ class FilteredGroup:
         bodies: Bullet's ids.
         loops: The exact constraints among them.
         erp: Share of a gap that Bullet's constraints close in a step.
+        filters: What the program has said of which links collide.
         client: Physics client.
 
     Attributes:
@@ -98,12 +101,19 @@ class FilteredGroup:
     exact = False
 
     def __init__(
-        self, bodies: Iterable[int], loops: list[CreatedConstraint], erp: float, client: int
+        self,
+        bodies: Iterable[int],
+        loops: list[CreatedConstraint],
+        erp: float,
+        filters: CollisionFilters,
+        client: int,
     ) -> None:
         compile_ahead(run, run_filter)
         self._lead, self._client = lead_of(erp, client), client
         self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
         self.system, self._world = self.joined.system, self.joined.world
+        self._inside = HeldInside(self.joined, filters, client)
+        self._looked_inside = False
         self.filter: Filter | None = None
         self._failed = 0  # attempts to close the loops that failed since one did not
         self._pause = 0  # steps until the next one
@@ -115,6 +125,10 @@ class FilteredGroup:
         self._sticking = NO_STICKING_POINTS  # by its contacts
         self._told_gaps: ToldGaps | None = None  # by which Bullet knows what the loops carry
         self._room_left = 0.0  # the least that Bullet's forces leave below a limit [N, N m]
+
+    def disband(self) -> None:
+        """Let links collide again that did not while they were held."""
+        self._inside.release()
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
@@ -176,6 +190,9 @@ class FilteredGroup:
             self.joined.disturbed = False
             self.joined.rebase_gears()
             self._attempt(self._reopen)
+            if self.joined.has_shapes and not self._looked_inside:
+                self._looked_inside = True
+                self._inside.part()
         if self.joined.must_be_driven:
             self.joined.drive(self._lead)
             self._prescribed = None

@@ -34,6 +34,10 @@ class Group(Protocol):
     joined: JoinedBodies
     system: System
 
+    def disband(self) -> None:
+        """Give back what the group has changed in Bullet: it is made no more steps."""
+        ...
+
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
         ...

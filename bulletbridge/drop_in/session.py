@@ -559,7 +559,7 @@ class Session:
         if not self._stale:
             return
         for bodies in [bodies for bodies in self.groups if bodies & self._stale]:
-            del self.groups[bodies]
+            self.groups.pop(bodies).disband()
             self._stale |= bodies
         for loop in [n for n in self.constraints.loops.values() if n.first != NOBODY]:
             if not self._stale.isdisjoint(loop.bodies):  # its system is to know its own number
@@ -632,7 +632,8 @@ class Session:
     def _filter(self, bodies: frozenset[int], loops: list[CreatedConstraint]) -> None:
         """One group that Bullet steps, or Bullet's own constraints where it cannot be modelled."""
         try:
-            self.groups[bodies] = FilteredGroup(bodies, loops, self.actions.erp, self.client)
+            erp, filters = self.actions.erp, self.actions.filters
+            self.groups[bodies] = FilteredGroup(bodies, loops, erp, filters, self.client)
         except BulletBridgeError as error:
             for loop in loops:
                 self.constraints.loops[loop.number] = replace(loop, exact=False, reason=str(error))
