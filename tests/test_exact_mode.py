@@ -442,6 +442,35 @@ def test_pd_control_is_a_torque_beside_the_motor(connect, tmp_path, several):
     assert np.abs(ends[0] - ends[1]).max() < 1e-9 * max(1.0, np.abs(ends[1]).max())
 
 
+@pytest.mark.parametrize("share", [1.5, 3.0])
+def test_gains_that_a_step_cannot_follow_are_told(connect, tmp_path, share):
+    """A torque of -k times the rate multiplies it by 1 - k dt / I in a step: here by -0.5 or -2."""
+    mass, arm, moment, dt = 1.5, 0.3, 0.02, 1 / 240
+    path = tmp_path / "arm.urdf"
+    content = urdf.inertial(mass, (moment, moment, moment), (arm, 0, 0))
+    path.write_text(urdf.one_joint(child=content, axis="0 0 1"))
+    client = connect()
+    body = client.loadURDF(str(path), useFixedBase=True, flags=FLAGS)
+    client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+    client.changeDynamics(body, 0, linearDamping=0, angularDamping=0, jointDamping=0)
+    client.setJointMotorControl2(body, 0, pybullet.VELOCITY_CONTROL, force=0)
+    client.resetJointState(body, 0, 0.0, 1.0)
+    client.setBridgeMode("exact", body)
+    told: list[int] = []
+    for step in range(20):
+        rate = client.getJointState(body, 0)[1]
+        assert rate == pytest.approx((1.0 - share) ** step, rel=1e-9)
+        torque = -share * (moment + mass * arm**2) / dt * rate
+        client.setJointMotorControl2(body, 0, pybullet.TORQUE_CONTROL, force=torque)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            client.stepSimulation()
+        told += [step for one in caught if "goes to and fro" in str(one.message)]
+    assert len(told) == (share > 2.0)
+    for step in told:  # a few steps after it went by more than can be followed
+        assert 1.5 < dt * 2.0 ** (step + 1) <= 1.5 * 2.0**4
+
+
 def test_a_limit_stops_a_joint_of_a_closed_loop(connect, tmp_path):
     client = connect()
     body, _ = linkage(client, tmp_path)

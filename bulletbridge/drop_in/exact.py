@@ -19,7 +19,7 @@ from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Mot
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place, named
-from bulletbridge.errors import BulletBridgeError, StepError
+from bulletbridge.errors import BulletBridgeError, StepError, warn_user
 from bulletbridge.inequalities.motors import ALONG
 from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.model import Mechanism
@@ -35,6 +35,10 @@ UPRIGHT = MotorCommand(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
 CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
 ZERO = np.zeros(3)
+FAR_IN_A_STEP = 1.5
+"""Way [rad or m] that no joint goes in a step, and back in the next, which is simulated well."""
+FEW_SWINGS = 4
+"""Steps that turn all rates round, one after the other, which no motion does by itself."""
 
 
 class ContactTold(NamedTuple):
@@ -191,6 +195,8 @@ class ExactGroup:
         self._start: Array = self.system.q  # of the last step, if there are any
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
+        self._rates: Array = np.zeros(self.system.mechanism.nv)  # after torques acted in a step
+        self._swings = 0  # such steps, each of which has turned rates round that were far too high
         self._told: list[ContactTold] | None = []  # contacts, likewise
         self._pushed = False  # whether anything but motors acted in the last step
         self._pushes: Sequence[PushedLink] | None = None  # of the last step
@@ -293,6 +299,34 @@ class ExactGroup:
             self.joined.disturbed = True
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             raise StepError(f"exact mode of {named(self.joined.bodies)}: {what}") from None
+        if self._pushed:
+            self._watch_swings()
+
+    def _watch_swings(self) -> None:
+        """Look whether what the program does to joints makes them swing to and fro at every step.
+
+        Warns:
+            BulletBridgeWarning: It does, by more than a step can follow; said once.
+        """
+        before, self._rates = self._rates, self.system.compiled()[0].v.copy()
+        rates, dt = self._rates, self._parts * self.system.dt
+        if float(rates @ before) >= 0.0 or float(np.abs(rates).max()) * dt < FAR_IN_A_STEP:
+            self._swings = min(self._swings, 0)  # below zero it has been said
+            return
+        self._swings += self._swings >= 0
+        if self._swings < FEW_SWINGS:
+            return
+        self._swings = -1
+        worst = int(np.argmax(np.abs(rates)))
+        joints = self.system.mechanism.joints.items()
+        name = next((n for n, joint in joints if joint.v.start <= worst < joint.v.stop), "")
+        warn_user(
+            f"joint '{name}' of {named(self.joined.bodies)} goes to and fro by"
+            f" {abs(float(rates[worst])) * dt:.3g} rad or m a step: torques or forces of the"
+            " program, which act unchanged for a step, are too strong for what they move, as where"
+            f" gains on rates exceed inertia over {dt:.3g} s; give smaller gains or steps, or"
+            " POSITION_CONTROL and VELOCITY_CONTROL, whose motors know where a step ends"
+        )
 
     def _step(self) -> None:
         """Make the parts of a step; motors of spherical joints aim anew in each, as Bullet's do."""
