@@ -164,8 +164,8 @@ class MovedFrame:
             system: Whose frame it is.
             shifts: How fixed bases were moved since the last time, by Bullet's id.
             lead: How many more such ways Bullet is told that it is ahead until ``put_back``, if
-                it was under way before already. On a body that moves it stays where it is, for
-                Bullet's force acts on that body where it is told to be.
+                it was under way before already. Carried along by a base it stays where it is, for
+                Bullet's force acts on its body where it is told to be.
             steady: Whether it has a velocity only where it was on its way in the step before too;
                 else it is put there, as by Bullet.
         """
@@ -173,9 +173,8 @@ class MovedFrame:
         if on is not self._on or dt != self._dt:
             self._on, self._dt = on, dt
             self._frame["on_R"], self._frame["on_p"], self._frame["dt"] = on.R, on.p, dt
-        if shifts:
-            self._carry(system, shifts)
-        lead = lead if on.body == 0 else 0.0
+        if shifts and self._carry(system, shifts):
+            lead = 0.0
         if lead != self._lead:
             self._frame["lead"] = self._lead = lead
         self.put_back()
@@ -227,8 +226,8 @@ class MovedFrame:
         self._told[:] = (*info[7], *info[9])
         return self._drive(())
 
-    def _carry(self, system: System, shifts: Mapping[int, Shift]) -> None:
-        """Note by what moves of bodies its ends go along with them."""
+    def _carry(self, system: System, shifts: Mapping[int, Shift]) -> bool:
+        """Note by what moves of bodies its ends go along with them; whether either does."""
         frame, carried = self._frame, False
         for n, (body, sign) in enumerate(zip(self._bodies, (1.0, -1.0), strict=True)):
             if body in shifts:
@@ -237,3 +236,4 @@ class MovedFrame:
                 frame["turned"][0, n], frame["shifted"][0, n] = shifts[body]
         if carried:
             frame["link_R"][0], frame["link_p"][0] = system.link_pose(self._link)
+        return carried
