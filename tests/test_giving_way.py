@@ -191,3 +191,51 @@ def test_round_off_is_not_pulled_at_with_all_the_force(connect):
         client.stepSimulation()
         assert abs(client.getConstraintState(made)[1]) < 1e-6
         assert abs(client.getJointState(body, 0)[3]) < 1e-6
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_what_pulls_in_vain_leaves_other_loops_closed(mode):
+    """A hand on a door's handle is pulled at, by 40 N at most, from out of the door's reach.
+
+    The handle stays closed from the first step on, after the door is read again too, and once the
+    place is within reach the hand is there. Pivots are told in single precision, of a metre.
+    """
+    client = bb.BulletClient(pybullet.DIRECT, mode=mode)
+    client.setGravity(0, 0, -G)
+    panel = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.4, 0.02, 0.4))
+    door = client.createMultiBody(
+        0, -1, -1, (0, 0, 0.5), linkMasses=[8], linkCollisionShapeIndices=[panel],
+        linkVisualShapeIndices=[-1], linkPositions=[(0, 0, 0)], linkOrientations=[(0, 0, 0, 1)],
+        linkInertialFramePositions=[(0.4, 0, 0)], linkInertialFrameOrientations=[(0, 0, 0, 1)],
+        linkParentIndices=[0], linkJointTypes=[pybullet.JOINT_REVOLUTE],
+        linkJointAxis=[(0, 0, 1)],
+    )  # fmt: skip
+    client.setJointMotorControl2(door, 0, pybullet.VELOCITY_CONTROL, force=1.5)
+    ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.03)
+    hand = client.createMultiBody(0.5, ball, -1, (0.75, -0.1, 0.5))
+    point, handle = pybullet.JOINT_POINT2POINT, np.array([0.75, -0.1, 0.5])
+    client.createConstraint(door, 0, hand, -1, point, [0] * 3, (0.35, -0.1, 0), [0] * 3)
+    pull = client.createConstraint(hand, -1, -1, -1, point, [0] * 3, [0] * 3, (0.95, -0.1, 0.5))
+    client.changeConstraint(pull, maxForce=40)
+
+    def off(place):
+        return float(
+            np.abs(np.subtract(client.getBasePositionAndOrientation(hand)[0], place)).max()
+        )
+
+    for step in range(250):  # it swings past and comes back, as 40 N can brake 16 kg
+        if step == 30:
+            client.changeDynamics(door, 0, mass=16)
+        if step == 60:
+            client.changeConstraint(pull, turned(handle, -0.1).tolist(), maxForce=40)
+        client.stepSimulation()
+        angle = client.getJointState(door, 0)[0]
+        assert off(turned(handle, angle)) < 1e-7
+    assert off(turned(handle, -0.1)) < 1e-7
+    client.disconnect()
+
+
+def turned(place, angle):
+    """A place about the vertical axis."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([c * place[0] - s * place[1], s * place[0] + c * place[1], place[2]])

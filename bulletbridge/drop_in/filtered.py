@@ -118,6 +118,8 @@ class FilteredGroup:
         self._failed = 0  # attempts to close the loops that failed since one did not
         self._pause = 0  # steps until the next one
         self._given_way: Set[str] = NO_NAMES  # loops that their force limits let open
+        self._left_for = 0  # steps since some that cannot close were left to Bullet
+        self._leavings = 0  # how often they were
         self._impulses: Impulses | None = None  # of the last step, once asked for
         self._sticking_count = UNKNOWN  # points that stuck then
         self._found: list[float] = []  # q and v after Bullet's last step
@@ -152,7 +154,7 @@ class FilteredGroup:
         """
         self.joined.change(loop, moved)
         self._told_gaps = None  # others may have a force limit now
-        return False
+        return loop.max_force is None and loop.number in self.joined.left_out
 
     def memory(self) -> FilteredMemory:
         """What its next steps go by."""
@@ -182,6 +184,8 @@ class FilteredGroup:
         Warns:
             BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
         """
+        if self.joined.left_out:
+            self._try_to_take_in()
         if self.joined.disturbed:
             self._impulses, self._sticking_count = self.impulses, UNKNOWN  # those of the last step
             self.joined.follow_bases()
@@ -322,7 +326,14 @@ class FilteredGroup:
             self._failed = 0
 
     def _give_up(self, error: BulletBridgeError) -> None:
-        """Leave Bullet's state as it is for some steps, and say so the first time."""
+        """Leave Bullet's state as it is for some steps, and say so the first time.
+
+        Where constraints that have given way keep others from closing, they alone are left to it.
+        """
+        if isinstance(error, AssemblyError) and self._leave_out():
+            numbers = self._world.numbers()
+            self._attempt(lambda: self._close(numbers, NO_STICKING_POINTS, NO_NAMES))
+            return
         self._failed += 1
         self._pause = 2**self._failed
         if self._failed == 1:
@@ -333,6 +344,39 @@ class FilteredGroup:
                 " create constraints where they are nearly closed, and not more of them than"
                 " the bodies can follow"
             )
+
+    def _leave_out(self) -> bool:
+        """Leave limited constraints to Bullet that are open where it has the bodies; if any are.
+
+        Whether rows are redundant is decided where all are closed, and these may never be.
+        """
+        open_now = {gap.name for gap in self.joined.gaps() if max(gap.metres, gap.radians) > OPEN}
+        numbers = [loop.number for loop, name, _ in self.joined.limited if name in open_now]
+        if not numbers or len(numbers) == len(self.joined.models):
+            return False
+        self.joined.leave_out(numbers)
+        self._leavings, self._left_for = self._leavings + 1, 0
+        self._start_anew()
+        return True
+
+    def _try_to_take_in(self) -> None:
+        """Close all loops again once Bullet pulls those that were left to it with less than all."""
+        self._left_for += 1
+        if self._left_for < 2**self._leavings:
+            return
+        state: Callable[[int, int], State] = pybullet.getConstraintState
+        for number in self.joined.left_out:
+            limit, force = self.joined.loops[number].max_force, state(number, self._client)
+            if limit is not None and max(map(abs, force), default=0.0) >= SATURATED * limit:
+                return
+        self.joined.take_in()
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        """Go on with the system that the bodies have now."""
+        self.system = self.joined.system
+        self.filter = self._prescribed = self._told_gaps = self._impulses = None
+        self._sticking_count, self._given_way = UNKNOWN, NO_NAMES
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps, and what they do to their parents."""

@@ -87,6 +87,7 @@ class JoinedBodies:
         loops: The constraints by number.
         models: The constraints as the system has them; without those that hold nothing.
         limited: Those of them with a force limit.
+        left_out: Constraints that are Bullet's own for the time being.
         parts: How many of the system's steps are a step of the program's (``numSubSteps``).
         frames: Child frames that the program moves, by the number of their constraint.
         standing: Bodies whose base is fixed.
@@ -130,6 +131,7 @@ class JoinedBodies:
         self.system = self._system(mechanism, dt, exact=reading.exact)
         if self._let_meet():
             self.system = self._system(mechanism, dt, exact=reading.exact)
+        self.left_out: dict[int, Model] = {}
         self.disturbed = True
         self._states: dict[int, State] = {}
         self._bases_due = False  # whether fixed bases may have been moved
@@ -169,6 +171,26 @@ class JoinedBodies:
                 " Bullet would pull in vain, and loops are closed as if they met"
             )
         return bool(moved)
+
+    def leave_out(self, numbers: Iterable[int]) -> None:
+        """Have a system without some constraints, which are Bullet's own until ``take_in``."""
+        for number in numbers:
+            self.left_out[number] = self.models.pop(number)
+        self._renew()
+
+    def take_in(self) -> None:
+        """Have a system with all constraints again."""
+        known = {**self.models, **self.left_out}
+        self.models = {number: known[number] for number in self.loops if number in known}
+        self.left_out.clear()
+        self._renew()
+
+    def _renew(self) -> None:
+        """Make the system of filtered bodies anew; it is to be shown where they are."""
+        old, self.limited = self.system, self._with_limits()
+        self.system = self._system(old.mechanism, old.dt, exact=False)
+        self._moved |= self.frames.keys() & self.models.keys() & self._moving
+        self.disturb()
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
@@ -319,6 +341,8 @@ class JoinedBodies:
             loop = self.loops[number]
             limited = loop.max_force is not None
             self.frames[number].drive(self.system, shifts, lead, steady and limited)
+            if number in self.models:
+                self.frames[number].place_in(self.system)
         self._moved, self._moving = set(), self._moved
 
     def put_back(self) -> None:

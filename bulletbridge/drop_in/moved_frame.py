@@ -155,7 +155,7 @@ class MovedFrame:
         lead: float = 0.0,
         steady: bool = False,
     ) -> None:
-        """Put the frame where it is now, with the velocity that takes it there in one step.
+        """Take the frame where it is now, with the velocity that brings it there in one step.
 
         Bullet closes a share of a gap in a step, and takes the frame to stand still. Told a place
         further on the way, it takes the bodies along as fast as they are to move.
@@ -188,8 +188,11 @@ class MovedFrame:
         if steady and not self._goes_on():
             for name in ("before", "rates", "target"):
                 self._frame[name] = 0.0
-        system.place(self._name, self._frame)
         self._set_span(system.t + dt, dt)
+
+    def place_in(self, system: System) -> None:
+        """Put the frame of its constraint there."""
+        system.place(self._name, self._frame)
 
     def _set_span(self, until: float, dt: float) -> None:
         self._span.until, self._span.dt, self._span.part = until, dt, dt / self.parts
@@ -214,6 +217,7 @@ class MovedFrame:
     def stop(self, system: System) -> None:
         """Put the frame where it is now, at rest."""
         self.drive(system, NOTHING_SHIFTED)
+        self.place_in(system)
         self._rest()
 
     def _rest(self) -> None:
