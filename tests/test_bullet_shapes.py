@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
-from bulletbridge.bullet.collision_shapes import inertial_pose, read_shapes
+from bulletbridge.bullet.collision_shapes import inertial_pose, read_shapes, told_shapes
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.collision.query import Poses, touches
@@ -295,3 +295,45 @@ def overlap(client, shapes, a, b):
         spec = shapes[each].at(R, p)
         poses.append(Poses(spec.R[None], spec.p[None]))
     return touches(shapes[a], shapes[b], *poses, 1.0).gaps[0] < -1e-5
+
+
+CAPSULES = """<mujoco><worldbody><body name="limb" pos="0 0 1">
+<geom type="capsule" fromto="0 0 0 0.1 0 0.3" size="{0}"/>{1}</body></worldbody></mujoco>"""
+SECOND = '<geom type="capsule" fromto="0 0 0 -0.1 0.1 0.2" size="0.03"/>'
+
+
+@pytest.mark.parametrize("radius", [0.04, 0.05])
+@pytest.mark.parametrize("second", ["", SECOND])
+def test_capsules_between_two_points_are_not_asked_for(tmp_path, radius, second):
+    """Asked for their shape PyBullet ends the process; they hang from a point by their weight."""
+    path = tmp_path / "limb.xml"
+    path.write_text(CAPSULES.format(radius, second))
+    for mode in ("filter", "exact"):
+        client = bb.BulletClient(pybullet.DIRECT, mode=mode)
+        client.setGravity(0, 0, -9.81)
+        body = client.loadMJCF(str(path))[-1]
+        assert told_shapes(body, -1, client._client) is None
+        mass = client.getDynamicsInfo(body, -1)[0]
+        place, _ = client.getBasePositionAndOrientation(body)
+        hook = client.createConstraint(
+            body, -1, -1, -1, pybullet.JOINT_POINT2POINT, [0] * 3, [0] * 3, place
+        )
+        for _ in range(10):
+            client.stepSimulation()
+        force = client.getConstraintState(hook)
+        client.disconnect()
+        assert np.abs(force) == pytest.approx([0.0, 0.0, mass * 9.81], abs=1e-6 * mass)
+
+
+@pytest.mark.parametrize("radius", [0.04, 0.05])
+def test_a_capsule_is_told_whatever_its_radius(radius):
+    """Where the radius is the margin that Bullet's other shapes have, by the box around it."""
+    client = bb.BulletClient(pybullet.DIRECT)
+    shape = client.createCollisionShape(pybullet.GEOM_CAPSULE, radius=radius, height=0.3)
+    seen = client.createVisualShape(pybullet.GEOM_CAPSULE, radius=radius, length=0.3)
+    turn = pybullet.getQuaternionFromEuler([0.7, 0.4, 0.2])
+    body = client.createMultiBody(1.0, shape, seen, [0, 0, 1], turn)
+    told = told_shapes(body, -1, client._client)
+    client.disconnect()
+    assert told is not None
+    assert told[0][2:4] == (pybullet.GEOM_CAPSULE, pytest.approx((0.3, radius, 0.0)))

@@ -36,6 +36,8 @@ ROUND_CORNERS = 64
 """Corners of the hull that Bullet makes of a cylinder in a URDF."""
 LARGEST_FILE = 50_000_000
 """Of meshes [bytes]."""
+UNSET_MARGIN = 0.04
+"""Collision margin of Bullet's where nobody has given one [m]; of capsules it is their radius."""
 BOUNDLESS = 1e29
 """Half extents of what may be anywhere [m]."""
 
@@ -62,13 +64,48 @@ def read_shapes(body: int, link: int, client: int) -> LinkShapes:
     R, p = inertial_pose(body, link, client)
     lower, upper = map(np.array, pybullet.getAABB(body, link, client))
     margin = float(pybullet.getDynamicsInfo(body, link, client)[11])
-    told = pybullet.getCollisionShapeData(body, link, client)
+    told = told_shapes(body, link, client)
+    if told is None:
+        return LinkShapes((_around(R, p, lower, upper),), 0.0, margin)
     if not told and np.all(upper - lower <= 4.0 * max(margin, 0.0) + 1e-9):  # nothing
         return LinkShapes((), 0.0, margin)
     known = _known(told, body, link, margin, client)
     if known is None or not _fits(known, R, p, lower, upper):
         return LinkShapes((_around(R, p, lower, upper),), 0.0, margin)
     return LinkShapes(known, TOLD * reach_of(known), margin)
+
+
+def told_shapes(body: int, link: int, client: int) -> tuple[tuple[Any, ...], ...] | None:
+    """``getCollisionShapeData``; None where it would end the process.
+
+    It does so where MJCF has a capsule ``fromto`` one point to another, of which Bullet makes
+    spheres. The capsule is among the visual shapes; its radius is not the margin then.
+    """
+    margin = float(pybullet.getDynamicsInfo(body, link, client)[11])
+    if margin in (0.0, UNSET_MARGIN):
+        capsules = [
+            shape
+            for shape in pybullet.getVisualShapeData(body, physicsClientId=client)
+            if shape[1] == link and shape[2] == pybullet.GEOM_CAPSULE
+        ]
+        if capsules and not (len(capsules) == 1 and _is_capsule(capsules[0], margin, client)):
+            return None
+    told: tuple[tuple[Any, ...], ...] = pybullet.getCollisionShapeData(body, link, client)
+    return told
+
+
+def _is_capsule(told: tuple[Any, ...], margin: float, client: int) -> bool:
+    """Whether a visual capsule is the shape of its link as it is: it fills the box around it.
+
+    Bullet makes that of one along the capsule; spheres have their margin besides.
+    """
+    (body, link), (length, radius), place = told[:2], told[3][:2], told[5:7]
+    if abs(radius - margin) > 1e-6:
+        return False
+    lower, upper = pybullet.getAABB(body, link, client)
+    R, _ = inertial_pose(body, link, client)
+    half = np.abs(R @ matrix(place[1])) @ [radius, radius, radius + 0.5 * length]
+    return bool(np.abs(0.5 * np.subtract(upper, lower) - half).max() < 0.5 * radius)
 
 
 def boundless() -> LinkShapes:

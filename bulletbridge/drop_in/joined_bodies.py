@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.collision_shapes import told_shapes
 from bulletbridge.bullet.constraints import CreatedConstraint, gear_parts, info_of, modelled
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.state import Shift
@@ -423,7 +424,7 @@ def any_moved(now: dict[int, FrameMemory], then: dict[int, FrameMemory]) -> bool
 def has_shapes(body: int, client: int) -> bool:
     """Whether anything of the body can be in contact."""
     links = range(-1, pybullet.getNumJoints(body, physicsClientId=client))
-    return any(pybullet.getCollisionShapeData(body, k, physicsClientId=client) for k in links)
+    return any(told_shapes(body, link, client) != () for link in links)
 
 
 def named(bodies: frozenset[int]) -> str:
