@@ -313,6 +313,8 @@ def test_capsules_between_two_points_are_not_asked_for(tmp_path, radius, second)
         client.setGravity(0, 0, -9.81)
         body = client.loadMJCF(str(path))[-1]
         assert told_shapes(body, -1, client._client) is None
+        with pytest.raises(pybullet.error, match="getVisualShapeData tells"):
+            client.getCollisionShapeData(body, -1)
         mass = client.getDynamicsInfo(body, -1)[0]
         place, _ = client.getBasePositionAndOrientation(body)
         hook = client.createConstraint(
@@ -334,6 +336,7 @@ def test_a_capsule_is_told_whatever_its_radius(radius):
     turn = pybullet.getQuaternionFromEuler([0.7, 0.4, 0.2])
     body = client.createMultiBody(1.0, shape, seen, [0, 0, 1], turn)
     told = told_shapes(body, -1, client._client)
+    assert client.getCollisionShapeData(body, -1) == told
     client.disconnect()
     assert told is not None
     assert told[0][2:4] == (pybullet.GEOM_CAPSULE, pytest.approx((0.3, radius, 0.0)))

@@ -59,6 +59,14 @@ def loadURDF(session: Session, given: Given) -> Any:
     return body
 
 
+@replaces("objectUniqueId", "linkIndex")
+def getCollisionShapeData(session: Session, given: Given) -> Any:
+    """Bullet's, unless that would end the process."""
+    if len(given) == 2:
+        guards.check_shapes(given["objectUniqueId"], given["linkIndex"], session.client)
+    return session.native("getCollisionShapeData", given)
+
+
 @follows("setAdditionalSearchPath", "path")
 def set_search_path(session: Session, given: Given) -> None:
     """Where files are looked for is noted."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.collision_shapes import told_shapes
 from bulletbridge.errors import CallError, ModelError
 from bulletbridge.models.xml_file import read_xml
 
@@ -99,6 +100,23 @@ def is_table(value: Any) -> bool:
     """Whether PyBullet can read it as the numbers of several joints."""
     rows = (list, tuple, np.ndarray)
     return isinstance(value, list) and all(isinstance(row, rows) for row in cast(list[Any], value))
+
+
+def check_shapes(body: int, link: int, client: int) -> None:
+    """Raise for the shapes of a link with a capsule between two points, which end the process.
+
+    Raises:
+        RefusedCallError: It has one.
+    """
+    told: object = ()
+    with suppress(pybullet.error):  # there is no such link, as Bullet says
+        told = told_shapes(body, link, client)
+    if told is None:
+        raise RefusedCallError(
+            f"getCollisionShapeData: link {link} of body {body} has a capsule that MJCF gives from"
+            " one point to another, at which PyBullet ends the process; getVisualShapeData tells"
+            " its length and radius"
+        )
 
 
 def check_model(name: str, session: "Session", given: Given) -> None:
