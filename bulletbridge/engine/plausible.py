@@ -25,9 +25,9 @@ from typing import Any
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.dense import ask_forces, filter_velocity, put_bias, script_elements
 from bulletbridge.engine.records import (
-    ACCELERATION,
     BIAS,
     EULER,
+    FORCE,
     LEAPT,
     LEAST,
     MEAN,
@@ -199,7 +199,7 @@ def power_of_weights(a: Arrays, v: Array) -> float:
 def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
     """Power [W] along rates of springs, elements and the best line of tau, at the poses of q."""
     nv = len(rates)
-    still, forces, h = a.vectors[STILL], a.vectors[ACCELERATION, :nv], a.vectors[BIAS]
+    still, forces, h = a.vectors[STILL], a.vectors[FORCE, :nv], a.vectors[BIAS]
     for k in range(len(still)):
         still[k] = 0.0
     weight = vec(
