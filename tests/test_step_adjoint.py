@@ -5,6 +5,8 @@ both solve with the same factors and differ by round-off over the weakest row th
 1e-9 of the largest number.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from _mechanisms import random_mechanism
@@ -171,3 +173,45 @@ def test_a_cost_that_asks_for_another_gradient_of_its_system(connect):
     plain = bb.rollout_gradient(system, tau, still, still)
     nested = bb.rollout_gradient(system, tau, still, final)
     assert_allclose(nested.by_tau, plain.by_tau, rtol=0, atol=1e-12 * np.abs(plain.by_tau).max())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_steps_that_make_rates_at_once(method, connect):
+    """50 N m on a crank of a four-bar: rates leap by what a judge of steps looks at twice."""
+    bar = bb.load("four_bar", connect()._client, dt=1e-3, limits=False).system
+    system = bb.System(bar.mechanism, bar.constraints, integrator=method, dt=1e-3)
+    system.set_state(q=bar.q, v=bar.v)
+    require_products(system, steps=2, force=50.0)
+
+
+def drive(system, names, **how):
+    for name in names:
+        (system.motors.servo if "stiffness" in how else system.motors.set)(name, **how)
+
+
+@pytest.mark.parametrize(
+    ("legs", "how"),
+    [
+        (1, {"velocity": 0.1, "force": 50.0}),
+        (1, {"velocity": -50.0, "force": 0.05}),  # never reached
+        (2, {"position": 0.3, "position_gain": 0.1, "force": 900.0}),
+        (4, {"position": 0.3, "velocity": 0.1, "stiffness": 3.0, "damping": 0.2, "force": 500.0}),
+    ],
+)
+def test_motors_of_legs(connect, legs, how):
+    """They hold rates, push by all they can, or give way: of one leg and of several."""
+    system = bb.load("minitaur", connect()._client, dt=1e-3, limits=False).system
+    system.rollout(10)
+    drive(system, [name for name in system.mechanism.joints if "motor" in name][:legs], **how)
+    require_products(system, force=0.1)
+
+
+def test_friction_that_sticks_and_a_limit_that_is_pressed():
+    mechanism = random_mechanism(np.random.default_rng(4), [REVOLUTE, PRISMATIC, REVOLUTE])
+    mechanism.joints["joint1"] = replace(mechanism.joint("joint1"), lower=-0.1, upper=2.0)
+    system = bb.System(mechanism, dt=1e-3, limits="always")
+    system.motors.set_friction("joint3", 300.0)
+    system.tau[:] = -200.0, 0.0, 0.0
+    system.set_state(q=[-0.1 + 1e-5, 0.2, 0.3])
+    system.rollout(5)
+    require_products(system)

@@ -85,6 +85,7 @@ TOLD = {
     "parameters",
     "q",
     "status",
+    "steps_of_joints",
     "t",
     "tolerances",
     "v",

@@ -112,7 +112,8 @@ class Adjoint:
         prices = self.price(states, self.tau)
         adjoint, p = runs.adjoint(), prices.of_end
         if ahead is not None and ahead[0].is_recorded(states):
-            p = self._back(slice(0, n), states, prices.of_steps, p, (ahead[0], np.full(n, True)))
+            recorded = ahead[0], ahead[2].copy()
+            p = self._back(slice(0, n), states, prices.of_steps, p, recorded)
         else:
             several = AT_ONCE // (6 * runs.nv**2) if adjoint is None else adjoint.room(AT_ONCE)
             for first in reversed(range(0, n, max(1, several))):
@@ -147,6 +148,8 @@ class Adjoint:
             if recorded is not None and recorded[1][k - 1]:
                 adjoint, last = recorded[0], k
                 k, p = adjoint.pull_back(p, prices, last)
+                if k == last:  # it cannot be taken through this one
+                    recorded[1][k - 1] = False
                 by_tau[k:last], after[k:last] = adjoint.by_tau(k, last), adjoint.after(k, last)
                 continue
             few = 1 if recorded is not None else k

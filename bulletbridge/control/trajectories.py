@@ -8,6 +8,7 @@ import numpy as np
 
 from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.errors import ModelError, UnsupportedError
+from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.system.derivatives import step_adjoint_of, step_differentiator_of
@@ -16,6 +17,7 @@ from bulletbridge.system.linearisation import ALIKE, are_plain, require_plain
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point, Tangents, lengths_of
+from bulletbridge.system.traced_steps import record_traced
 
 WHEN = re.compile(r" from t = \S+ s")
 """What tells one reason that derivatives are not known from the same one in another step."""
@@ -233,7 +235,9 @@ class Trajectories:
             states: (n + 1, nq + nv + 1) that they begin in and lead to.
             tau: (n, nv)
         """
-        adjoint = self.adjoint()
+        adjoint, joints = self.adjoint(), self._steps_of_joints()
+        if joints is not None:
+            return self._record_traced(joints, states, tau)
         if adjoint is None:
             return None
         self.put_near(self.point(states[0], tau[0]))
@@ -242,14 +246,51 @@ class Trajectories:
         adjoint.refuse(~plain)
         return adjoint, plain
 
-    def ahead(self, tau: Array) -> tuple[StepAdjoint, Array] | None:
-        """The states (n + 1, nq + nv + 1) from the start on, all their steps being recorded.
+    def _record_traced(
+        self, joints: tuple[StepAdjoint, InequalityStepper], states: Array, tau: Array
+    ) -> tuple[StepAdjoint, Mask]:
+        """``record`` of steps with motors, friction and limits of joints."""
+        adjoint, stepper = joints
+        trace, k, made = stepper.trace(tau, states.copy()), 0, np.full(len(tau), True)
+        while k < len(tau):
+            trace.states[k] = states[k]
+            self.put_near(self.point(states[k], np.zeros(self.nv)))
+            done = stepper.trace_steps(tau, trace, k)
+            k += done
+            if k < len(tau):  # one that takes more than one call
+                made[k], k = False, k + 1
+        trace.states[:] = states
+        self.put_near(self.point(states[0], np.zeros(self.nv)))
+        plain = record_traced(adjoint, stepper, trace, tau) & made
+        adjoint.refuse(~plain)
+        return adjoint, plain
 
-        None where steps are made otherwise, some are not plain, or there are too many.
+    def _traced_ahead(
+        self, joints: tuple[StepAdjoint, InequalityStepper], tau: Array
+    ) -> tuple[StepAdjoint, Array, Mask] | None:
+        """``ahead`` of steps with motors, friction and limits of joints."""
+        adjoint, stepper = joints
+        states = np.zeros((len(tau) + 1, len(self._first)))
+        states[0] = self._first
+        start, trace = self.point(states[0], np.zeros(self.nv)), stepper.trace(tau, states)
+        self.put_near(start)
+        if stepper.trace_steps(tau, trace, 0) < len(tau):
+            return None
+        self.put_near(start)
+        return adjoint, states, record_traced(adjoint, stepper, trace, tau)
+
+    def ahead(self, tau: Array) -> tuple[StepAdjoint, Array, Mask] | None:
+        """The states (n + 1, nq + nv + 1) from the start on, and which steps are recorded (n,).
+
+        None where steps are made otherwise, or there are too many; or where some are not plain, but
+        for what motors, friction and limits of joints do.
 
         Args:
             tau: (n, nv)
         """
+        joints = self._steps_of_joints()
+        if joints is not None and len(tau) <= joints[0].room(WHOLE):
+            return self._traced_ahead(joints, tau)
         adjoint, near = self.adjoint(), self.near
         if adjoint is None or near.compiled()[0].stepper is not None:
             return None
@@ -262,7 +303,7 @@ class Trajectories:
         states[1:] = led
         if not plain.all() or not are_plain(near.mechanism, states[1:, :-1], led[:, :-1]).all():
             return None
-        return adjoint, states
+        return adjoint, states, plain
 
     def adjoint(self) -> StepAdjoint | None:
         """What takes gradients back through steps in whose derivatives nothing else acts."""
@@ -270,6 +311,18 @@ class Trajectories:
             return None
         try:
             return step_adjoint_of(self.near.compiled()[0])
+        except UnsupportedError:
+            return None
+
+    def _steps_of_joints(self) -> tuple[StepAdjoint, InequalityStepper] | None:
+        """The same where motors, friction and limits of joints act, with what makes these steps."""
+        if self._in_python or self._smoothing or not self.near.has_inequalities:
+            return None
+        stepper = self.near.steps_of_joints
+        if stepper is None:
+            return None
+        try:
+            return step_adjoint_of(stepper.solver, by_euler=True), stepper
         except UnsupportedError:
             return None
 

@@ -7,6 +7,10 @@ p at a time. The equations of accelerations and filters are symmetric but for a 
 
 with the factors that the step has made, which are kept from the way there; of the derivatives of
 the equations nothing but products with w and κ is taken. No A or B of a step is formed.
+
+Forces besides that hold rates, K δf + δ(rates before loops are closed) = r δq by row, are solved
+for in between: their gradient f is that by forces, and z of (K + S) z = f, S what rates answer to
+them by, is what their rates and r are multiplied by.
 """
 
 import math
@@ -30,6 +34,7 @@ from bulletbridge.engine.dense import (
     place,
     put_bias,
     put_bias_of_motion,
+    set_implicit_horizon,
     solution_multipliers,
 )
 from bulletbridge.engine.derivatives import DerivativeArrays, add_asked_changes
@@ -105,6 +110,39 @@ METHODS = EULER, VERLET
 """Scratch vectors (nv,)."""
 KAPPA, EARLIER, LAM, NEXT_LAM, PARTS, ROW_VECTORS = range(6)
 """Scratch vectors (nc,)."""
+DEPENDENT = 1e-6
+"""Share of its own answer that a rate which is held must have left for itself, the others held:
+below, forces that hold are not told apart to 1e-10."""
+
+
+class HeldRates(NamedTuple):
+    """Forces besides, in steps of Euler's, and rates that some of them hold: m of a step at most.
+
+    A rate that is held is, before loops are closed, what is asked of it, less compliance times
+    force.
+
+    Attributes:
+        pushes: (n, nv) forces on the rates in each step [N m or N].
+        counts: (n,) rates that are held.
+        axes: (n, m) these.
+        slopes: (n, m) what is asked of each changes by with the position of its axis [1/s].
+        compliance: (n, m) [rad/s or m/s for N m or N].
+        least: (n, m) what each must at least answer to its own force by: else it is too near to
+            acting otherwise.
+    """
+
+    pushes: Array
+    counts: Ints
+    axes: Ints
+    slopes: Array
+    compliance: Array
+    least: Array
+
+
+def no_held_rates(nv: int) -> HeldRates:
+    """None."""
+    count, none = np.zeros(0, np.int64), np.zeros((0, 0))
+    return HeldRates(np.zeros((0, nv)), count, np.zeros((0, 0), np.int64), none, none, none)
 
 
 class Tape(NamedTuple):
@@ -149,6 +187,8 @@ class AdjointArrays(NamedTuple):
         line: (1, nv) a vector as a matrix.
         sums: (nv, 6) and
         above: (nv, 9) of ``TreeGradients``.
+        answers: (nv, nv) rates by forces that hold one, a line for each.
+        weights: (nv, nv) of these, then its factors.
     """
 
     p: Array
@@ -159,6 +199,8 @@ class AdjointArrays(NamedTuple):
     line: Array
     sums: Array
     above: Array
+    answers: Array
+    weights: Array
 
 
 class Place(NamedTuple):
@@ -178,11 +220,13 @@ class Given(NamedTuple):
         tau: (lines, nv) forces, as many lines for each step.
         prices: (n, 3 nv) gradients of what is paid where each step starts, by displacements, rates
             and forces.
+        held: Rates that are held; empty if there are none.
     """
 
     targets: Array
     tau: Array
     prices: Array
+    held: HeldRates
 
 
 @bundling
@@ -226,7 +270,7 @@ def record_steps(
         tau: (lines, nv) forces, as many lines for each step.
         record: Empty.
         states: (n + 1, nq + nv + 1) that they begin in and lead to. A step starts where the last
-            one has led, or from here if that was not plain.
+            one has led, or from here if that was not plain, or if it is not itself from there.
         alike: Share by which it may have led elsewhere. Infinite: all but the first of the states
             are not known, and the first step that is not plain ends it.
     """
@@ -237,13 +281,17 @@ def record_steps(
         line = min(each * n, len(targets) - 1)
         last = min(each * (n + 1), len(targets) - 1)
         now = targets[line : last + 1]
-        if here == 0:
-            copy_into(arrays.state, states[n])
-            factor_start(arrays, now, states[n, len(states[n]) - 1])
-            keep_factors(arrays, kept_factors(tape, n), tape.ranks[n])
-        copy_into(tape.states[n], arrays.state)
-        failure = call_stored(run, (now, tau[lines * n : lines * (n + 1)], record, STEP, 1))
-        here = 1 if failure == DONE and is_plain(arrays, states[n + 1], alike) else 0
+        failure, tries = DONE, 2 if here == 1 and alike < math.inf else 1
+        while tries > 0:
+            tries -= 1
+            if here == 0:
+                copy_into(arrays.state, states[n])
+                factor_start(arrays, now, states[n, len(states[n]) - 1])
+                keep_factors(arrays, kept_factors(tape, n), tape.ranks[n])
+            copy_into(tape.states[n], arrays.state)
+            failure = call_stored(run, (now, tau[lines * n : lines * (n + 1)], record, STEP, 1))
+            here = 1 if failure == DONE and is_plain(arrays, states[n + 1], alike) else 0
+            tries = 0 if here == 1 else tries
         tape.plain[n] = here
         copy_into(tape.led[n], arrays.state)
         if failure != DONE:
@@ -557,6 +605,70 @@ def pull_back_correction(
 
 
 @outlined
+def pull_back_held(
+    f: Factors, rank: int, g: AdjointArrays, held: HeldRates, n: int, part: float
+) -> bool:
+    """Less what rates that are held in step n do not change by; whether they are told apart.
+
+    Takes in OF_A the gradient by forces; adds to GRADIENT and takes from OF_V.
+
+    Args:
+        f: Of the start.
+        rank: Of these.
+        g: Gradients.
+        held: These rates.
+        n: The step.
+        part: What an acceleration changes rates by [s].
+    """
+    m, nv = held.counts[n], g.answers.shape[1]
+    axes, N, z = held.axes[n], g.weights, g.vectors[W]
+    if m > nv:
+        return False
+    for i in range(m):
+        answer, own = g.answers[i], axes[i]
+        for k in range(nv):
+            answer[k] = 0.0
+        answer[own] = part
+        answer_transposed(f, rank, answer, g.of_rows[PARTS], g.of_rows[EARLIER])
+        for k in range(i + 1):
+            N[i, k] = answer[axes[k]]
+        N[i, i] += held.compliance[n, i]
+        alone = N[i, i]
+        if not alone > held.least[n, i]:
+            return False
+        for k in range(i + 1):
+            total = N[i, k] - inner_part(N, i, k)
+            if k < i:
+                N[i, k] = total / N[k, k]
+            elif not total > DEPENDENT * alone:
+                return False
+            else:
+                N[i, i] = math.sqrt(total)
+    for i in range(m):
+        total = g.vectors[OF_A, axes[i]]
+        for k in range(i):
+            total -= N[i, k] * z[k]
+        z[i] = total / N[i, i]
+    for i in range(m - 1, -1, -1):
+        for k in range(i + 1, m):
+            z[i] -= N[k, i] * z[k]
+        z[i] /= N[i, i]
+    for i in range(m):
+        g.vectors[OF_V, axes[i]] -= z[i]
+        g.vectors[GRADIENT, axes[i]] += held.slopes[n, i] * z[i]
+    return True
+
+
+@helper
+def inner_part(N: Array, i: int, k: int) -> float:
+    """Product of lines i and k as far as column k, which is left out."""
+    total = 0.0
+    for j in range(k):
+        total += N[i, j] * N[k, j]
+    return total
+
+
+@outlined
 def pull_back_start(
     a: Arrays,
     f: Factors,
@@ -565,11 +677,13 @@ def pull_back_start(
     g: AdjointArrays,
     at: Place,
     vdot: Array,
-) -> None:
-    """What accelerates and displaces at the start of a step, transposed.
+    held: tuple[HeldRates, int],
+) -> bool:
+    """What accelerates and displaces at the start of a step, transposed; whether that is known.
 
     Takes gradients OF_Q by the prediction, OF_V by the rates that lead there, OF_A; adds those by
-    the state to GRADIENT and leaves OF_V, by forces to OF_TAU.
+    the state to GRADIENT and leaves OF_V, by forces to OF_TAU. ``held`` are rates that are, and the
+    number of the step.
     """
     nv, dt, maps, c = len(a.axes), a.control.dt, s.maps[OF_STEP], a.control
     start, v = at.now, at.v
@@ -586,6 +700,13 @@ def pull_back_start(
         of_v[k] += dt * g.vectors[W, k]
         w[k] += part * of_v[k]
     answer_transposed(f, c.rank, w, g.of_rows[PARTS], kappa)
+    rates, step = held
+    if len(rates.counts) > 0 and rates.counts[step] > 0:
+        if not pull_back_held(f, c.rank, g, rates, step, part):
+            return False
+        for k in range(nv):
+            w[k] = part * of_v[k]
+        answer_transposed(f, c.rank, w, g.of_rows[PARTS], kappa)
     by_forces = TreeGradients(w, -1.0, g.sums, g.above, g.vectors[GRADIENT], of_v)
     if euler:
         put_metric_derivatives(a, d, s, start, vdot)
@@ -598,6 +719,7 @@ def pull_back_start(
         pull_back_prescribed(a, d, start.targets, vdot, s.vectors[ZEROS, :nv], kappa, by_forces)
     for k in range(nv):
         g.vectors[OF_TAU, k] += w[k]
+    return True
 
 
 @kernel
@@ -615,14 +737,16 @@ def pull_back_steps(
     Motions and forces are those of ``record_steps``.
 
     Returns:
-        The step to whose start it has come.
+        The step to whose start it has come; it has not through one of which rates are held that are
+        not told apart.
     """
     a, c, nv = arrays_of(arrays), arrays.control[0], len(arrays.axes)
     nq, dt, each, seen = len(arrays.state) - nv - 1, c.dt, TARGETS_PER_STEP[c.integrator], -1
     euler = c.integrator == EULER
     part = dt if euler else 0.5 * dt
-    of_q, of_v, (targets, tau, prices) = g.vectors[OF_Q], g.vectors[OF_V], given
+    of_q, of_v, (targets, tau, prices, held) = g.vectors[OF_Q], g.vectors[OF_V], given
     lines = len(tau) // len(prices)
+    set_implicit_horizon(a, dt if euler else 0.0)
     for n in range(last - 1, -1, -1):
         if tape.plain[n] == 0:
             return n + 1
@@ -659,7 +783,8 @@ def pull_back_steps(
         for k in range(nv):
             g.vectors[WAY, k] = dt * (v[k] + part * tape.accelerations[n, k])
         at = Place(start, q, v, tau[lines * n])
-        pull_back_start(a, first, d, s, g, at, tape.accelerations[n])
+        if not pull_back_start(a, first, d, s, g, at, tape.accelerations[n], (held, n)):
+            return n + 1
         for k in range(nv):
             g.p[k] = g.vectors[GRADIENT, k] + prices[n, k]
             g.p[nv + k] = of_v[k] + prices[n, nv + k]
@@ -704,14 +829,20 @@ class StepAdjoint:
             np.zeros((1, nv)),
             np.zeros((nv, 6)),
             np.zeros((nv, 9)),
+            np.zeros((nv, nv)),
+            np.zeros((nv, nv)),
         )
-        self._targets, self._tau = self._solver.still, np.zeros((0, nv))
+        self._targets, self._tau, self._held = (
+            self._solver.still,
+            np.zeros((0, nv)),
+            no_held_rates(nv),
+        )
         examples = self._targets, self._tau, NO_RECORD, np.zeros((1, size)), 0.0
         fixed = self._steps.kernel(EULER).block, arrays, self._tape  # the same one as Verlet's
         with announce_compilation(record_steps):
             self._record = StoredCall(record_steps, fixed, examples).call
         fixed = arrays, equations, found, self._tape, self._found
-        examples = Given(self._targets, self._tau, np.zeros((0, 3 * nv))), 0
+        examples = Given(self._targets, self._tau, np.zeros((0, 3 * nv)), self._held), 0
         with announce_compilation(pull_back_steps):
             self._pull_back = StoredCall(pull_back_steps, fixed, examples).call
 
@@ -732,7 +863,9 @@ class StepAdjoint:
         if solver.control[0]["integrator"] not in METHODS:
             raise UnsupportedError("adjoints of steps by stages are not known")
 
-    def record(self, states: Array, tau: Array, alike: float) -> tuple[Mask, Array]:
+    def record(
+        self, states: Array, tau: Array, alike: float, held: HeldRates | None = None
+    ) -> tuple[Mask, Array]:
         """Make steps from the state of the solver.
 
         Args:
@@ -742,6 +875,7 @@ class StepAdjoint:
             alike: Share by which they may lead elsewhere; where one leads further, the next one
                 starts from the states. Infinite: all but the first of them are not known, and
                 nothing is made after a step that is not plain.
+            held: Forces besides, and rates that they hold, in steps that are Euler's then.
 
         Returns:
             Which of them are plain (n,) and lead there, and where they have led
@@ -750,9 +884,12 @@ class StepAdjoint:
         solver, n = self._solver, len(tau)
         if n > len(self._tape.plain):
             self._make_room(n)
-        self._steps.begin()
+        self._steps.begin(by_euler=held is not None)
         self._targets = solver.targets(n) if solver.encoded.motions else solver.still
         self._tau = np.ascontiguousarray(solver.forces(n, tau))
+        self._held = held or no_held_rates(tau.shape[1])
+        if held is not None:
+            self._tau = self._tau + np.repeat(held.pushes, len(self._tau) // n, axis=0)
         self._tape.plain[:n] = 0
         self._states = states
         self._record((self._targets, self._tau, NO_RECORD, states, alike))
@@ -780,10 +917,14 @@ class StepAdjoint:
             The step to whose start it has come, and the gradient there.
         """
         self._found.p[:] = p
-        given = Given(self._targets, self._tau, np.ascontiguousarray(prices))
+        given = Given(self._targets, self._tau, np.ascontiguousarray(prices), self._held)
         first = self._pull_back((given, last))
         self._steps.raise_interruption()
         return first, self._found.p.copy()
+
+    def accelerations(self, n: int) -> Array:
+        """(n, nv) at the starts of the first steps that were recorded."""
+        return self._tape.accelerations[:n]
 
     def by_tau(self, first: int, last: int) -> Array:
         """(last - first, nv) gradients by the forces of steps that were gone back through."""

@@ -92,10 +92,12 @@ from bulletbridge.inequalities.steps_kernel import (
     STEPS,
     StepArrays,
     Trace,
+    TracedForces,
     keep_state,
     predict,
     step_at_contacts,
     step_with_contacts,
+    trace_forces,
 )
 from bulletbridge.inequalities.sticking import filter_arrays
 from bulletbridge.inequalities.warm_start import CONTACT_IMPULSE
@@ -233,6 +235,7 @@ class InequalityStepper:
         self._made: dict[tuple[BackendName, bool], Calls] = {}  # with contacts or not
         self._predict: dict[BackendName, Callable[[tuple[Any, ...]], int]] = {}
         self._asked = solver.tau  # for which they are made
+        self._traces: dict[BackendName, StoredCall] = {}
         self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
         self._links = self._may_take_links()
         self._with_contacts: BackendName = "links" if self._links else "dense"
@@ -373,7 +376,7 @@ class InequalityStepper:
         """
         if self._asked is not self.solver.tau:  # others may replace it
             self._made, self._predict, self._asked = {}, {}, self.solver.tau
-            self._alone = None
+            self._traces, self._alone = {}, None
         version = 0 if detector is None else detector.version
         which: tuple[BackendName, bool] = way, detector is None
         made = self._made.get(which)
@@ -636,6 +639,49 @@ class InequalityStepper:
             keep_state(trace.table, trace.every, total, self.solver.state, self.solver.control)
         return failure, done
 
+    @property
+    def can_be_traced(self) -> bool:
+        """Whether nothing acts but what ``trace`` tells of, driven by forces alone."""
+        others, acting = self.inequalities, self.motor_rows["force"] > 0.0
+        along_loops = bool(np.any(self.motor_rows["axis"][acting] < 0))
+        return (
+            not along_loops
+            and others.force_limited.nc == 0
+            and self._is_steady
+            and self._asks_nobody
+        )
+
+    def trace(self, tau: Array, states: Array) -> TracedForces:
+        """Room to tell of forces of joints in, of steps under forces tau (n, nv).
+
+        Args:
+            tau: On the rates.
+            states: (n + 1, nq + nv + 1) receives where they lead.
+        """
+        n, limits, drives = len(tau), self.joint_limits, self.motor_rows["force"] > 0.0
+        by_drives, by_limits = np.zeros((n, int(drives.sum()))), np.zeros((n, len(limits)))
+        numbers = np.flatnonzero(drives)
+        return TracedForces(numbers, self.motor_rows, limits, states, by_drives, by_limits)
+
+    def trace_steps(self, tau: Array, found: TracedForces, first: int) -> int:
+        """Make steps without contacts from the state of the solver; how many were made.
+
+        Args:
+            tau: (n, nv) forces on the rates in each step of the trace.
+            found: That trace, which receives what they do.
+            first: Which of its steps is the first one.
+        """
+        way = self._without_contacts
+        self._calls(way, None)  # made anew if what they are made for has changed
+        rest = self._steady._replace(tau=tau), NO_CONTACTS, found, first
+        if way not in self._traces:
+            fixed = self._ways[way].block, self._step_arrays(NO_CONTACTS)
+            with announce_compilation(trace_forces):
+                self._traces[way] = StoredCall(trace_forces, fixed, rest)
+        failure = self._traces[way].call(rest)
+        self._end_of(None, failure)
+        return int(self._counts[STEPS])
+
     def roll(self, surroundings: Surroundings | None, steps: int, trace: Trace) -> tuple[int, int]:
         """Advance by steps, as many as possible in one call, and keep some of the states.
 
@@ -886,7 +932,7 @@ class InequalityStepper:
         with announce_compilation(run_inequalities):
             call = StoredCall(run_inequalities, (solver.arrays, own), rest)
         self._ways: dict[BackendName, StoredCall] = {"dense": call}
-        self._made, self._predict, self._alone = {}, {}, None
+        self._made, self._predict, self._traces, self._alone = {}, {}, {}, None
         kept = arrays_in((own._replace(loose=NOTHING_LOOSE),))  # of which nothing is used again
         if self._links:
             assert isinstance(solver.stepper, SparseStepper)

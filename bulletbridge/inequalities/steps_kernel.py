@@ -11,6 +11,7 @@ import numpy as np
 
 from bulletbridge.compilation.jit import bundling, caller, kernel, outlined
 from bulletbridge.compilation.stored_calls import call_stored
+from bulletbridge.constraints.records import JointLimit, MotorRow
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
 from bulletbridge.inequalities.arrays import (
@@ -28,6 +29,7 @@ from bulletbridge.inequalities.arrays import (
 )
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.spatial import copy_into
 
 ASK = -1
 """Instead of a failure: contacts are to be found by others, at the prediction that was made."""
@@ -190,6 +192,68 @@ def step_at_contacts(
         if failure == DONE:
             keep_state(trace.table, trace.every, trace.before + n, a.state, a.control)
     a.counts[STEPS] = n
+    note_contacts(a, contacts)
+    note_end(a, failure)
+    return failure
+
+
+class TracedForces(NamedTuple):
+    """What motors, friction and limits of joints do in steps.
+
+    Attributes:
+        drives: (m,) which of the motors and frictions are told of.
+        motor_rows: (n,) all of them,
+        joint_limits: (l,) limits, as they are in the last step.
+        states: (steps + 1, nq + nv + 1) receives where steps lead, from the first one on.
+        by_drives: (steps, m) receives forces [N m or N],
+        by_limits: (steps, l) and these.
+    """
+
+    drives: Ints
+    motor_rows: Records[MotorRow]
+    joint_limits: Records[JointLimit]
+    states: Array
+    by_drives: Array
+    by_limits: Array
+
+
+@caller
+def trace_forces(
+    run: Any,
+    a: StepArrays,
+    given: Given,
+    contacts: Records[ContactPoint],
+    found: TracedForces,
+    first: int,
+) -> int:
+    """Steps without contacts up to the end of a trace; the failure that stopped them, or DONE.
+
+    Args:
+        run: As of ``predict``,
+        a: as there,
+        given: as there.
+        contacts: None.
+        found: Receives what they do.
+        first: Which of its steps is the first one.
+    """
+    failure, dt, n = DONE, a.control[0].dt, first
+    note_start(a)
+    while n < len(found.by_drives):
+        line = min(n, len(given.tau) - 1)
+        failure = call_stored(
+            run, (driven_by(given, given.tau[line : line + 1]), contacts, STEP, 1)
+        )
+        if failure != DONE:
+            break
+        for i in range(len(found.drives)):
+            row = found.motor_rows[found.drives[i]].row
+            found.by_drives[n, i] = a.impulses[X, row] / dt if row >= 0 else 0.0
+        for i in range(len(found.joint_limits)):
+            row = found.joint_limits[i].row
+            found.by_limits[n, i] = a.impulses[X, row] / dt if row >= 0 else 0.0
+        n += 1
+        copy_into(found.states[n], a.state)
+    a.counts[STEPS] = n - first
     note_contacts(a, contacts)
     note_end(a, failure)
     return failure

@@ -11,7 +11,7 @@ change by with forces, and K δf + L δw = r what each of them asks for (a servo
 gives the changes of their forces (Acary and Brogliato 2008, ch. 10, of the step).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import Ended, Led, Sticking, held_closing
@@ -355,58 +355,85 @@ def _admissible(solver: Solver) -> Array:
     return found
 
 
-class AskedByMotor(NamedTuple):
-    """What a motor within its bounds asks for: rate = this - compliance * force.
+class AskedByMotors(NamedTuple):
+    """What motors within their bounds ask for: rate = this - compliance * force. A motor a column.
 
     Attributes:
-        rate: [rad/s or m/s].
-        side: (3 nv,) what that changes by.
-        compliance: Of a servo, zero of other motors.
+        rates: [rad/s or m/s].
+        slopes: What they change by with the position of the joint,
+        shares: and with the rate that forces alone lead to.
+        compliance: Of servos, zero of other motors.
+        beside: Whether the motor is about to be as fast as it may, or not any more.
     """
 
-    rate: float
-    side: Array
-    compliance: float
+    rates: Array
+    slopes: Array
+    shares: Array
+    compliance: Array
+    beside: Mask
 
 
-def _asked_by(
-    motor: np.void, solver: Solver, dt: float, free: Callable[[], tuple[Array, Array]]
-) -> AskedByMotor:
-    """What a motor of a joint asks of the rate at the end of a step, as ``put_motor_rows`` has it.
+def asked_by_motors(
+    motors: np.ndarray, positions: Array, free: Array | float, dt: float
+) -> AskedByMotors:
+    """What motors of joints ask of the rate at the end of a step, as ``put_motor_rows`` has it.
 
     Args:
-        motor: Its record.
-        solver: At the start of the step.
+        motors: (m,) records.
+        positions: (m,) or (n, m) of their joints where the step starts.
+        free: As many rates, that forces alone lead to; only asked for by a velocity gain below one.
         dt: [s]
-        free: Gives rates (nv,) that forces alone lead to, and their changes (nv, 3 nv).
-
-    Raises:
-        UnsupportedError: It is about to be as fast as it may, or not any more.
     """
-    axis, nv = int(motor["axis"]), len(solver.v)
-    side, stiffness, damping = np.zeros(3 * nv), float(motor["stiffness"]), float(motor["damping"])
-    away = float(motor["position"] - solver.q[solver.axes[axis]["q"]])
-    velocity = float(motor["velocity"])
-    if stiffness or damping:
-        compliance = 1.0 / (damping + dt * stiffness)
-        if stiffness:
-            side[axis] = -compliance * stiffness
-        pushed = stiffness * away if stiffness else 0.0
-        return AskedByMotor(compliance * (pushed + damping * velocity), side, compliance)
-    wanted, left = velocity, 1.0 - float(motor["velocity_gain"])
-    if left:
-        rates, changes = free()
-        wanted += left * (rates[axis] - velocity)
-        side += left * changes[axis]
-    if gain := float(motor["position_gain"]):
-        wanted += gain * away / dt
-        side[axis] -= gain / dt
-    fastest = float(motor["fastest"])
-    if side.any() and abs(abs(wanted) - fastest) <= BESIDE:
-        raise UnsupportedError(ABOUT.format(rate_names(solver.mechanism)[axis]))
-    if abs(wanted) > fastest:
-        return AskedByMotor(float(np.clip(wanted, -fastest, fastest)), np.zeros(3 * nv), 0.0)
-    return AskedByMotor(wanted, side, 0.0)
+    velocity, gain = motors["velocity"], motors["position_gain"]
+    stiffness, damping, fastest = motors["stiffness"], motors["damping"], motors["fastest"]
+    through = damping + dt * stiffness
+    servo = through > 0.0
+    compliance = np.divide(1.0, through, out=np.zeros(len(motors)), where=servo)
+    places = (stiffness != 0.0) | (gain != 0.0)  # others may be set to go nowhere
+    away = np.where(places, motors["position"] - positions, 0.0)
+    by_servo = compliance * (stiffness * away + damping * velocity)
+    left = np.where(servo, 0.0, 1.0 - motors["velocity_gain"])
+    wanted = velocity + left * (free - velocity) + gain * away / dt
+    slopes = np.where(servo, -compliance * stiffness, -gain / dt)
+    beside = ~servo & ((slopes != 0.0) | (left != 0.0))
+    beside = beside & (np.abs(np.abs(wanted) - fastest) <= BESIDE)
+    slow = servo | (np.abs(wanted) <= fastest)
+    return AskedByMotors(
+        np.where(servo, by_servo, np.clip(wanted, -fastest, fastest)),
+        np.where(slow, slopes, 0.0),
+        np.where(slow, left, 0.0),
+        compliance,
+        beside,
+    )
+
+
+class AskedByLimits(NamedTuple):
+    """What limits of joints that push ask for. A limit a column.
+
+    Attributes:
+        rates: [rad/s or m/s].
+        slopes: What they change by with the position of the joint.
+        beyond: How far the joint is beyond the limit at the start of the step [rad or m].
+    """
+
+    rates: Array
+    slopes: Array
+    beyond: Array
+
+
+def asked_by_limits(limits: np.ndarray, positions: Array, dt: float) -> AskedByLimits:
+    """What limits of joints ask of the rate at the end of a step, where they push.
+
+    Args:
+        limits: (l,) records.
+        positions: (l,) or (n, l) of their joints where the step starts.
+        dt: [s]
+    """
+    lower, upper = limits["lower"], limits["upper"]
+    beyond = np.maximum(lower - positions, positions - upper)
+    way = np.where(positions >= 0.5 * (lower + upper), beyond, -beyond)
+    inside = beyond <= 0.0
+    return AskedByLimits(np.where(inside, -way / dt, 0.0), np.where(inside, -1.0 / dt, 0.0), beyond)
 
 
 def _add_joint_rows(acting: Active, made: Made) -> None:
@@ -426,43 +453,45 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
         row[axis] = 1.0
         return acting.hold(Asked(row, bent, side, force, rate, room, BESIDE, about(axis)))
 
-    def free() -> tuple[Array, Array]:
-        rates, changes = step_differentiator_of(solver).prediction(np.zeros(nv))
-        return rates, changes[nv:]
-
     motors, limits = (np.asarray(x) for x in (step.motor_rows, step.joint_limits))
-    for motor in motors[motors["row"] >= 0]:
-        row, axis = int(motor["row"]), int(motor["axis"])
-        _require_joint(axis)
-        one = _asked_by(motor, solver, dt, free)
-        force = x[row] / dt
-        rate, side = one.rate - one.compliance * force, one.side
+    motors, places = motors[motors["row"] >= 0], np.asarray(solver.axes)["q"]
+    for axis in motors["axis"]:
+        _require_joint(int(axis))
+    free, changes = np.zeros(nv), np.zeros((nv, 3 * nv))
+    if np.any(motors["velocity_gain"] != 1.0):
+        free, by_all = step_differentiator_of(solver).prediction(free)
+        changes = by_all[nv:]
+    asked = asked_by_motors(motors, solver.q[places[motors["axis"]]], free[motors["axis"]], dt)
+    for k, motor in enumerate(motors):
+        axis, force = int(motor["axis"]), x[motor["row"]] / dt
+        if asked.beside[k]:
+            raise UnsupportedError(about(axis))
+        side = asked.shares[k] * changes[axis]
+        side[axis] += asked.slopes[k]
+        rate = float(asked.rates[k] - asked.compliance[k] * force)
         room = min(float(motor["force"]) - force, force - float(motor["least"]))
         if room > (1.0 - SATURATED) * motor["force"]:
             n = hold(axis, side, room, rate, force)
-            if one.compliance:
-                acting.K[n, n] = one.compliance
+            if asked.compliance[k]:
+                acting.K[n, n] = float(asked.compliance[k])
         elif abs(after.v[axis] - rate) <= BESIDE:
             raise UnsupportedError(about(axis))
-    axes = np.asarray(solver.axes)["q"][limits["axis"]]
+    axes = places[limits["axis"]]
     room = np.minimum(after.q[axes] - limits["lower"], limits["upper"] - after.q[axes])
     pushes = (limits["row"] >= 0) & (x[limits["row"]] != 0.0)
     idle = ~pushes & (limits["axis"] >= 0)
     if np.any(beside := idle & (room <= BESIDE)):
         raise UnsupportedError(about(int(limits["axis"][beside][0])))
-    for limit in limits[pushes]:
-        axis = int(limit["axis"])
+    of_limits = asked_by_limits(limits, solver.q[axes], dt)
+    for k in np.flatnonzero(pushes):
+        axis = int(limits["axis"][k])
         _require_joint(axis)
-        start = float(solver.q[solver.axes[axis]["q"]])
-        beyond = max(limit["lower"] - start, start - limit["upper"])
-        if beyond >= SHALLOW:
-            name = rate_names(solver.mechanism)[axis]
+        if of_limits.beyond[k] >= SHALLOW:
+            name, beyond = rate_names(solver.mechanism)[axis], of_limits.beyond[k]
             raise UnsupportedError(f"'{name}' is {beyond:.3g} beyond its limit{OTHERWISE}")
-        inside = beyond <= 0.0
-        way = beyond if start >= 0.5 * (limit["lower"] + limit["upper"]) else -beyond
         side = np.zeros(3 * nv)
-        side[axis] = -1.0 / dt if inside else 0.0
-        hold(axis, side, np.inf, -way / dt if inside else 0.0, x[limit["row"]] / dt)
+        side[axis] = of_limits.slopes[k]
+        hold(axis, side, np.inf, float(of_limits.rates[k]), x[limits["row"][k]] / dt)
 
 
 def _require_joint(axis: int) -> None:

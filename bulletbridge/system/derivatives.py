@@ -147,8 +147,12 @@ def step_differentiator_of(solver: Solver) -> StepDifferentiator:
     return found
 
 
-def step_adjoint_of(solver: Solver) -> StepAdjoint:
+def step_adjoint_of(solver: Solver, by_euler: bool = False) -> StepAdjoint:
     """What takes gradients back through the steps of a solver, where nothing else acts in them.
+
+    Args:
+        solver: Whose.
+        by_euler: Whether they are Euler's, whatever its integrator.
 
     Raises:
         UnsupportedError: As of ``step_differentiator_of``; or gradients through steps of this
@@ -159,7 +163,8 @@ def step_adjoint_of(solver: Solver) -> StepAdjoint:
         solver.step_adjoint = StepAdjoint(steps)
     found = solver.step_adjoint
     assert isinstance(found, StepAdjoint)
-    found.require_known()
+    if not by_euler:
+        found.require_known()
     return found
 
 

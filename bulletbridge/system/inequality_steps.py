@@ -360,6 +360,14 @@ class InequalitySteps:
             raise
         return failure
 
+    @property
+    def of_joints_alone(self) -> InequalityStepper | None:
+        """The steps to go on with, if motors, friction and limits of joints are all that acts."""
+        if self._contacts or self._limited or not self.act:
+            return None
+        step = self._take_stepper(None)
+        return step if step.can_be_traced else None
+
     def _solver_of(self, rigid: RigidLimits | None) -> Solver:
         return self._active.solver if rigid is None else rigid.solver
 

@@ -39,7 +39,7 @@ from bulletbridge.inequalities.constraints import (
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
-from bulletbridge.inequalities.stepper import NO_CONTACTS
+from bulletbridge.inequalities.stepper import NO_CONTACTS, InequalityStepper
 from bulletbridge.mechanism.angles import degrees_notes
 from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, forces_of, put_values
 from bulletbridge.mechanism.contact_detection import find_contacts
@@ -1051,6 +1051,12 @@ class System:
             return bounded_step_derivatives(Made(solver, ended, step, around))
         finally:
             self.take_back(end)
+
+    @property
+    def steps_of_joints(self) -> InequalityStepper | None:
+        """What makes the steps, if all inequalities in them are those of joints: for copies."""
+        self._trim()
+        return self._inequalities.of_joints_alone
 
     def _require_compiled_steps(self) -> None:
         """Refuse steps in Python.
