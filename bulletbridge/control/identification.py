@@ -24,6 +24,9 @@ LEAST = 1e-9
 """Least size of what is not negative: a mass of zero is no mass."""
 NOT_NEGATIVE = ("mass", "armature", "damping", "stiffness", "friction", "length")
 """Fields of parameters that are no less than zero."""
+FLAT = float(np.finfo(np.float64).eps)
+"""Slope of half the sum of squares that ends a search. It has units: anything larger ends it early
+where a motion tells little of a parameter. Other searches end where they come no further."""
 LOST = 1e3
 """What stands for the residuals of a trajectory that could not be run."""
 
@@ -35,7 +38,9 @@ class Identification:
     Attributes:
         values: By name, of ``System.parameters``: ``system.set_parameters(found.values)``.
         errors: Standard errors, by name: of the noise that the residuals show, if that is
-            independent from record to record, and the model is right.
+            independent from record to record, and the model is right. Of a recording without noise,
+            as one that was simulated, residuals are rounding, which is not: values are then off by
+            several such errors.
         covariance: (p, p) of the parameters in the order of ``values``.
         noise: Standard deviation of the residuals [rad or m], over all that was measured.
         q: (nq,) the start that fits best, loops closed.
@@ -225,7 +230,7 @@ def identify(
         )
     bounds = (fit.lowest, np.full(len(fit.start), np.inf))
     start = np.maximum(fit.start, fit.lowest)
-    best = least_squares(fit.misfit, start, fit.jacobian, bounds, x_scale="jac")
+    best = least_squares(fit.misfit, start, fit.jacobian, bounds, x_scale="jac", gtol=FLAT)
     p, J = len(fit.names), np.asarray(best.jac, np.float64)
     left = np.asarray(best.fun, np.float64)
     variance = float(left @ left) / max(1, len(left) - len(best.x))
