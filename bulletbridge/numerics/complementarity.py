@@ -50,6 +50,7 @@ from bulletbridge.numerics.complementarity_rows import (
     sweep,
     velocities,
 )
+from bulletbridge.numerics.interior_path import Course, approach
 from bulletbridge.numerics.lu import PANEL, back_real, lu_real
 from bulletbridge.numerics.parts import (
     factorise_parts,
@@ -59,13 +60,14 @@ from bulletbridge.numerics.parts import (
     solve_parts,
 )
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.smoothed_path import ENOUGH, path_ending_in
+from bulletbridge.numerics.smoothed_path import energy_of, path_ending_in
 
-SWEEPS = 8
-"""Sweeps of Gauss-Seidel before each attempt with Newton."""
-NEWTON_STEPS, SETTLING_STEPS = 12, 6
-"""The most at once, and of those that look for the least norm: where friction is used up though
-nothing slides, they go back and forth."""
+SWEEPS, SWEEPS_BY_PARTS = 8, 100
+"""Sweeps of Gauss-Seidel before each attempt with Newton; where parts are eliminated a step of it
+costs some thirty."""
+NEWTON_STEPS, STEPS_BY_PARTS, SETTLING_STEPS = 12, 6, 6
+"""The most at once, likewise, and of those that look for the least norm: where friction is used up
+though nothing slides, they go back and forth."""
 SOFTEST, HARDEST, MOST_STAGES, MOST_STALLS = 1e-2, 1e-8, 20, 3
 """Proximal sequence: first and last share of the diagonal, problems, and how many of these one
 after the other that do not halve the residual end it."""
@@ -87,6 +89,18 @@ LOST = 1e6
 back: rows that nearly depend on others were taken to hold, against each other."""
 MOST_PASSES = 20
 """Most passes of the sequence that takes the softness of the weights away."""
+
+
+BY_PARTS = (
+    (200, Course(0.03, 1e-7, 0.99, 40, True)),
+    (200, Course(0.1, 1e-7, 0.95, 40, True)),
+    (0, Course(0.0, 1e-7, 0.95, 40, True)),
+)
+"""Sweeps, and how a path inside of all bounds is followed then, where parts are eliminated; one
+after the other, until one leads so far that Newton's method solves the problem next: near to where
+sweeps lead, less near to it, and from the beginning that is always the same."""
+ENOUGH = 1e3
+"""Residual, in tolerances, with which nothing is looked for further where parts are eliminated."""
 
 
 class Proximal(NamedTuple):
@@ -593,14 +607,8 @@ newton, release, settle = settling(velocities, newton_direction)
 
 @outlined
 def end_path(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
-    """Newton's method from where a path has come near a solution; residual and steps.
-
-    Where parts are eliminated, by problems that are softened about the solution of the one before:
-    of many contacts that share loads some neither press nor part.
-    """
-    if p.parts.state[USED] == 0:
-        return newton(p, n, tolerance, 0, FINAL_STEPS, SOFTLY)
-    return go_softly(p, n, tolerance, AT_END)
+    """Newton's method from where a path has come near a solution; residual and steps."""
+    return newton(p, n, tolerance, 0, FINAL_STEPS, SOFTLY)
 
 
 @outlined
@@ -628,11 +636,53 @@ follow_smoothed_path = path_ending_in(end_path)
 
 
 @outlined
+def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
+    """Solve from x by the ways of BY_PARTS, each from the best place so far; residual and steps.
+
+    Ends are sharpened by problems that are softened about the solution of the one before: of many
+    contacts that share loads some neither press nor part. Where friction all but locks what slides
+    a path turns back before its end; where it does is still a good place to go on from.
+    """
+    least, steps, energy = residual_at(p, p.x, p.w, n), 0, energy_of(p, n)
+    for i in range(n):
+        p.found[i] = p.x[i]
+    for sweeps, course in BY_PARTS:
+        if least <= ENOUGH * tolerance or not 0.0 < energy < math.inf:
+            continue
+        for i in range(n):
+            p.x[i] = p.found[i]
+        for _ in range(sweeps):
+            sweep(p, n, False)
+        near, more = approach(p, n, energy, course)
+        velocities(p, p.x, p.w, n)
+        residual, steps = residual_at(p, p.x, p.w, n), steps + more
+        if near < math.inf:
+            residual, more = go_softly(p, n, tolerance, AT_END)
+            steps += more
+        if residual < least:
+            least = residual
+            for i in range(n):
+                p.found[i] = p.x[i]
+    for i in range(n):
+        p.x[i] = p.found[i]
+    p.parts.state[FACTORED] = 0
+    velocities(p, p.x, p.w, n)
+    return least, steps
+
+
+@helper
+def sweeps_of(p: ComplementarityProblem) -> int:
+    """Sweeps of an attempt."""
+    return SWEEPS if p.parts.state[USED] == 0 else SWEEPS_BY_PARTS
+
+
+@outlined
 def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
-    for _ in range(SWEEPS):
+    for _ in range(sweeps_of(p)):
         sweep(p, n, along)
-    return newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
+    most = NEWTON_STEPS if p.parts.state[USED] == 0 else STEPS_BY_PARTS
+    return newton(p, n, tolerance, 0, most, ANEW)
 
 
 @outlined
@@ -641,30 +691,29 @@ def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Ou
 
     x, whose velocities are known, ends where the residual was least. Where parts are eliminated,
     Newton's method from there goes round in circles: paths are followed at once, and softer
-    problems where these lead nowhere.
+    problems from where the best of them has led.
     """
-    many = effort == ANYWHERE and p.parts.state[USED] == 1
-    residual, newtons = residual_at(p, p.x, p.w, n), 0
-    if not many:
-        residual, newtons = attempt(p, n, tolerance, False)
+    if effort == ANYWHERE and p.parts.state[USED] == 1:
+        residual, newtons = follow_paths_inside(p, n, tolerance)
+        if residual <= ENOUGH * tolerance:
+            return Outcome(residual, 0, newtons)
+        softened = approach_by_softer_problems(p, n, tolerance, residual)
+        return Outcome(softened.residual, softened.sweeps, newtons + softened.newton)
+    residual, newtons = attempt(p, n, tolerance, False)
     if residual > tolerance and effort == ANYWHERE:
         for i in range(n):
             p.found[i] = p.x[i]
         followed, steps = follow_smoothed_path(p, n, tolerance)
         newtons += steps
-        if followed > (ENOUGH * tolerance if many else tolerance):
+        if followed > tolerance:
             followed, steps = newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
             newtons += steps
         if followed > residual:
             for i in range(n):
                 p.x[i] = p.found[i]
         residual = min(followed, residual)
-    if residual <= (ENOUGH * tolerance if many else tolerance):
-        return Outcome(residual, SWEEPS, newtons)
-    if many:
-        velocities(p, p.x, p.w, n)
-        softened = approach_by_softer_problems(p, n, tolerance, residual)
-        return Outcome(softened.residual, softened.sweeps, newtons + softened.newton)
+    if residual <= tolerance:
+        return Outcome(residual, sweeps_of(p), newtons)
     for i in range(n):
         p.found[i] = p.x[i]
     nearby, steps = attempt(p, n, tolerance, True)
@@ -675,9 +724,10 @@ def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Ou
         velocities(p, p.x, p.w, n)
     residual = min(nearby, residual)
     if residual <= tolerance or effort == NEARBY:
-        return Outcome(residual, 2 * SWEEPS, newtons)
+        return Outcome(residual, 2 * sweeps_of(p), newtons)
     softened = approach_by_softer_problems(p, n, tolerance, residual)
-    return Outcome(softened.residual, 2 * SWEEPS + softened.sweeps, newtons + softened.newton)
+    sweeps = 2 * sweeps_of(p) + softened.sweeps
+    return Outcome(softened.residual, sweeps, newtons + softened.newton)
 
 
 @outlined
@@ -697,7 +747,7 @@ def approach_by_softer_problems(
         add_proximal_term(p, n, rho, True)
         _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1)
         new = release(p, n)
-        sweeps, newtons = sweeps + SWEEPS, newtons + steps
+        sweeps, newtons = sweeps + sweeps_of(p), newtons + steps
         if new < residual:
             residual = new
             for i in range(n):

@@ -156,13 +156,78 @@ def moved_by(parts: Parts, i: int) -> float:
     return total
 
 
+@helper
+def are_three_on_bodies(parts: Parts, i: int, n: int) -> bool:
+    """Whether rows i to i + 2 are on the same parts, which have the coordinates of bodies.
+
+    Mostly they are all of a contact. What they do is then done at once.
+    """
+    if i + 3 > n:
+        return False
+    first, second = parts.touched[i, 0], parts.touched[i, 1]
+    same = parts.touched[i + 1, 0] == first and parts.touched[i + 2, 0] == first
+    same = same and parts.touched[i + 1, 1] == second and parts.touched[i + 2, 1] == second
+    return same and width(parts, first) == BODY and (second < 0 or width(parts, second) == BODY)
+
+
+@helper
+def push_three(parts: Parts, i: int, one: float, two: float, three: float) -> None:
+    """``push`` of the impulses of three rows on the same bodies."""
+    y = parts.y
+    for side in range(2):
+        part = parts.touched[i, side]
+        if part >= 0:
+            at = int(parts.first[part])
+            a, b, c = parts.blocks[i, side], parts.blocks[i + 1, side], parts.blocks[i + 2, side]
+            y[at] += one * a[0] + two * b[0] + three * c[0]
+            y[at + 1] += one * a[1] + two * b[1] + three * c[1]
+            y[at + 2] += one * a[2] + two * b[2] + three * c[2]
+            y[at + 3] += one * a[3] + two * b[3] + three * c[3]
+            y[at + 4] += one * a[4] + two * b[4] + three * c[4]
+            y[at + 5] += one * a[5] + two * b[5] + three * c[5]
+
+
+@helper
+def moved_by_three(parts: Parts, i: int) -> tuple[float, float, float]:
+    """``moved_by`` of three rows on the same bodies."""
+    y, one, two, three = parts.y, 0.0, 0.0, 0.0
+    for side in range(2):
+        part = parts.touched[i, side]
+        if part >= 0:
+            at = int(parts.first[part])
+            a, b, c = parts.blocks[i, side], parts.blocks[i + 1, side], parts.blocks[i + 2, side]
+            one += along_block(a, BODY, y, at)
+            two += along_block(b, BODY, y, at)
+            three += along_block(c, BODY, y, at)
+    return one, two, three
+
+
+@outlined
+def put_rates(parts: Parts, n: int) -> None:
+    """Write what n rows move by at the coordinates y into rates."""
+    rates, r = parts.rates, 0
+    while r < n:
+        if are_three_on_bodies(parts, r, n):
+            rates[r], rates[r + 1], rates[r + 2] = moved_by_three(parts, r)
+            r += 3
+        else:
+            rates[r] = moved_by(parts, r)
+            r += 1
+
+
 @outlined
 def put_pushed(parts: Parts, n: int, x: Array) -> None:
     """Write what the impulses x of n rows do to the coordinates into y."""
     for k in range(parts.first[len(parts.first) - 1]):
         parts.y[k] = 0.0
-    for r in range(n):
-        push(parts, r, x[r])
+    r = 0
+    while r < n:
+        if are_three_on_bodies(parts, r, n):
+            push_three(parts, r, x[r], x[r + 1], x[r + 2])
+            r += 3
+        else:
+            push(parts, r, x[r])
+            r += 1
 
 
 @helper
@@ -320,10 +385,14 @@ def sweep(p: ComplementarityProblem, n: int, along: bool) -> None:
     Where friction feeds a normal it may throw row after row back and forth between two states:
     ``along`` lets a normal carry its friction with it.
     """
-    i = 0
+    i, by_parts = 0, p.parts.state[USED] == 1
     begin_sweep(p, n)
     while i < n:
         bound = p.bounds[i]
+        if by_parts and is_contact_of_bodies(p, i, n):
+            put_contact(p, i, along)
+            i += 3
+            continue
         if bound.owner >= 0:
             put_on_cone(p, i, n)
             i += bound.count
@@ -333,6 +402,46 @@ def sweep(p: ComplementarityProblem, n: int, along: bool) -> None:
         else:
             put_within(p, i, n)
         i += 1
+
+
+@helper
+def is_contact_of_bodies(p: ComplementarityProblem, i: int, n: int) -> bool:
+    """Whether a normal with two rows of friction begins at row i, on bodies."""
+    if i + 3 > n or p.bounds[i + 1].owner != i or p.bounds[i + 1].count != 2:
+        return False
+    moved = p.D[i, i] > 0.0 and p.bounds[i + 1].mu > 0.0 and p.bounds[i + 2].mu > 0.0
+    return moved and are_three_on_bodies(p.parts, i, n)
+
+
+@helper
+def put_contact(p: ComplementarityProblem, i: int, along: bool) -> None:
+    """``put_within`` or ``put_along``, and ``put_on_cone``, of a contact of bodies.
+
+    Coordinates are looked at once; what the normal moves its friction by is in D.
+    """
+    D, x, one, two = p.D, p.x, i + 1, i + 2
+    a, b, c = x[i], x[one], x[two]
+    ab, ac, bc = D[i, one], D[i, two], D[one, two]
+    w, u, v = moved_by_three(p.parts, i)
+    w += p.b[i] + (D[i, i] - p.parts.own[i]) * a
+    u += p.b[one] + (D[one, one] - p.parts.own[one]) * b
+    v += p.b[two] + (D[two, two] - p.parts.own[two]) * c
+    new, f, g = a, b, c
+    if along and a > 0.0:
+        d = D[i, i] + (ab * b + ac * c) / a
+        share = max(1.0 - w / (d * a), 0.0) if d > LEAST_ALONG * D[i, i] else 0.0
+        new, f, g = share * a, share * b, share * c
+    else:
+        new = clip(p.bounds[i], a - w / D[i, i])
+    u += ab * (new - a) + D[one, one] * (f - b) + bc * (g - c)
+    v += ac * (new - a) + bc * (f - b) + D[two, two] * (g - c)
+    d, radius, mu, nu = cone_scale(p, one), max(0.0, new), p.bounds[one].mu, p.bounds[two].mu
+    first, second = f / mu - mu * u / d, g / nu - nu * v / d
+    length = math.sqrt(first * first + second * second)
+    share = radius / length if length > radius else 1.0
+    x[i], x[one], x[two] = new, mu * share * first, nu * share * second
+    p.w[i], p.w[one], p.w[two] = w, u, v
+    push_three(p.parts, i, new - a, x[one] - b, x[two] - c)
 
 
 @helper
@@ -420,8 +529,9 @@ def velocities(p: ComplementarityProblem, x: Array, w: Array, n: int) -> None:
         dense_velocities(p, x, w, n)
         return
     put_pushed(p.parts, n, x)
+    put_rates(p.parts, n)
     for i in range(n):
-        w[i] = p.b[i] + (p.D[i, i] - p.parts.own[i]) * x[i] + moved_by(p.parts, i)
+        w[i] = p.b[i] + (p.D[i, i] - p.parts.own[i]) * x[i] + p.parts.rates[i]
 
 
 @helper

@@ -43,6 +43,11 @@ RIM = 0.98
 """Largest impulse of a cone, as a share of its radius, with which the path begins."""
 LEAST_CENTRED, MOST_CENTRED = 1e-6, 0.9
 """Share of t that the next step aims for."""
+PATIENCE, GAIN = 6, 0.5
+"""Steps in which products have to go down to that share, or the path is given up."""
+ANEW, CORRECTED, CENTRED = range(3)
+"""Of a step: its factors are new; they are those of this place, and what the step before leaves of
+products by its own length is taken off; they are, and all products become equal."""
 
 
 class Course(NamedTuple):
@@ -349,20 +354,19 @@ def put_rows_inside(p: ComplementarityProblem, a: Inside, n: int, t: float) -> N
 
 
 @outlined
-def step_inside(p: ComplementarityProblem, a: Inside, n: int, t: float, again: bool) -> None:
+def step_inside(p: ComplementarityProblem, a: Inside, n: int, t: float, kind: int) -> None:
     """Step towards products t, of impulses and velocities.
 
     Args:
         p: The problem, w at x.
-        a: Velocities inside; changes of the step before where factors serve ``again``.
+        a: Velocities inside; changes of the step before if it is CORRECTED.
         n: Rows.
         t: What all products shall be.
-        again: Whether the factors are those of this place; what the step before left of products by
-            its own length is corrected then.
+        kind: ANEW, CORRECTED or CENTRED.
     """
     for i in range(n):
         bound = p.bounds[i]
-        if not again:
+        if kind != CORRECTED:
             a.du[i] = a.dg[i] = 0.0
         elif begin_cone(p, i):
             z, v = impulse_of(p, i, p.step), velocity_of(p, i, a.du, a.dg)
@@ -373,7 +377,7 @@ def step_inside(p: ComplementarityProblem, a: Inside, n: int, t: float, again: b
         elif bound.owner < 0:
             a.du[i], a.dg[i] = p.step[i] * a.du[i], -p.step[i] * a.dg[i]
     put_rows_inside(p, a, n, t)
-    put_newton_step(p, n, again)
+    put_newton_step(p, n, kind != ANEW)
     velocities(p, p.step, p.best, n)
     for i in range(n):
         bound, p.best[i] = p.bounds[i], p.best[i] - p.b[i]
@@ -414,21 +418,25 @@ def approach(p: ComplementarityProblem, n: int, energy: float, course: Course) -
         begin_inside(p, a, n, energy)
     for i in range(n):
         p.step[i] = a.du[i] = a.dg[i] = 0.0
-    t, share = mean_product(p, a, n, 0.0), math.inf
+    t, share, later = mean_product(p, a, n, 0.0), math.inf, math.inf
     for count in range(course.most):
         if not t > 0.0:
             return share, count
         share = math.sqrt(t) / energy
         if share <= course.enough:
             return share, count
-        step_inside(p, a, n, 0.0, False)
+        if course.centres and count % PATIENCE == 0:
+            if t > GAIN * later:
+                return share_if_near(share, course), count
+            later = t
+        step_inside(p, a, n, 0.0, ANEW)
         ahead = min(room_ahead(p, a, n), 1.0)
         left = max(mean_product(p, a, n, ahead), 0.0) / t
         centred = min(max(left * left * left, LEAST_CENTRED), MOST_CENTRED)
-        step_inside(p, a, n, centred * t, True)
+        step_inside(p, a, n, centred * t, CORRECTED)
         ahead = min(course.inside * room_ahead(p, a, n), 1.0)
         if course.centres and not ahead >= SHORT:
-            step_inside(p, a, n, t, False)
+            step_inside(p, a, n, t, CENTRED)
             ahead = min(course.inside * room_ahead(p, a, n), 1.0)
         if not ahead >= TOO_SHORT:
             return share_if_near(share, course), count + 1

@@ -20,6 +20,7 @@ import math
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.complementarity_rows import (
+    BODY,
     FACTORED,
     FORMED,
     MOST_OF_A_UNIT,
@@ -32,10 +33,12 @@ from bulletbridge.numerics.complementarity_rows import (
     USED,
     ComplementarityProblem,
     Parts,
+    are_three_on_bodies,
     moved_by,
     other_row,
     push,
     put_pushed,
+    put_rates,
     width,
 )
 from bulletbridge.numerics.records import Array
@@ -255,6 +258,9 @@ def begin_part(parts: Parts, turn: int) -> None:
 def add_unit(p: ComplementarityProblem, i: int, end: int) -> None:
     """Add Cᵀ (B + G S)⁻¹ G C of the rows of a unit."""
     parts, x, rates, K = p.parts, p.parts.x, p.parts.rates, p.parts.unit
+    if end == i + 3 and p.bounds[i + 1].count == 2 and are_three_on_bodies(parts, i, end):
+        add_contact(p, i)
+        return
     for c in range(i, end):
         for r in range(i, end):
             rates[r] = 1.0 if r == c else 0.0
@@ -278,26 +284,54 @@ def add_unit(p: ComplementarityProblem, i: int, end: int) -> None:
 
 
 @helper
-def add_lines(parts: Parts, line: Array, i: int, end: int, side: int) -> None:
-    """Add to a line of the matrix, where a part is, the rows of a unit times the numbers in x.
+def add_contact(p: ComplementarityProblem, i: int) -> None:
+    """``add_unit`` of a normal with two rows of friction on bodies, in numbers."""
+    s, parts, one, two = p.slopes, p.parts, i + 1, i + 2
+    soft, blocks, S = parts.soft, parts.blocks, parts.S
+    g, h, k, m = s[OWN_W, one], s[OTHER_W, one], s[OTHER_W, two], s[OWN_W, two]
+    a, b = s[OWN, one] + g * soft[one], s[OTHER, one] + h * soft[two]
+    c, d = s[OTHER, two] + k * soft[one], s[OWN, two] + m * soft[two]
+    normal = s[OWN_W, i] / (s[OWN, i] + s[OWN_W, i] * soft[i])
+    inverse = 1.0 / (a * d - b * c)
+    first, second = s[RADIUS, one] * normal, s[RADIUS, two] * normal
+    first, second = (b * second - d * first) * inverse, (c * first - a * second) * inverse
+    g, h, k, m = d * g - b * k, d * h - b * m, a * k - c * g, a * m - c * h
+    g, h, k, m = g * inverse, h * inverse, k * inverse, m * inverse
+    for side in range(2):
+        part = parts.touched[i, side]
+        if part < 0:
+            continue
+        at = int(parts.first[part])
+        u, v, w = blocks[i, side], blocks[one, side], blocks[two, side]
+        for r in range(BODY):
+            x = normal * u[r] + first * v[r] + second * w[r]
+            y, z = g * v[r] + k * w[r], h * v[r] + m * w[r]
+            for other in range(2):
+                if parts.touched[i, other] >= 0:
+                    to = int(parts.first[parts.touched[i, other]])
+                    e, f, q = blocks[i, other], blocks[one, other], blocks[two, other]
+                    add_three(S[at + r, to : to + BODY], x, e, y, f, z, q)
 
-    The first three at once: mostly they are all, a normal and its friction.
-    """
-    a, x, blocks, r = parts.touched[i, side], parts.x, parts.blocks, i
+
+@helper
+def add_three(line: Array, x: float, a: Array, y: float, b: Array, z: float, c: Array) -> None:
+    """Add x a + y b + z c to a line of six."""
+    line[0] += x * a[0] + y * b[0] + z * c[0]
+    line[1] += x * a[1] + y * b[1] + z * c[1]
+    line[2] += x * a[2] + y * b[2] + z * c[2]
+    line[3] += x * a[3] + y * b[3] + z * c[3]
+    line[4] += x * a[4] + y * b[4] + z * c[4]
+    line[5] += x * a[5] + y * b[5] + z * c[5]
+
+
+@helper
+def add_lines(parts: Parts, line: Array, i: int, end: int, side: int) -> None:
+    """Add to a line of the matrix, where a part is, the rows of a unit times the numbers in x."""
+    a, x, blocks = parts.touched[i, side], parts.x, parts.blocks
     first, wide = parts.first[a], width(parts, a)
-    if end - i >= 3:
-        one, two, three = x[i], x[i + 1], x[i + 2]
-        for k in range(wide):
-            line[first + k] += (
-                one * blocks[i, side, k]
-                + two * blocks[i + 1, side, k]
-                + three * blocks[i + 2, side, k]
-            )
-        r += 3
-    while r < end:
+    for r in range(i, end):
         for k in range(wide):
             line[first + k] += x[r] * blocks[r, side, k]
-        r += 1
 
 
 @outlined
@@ -446,13 +480,6 @@ def along(line: Array, y: Array, first: int, end: int) -> float:
     for k in range(first, end):
         total += line[k] * y[k]
     return total
-
-
-@helper
-def put_rates(parts: Parts, n: int) -> None:
-    """Write what n rows move by at the coordinates y into rates."""
-    for r in range(n):
-        parts.rates[r] = moved_by(parts, r)
 
 
 @outlined

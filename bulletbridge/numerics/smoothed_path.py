@@ -23,12 +23,10 @@ from bulletbridge.numerics.complementarity_rows import (
     OWN,
     OWN_W,
     RADIUS,
-    USED,
     ComplementarityProblem,
     cone_scale,
     residual_at,
     scaled,
-    sweep,
     velocities,
 )
 from bulletbridge.numerics.interior_path import Course, approach
@@ -45,28 +43,18 @@ FIRST, LAST = 1.0, 1e-15
 stop alone, and below which there is nothing left to be smooth."""
 INSIDE = Course(0.0, 1e-5, 0.99, 25, False)
 """How a path inside of all bounds leads near before."""
-BY_PARTS = (
-    (30, Course(0.03, 1e-7, 0.99, 40, True)),
-    (30, Course(0.1, 1e-7, 0.95, 40, True)),
-    (0, Course(0.0, 1e-7, 0.95, 40, True)),
-)
-"""Sweeps, and how such a path is followed then, where parts are eliminated; one after the other,
-until one leads so far that Newton's method mostly solves the problem next: near to where sweeps
-lead, less near to it, and from the beginning that is always the same."""
 SHRINKS, FASTEST, SLOWEST = 0.3, 0.1, 0.98
 """Share to which it is made smaller from one problem to the next: at first, the least, and that
 from which on the path is given up."""
-STEPS_OF_A_PROBLEM, FEW, MOST_STEPS, MOST_BY_PARTS = 10, 3, 200, 60
+STEPS_OF_A_PROBLEM, FEW, MOST_STEPS = 10, 3, 200
 """Newton steps of one problem: the most, those after which the next may be further away, and the
-most of all problems, of rows and where parts are eliminated."""
+most of all problems."""
 MOST_BACK = 8
 """How often in a row the path is taken up again closer."""
 ON_THE_PATH = 0.3
 """Length of the map, in units of smoothness, at which a problem counts as solved."""
 HALVINGS, TOO_SHORT = 5, 0.05
 """Of a step, until the map is shorter; share of a step that leads nowhere."""
-ENOUGH = 1e3
-"""Residual, in tolerances, with which the path is not followed any further where it is long."""
 SHARP, SHARPEST = 1e-4, 1e-8
 """Smoothness at which the path is left for a first time, and from which on again and again: from
 there Newton's method mostly solves the problem itself in two steps."""
@@ -225,18 +213,13 @@ def keep_least(p: ComplementarityProblem, n: int, residual: float, least: float)
 
 
 @helper
-def approach_by_parts(p: ComplementarityProblem, n: int, energy: float) -> tuple[float, int]:
-    """``approach`` from p.found by the ways of BY_PARTS; share and steps."""
-    near, steps = math.inf, 0
-    for sweeps, course in BY_PARTS:
-        if near == math.inf:
-            for i in range(n):
-                p.x[i] = p.found[i]
-            for _ in range(sweeps):
-                sweep(p, n, False)
-            near, more = approach(p, n, energy, course)
-            steps += more
-    return near, steps
+def energy_of(p: ComplementarityProblem, n: int) -> float:
+    """Root of the largest b²/D."""
+    energy = 0.0
+    for i in range(n):
+        if p.D[i, i] > 0.0:
+            energy = max(energy, math.fabs(p.b[i]) / math.sqrt(p.D[i, i]))
+    return energy
 
 
 @helper
@@ -257,36 +240,22 @@ def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tu
     ) -> tuple[float, int]:
         """Solve a complementarity problem that cycles otherwise, by ever sharper smooth ones.
 
-        Begins with x = 0. First a path inside of all bounds leads near (``approach``, by parts
-        where the problem has parts). Then problems with a smoothness ``share`` are solved one
-        after the other, each from the last; where one is not solved, the share is cut less. As
-        soon as a share is ``SHARP``, ``finish`` tries the problem itself.
+        Begins with x = 0. First a path inside of all bounds leads near (``approach``). Then
+        problems with a smoothness ``share`` are solved one after the other, each from the last;
+        where one is not solved, the share is cut less. As soon as a share is ``SHARP``, ``finish``
+        tries the problem itself.
 
         Returns:
             Residual of the best x found, which is what p.x holds then, and how many steps of
             Newton's method it took.
         """
-        energy, near, steps, most = 0.0, math.inf, 0, MOST_STEPS
-        for i in range(n):
-            if p.D[i, i] > 0.0:
-                energy = max(energy, math.fabs(p.b[i]) / math.sqrt(p.D[i, i]))
-        finite = 0.0 < energy < math.inf
-        if finite and p.parts.state[USED] == 1:
-            near, steps = approach_by_parts(p, n, energy)
-            most = steps + MOST_BY_PARTS
-        elif finite:
+        energy, near, steps = energy_of(p, n), math.inf, 0
+        if 0.0 < energy < math.inf:
             near, steps = approach(p, n, energy, INSIDE)
         begin_at(p, n, near)
         least, back = residual_at(p, p.x, p.w, n), 0
         known, share, shrinks, sharp = 0.0, min(near, FIRST), SHRINKS, SHARP
-        if near < math.inf and p.parts.state[USED] == 1:
-            residual, count = finish(p, n, tolerance)
-            least, steps = keep_least(p, n, residual, least), steps + count
-            if least <= ENOUGH * tolerance:
-                most = steps
-            for i in range(n):
-                p.x[i] = p.known[i]
-        while energy > 0.0 and least > tolerance and share > LAST and steps < most:
+        while energy > 0.0 and least > tolerance and share > LAST and steps < MOST_STEPS:
             if known > 0.0 and back == 0:
                 predict(p, n, Smoothness(energy, share, False))
                 steps += 1
