@@ -636,14 +636,14 @@ follow_smoothed_path = path_ending_in(end_path)
 
 
 @outlined
-def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
-    """Solve from x by the ways of BY_PARTS, each from the best place so far; residual and steps.
+def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome:
+    """Solve from x by the ways of BY_PARTS, each from the best place so far.
 
     Ends are sharpened by problems that are softened about the solution of the one before: of many
     contacts that share loads some neither press nor part. Where friction all but locks what slides
     a path turns back before its end; where it does is still a good place to go on from.
     """
-    least, steps, energy = residual_at(p, p.x, p.w, n), 0, energy_of(p, n)
+    least, swept, steps, energy = residual_at(p, p.x, p.w, n), 0, 0, energy_of(p, n)
     for i in range(n):
         p.found[i] = p.x[i]
     for sweeps, course in BY_PARTS:
@@ -651,8 +651,8 @@ def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> 
             continue
         for i in range(n):
             p.x[i] = p.found[i]
-        for _ in range(sweeps):
-            sweep(p, n, False)
+        sweep(p, n, False, sweeps)
+        swept += sweeps
         near, more = approach(p, n, energy, course)
         velocities(p, p.x, p.w, n)
         residual, steps = residual_at(p, p.x, p.w, n), steps + more
@@ -667,7 +667,7 @@ def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> 
         p.x[i] = p.found[i]
     p.parts.state[FACTORED] = 0
     velocities(p, p.x, p.w, n)
-    return least, steps
+    return Outcome(least, swept, steps)
 
 
 @helper
@@ -679,8 +679,7 @@ def sweeps_of(p: ComplementarityProblem) -> int:
 @outlined
 def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
-    for _ in range(sweeps_of(p)):
-        sweep(p, n, along)
+    sweep(p, n, along, sweeps_of(p))
     most = NEWTON_STEPS if p.parts.state[USED] == 0 else STEPS_BY_PARTS
     return newton(p, n, tolerance, 0, most, ANEW)
 
@@ -694,11 +693,11 @@ def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Ou
     problems from where the best of them has led.
     """
     if effort == ANYWHERE and p.parts.state[USED] == 1:
-        residual, newtons = follow_paths_inside(p, n, tolerance)
-        if residual <= ENOUGH * tolerance:
-            return Outcome(residual, 0, newtons)
-        softened = approach_by_softer_problems(p, n, tolerance, residual)
-        return Outcome(softened.residual, softened.sweeps, newtons + softened.newton)
+        found = follow_paths_inside(p, n, tolerance)
+        if found.residual <= ENOUGH * tolerance:
+            return found
+        o = approach_by_softer_problems(p, n, tolerance, found.residual)
+        return Outcome(o.residual, found.sweeps + o.sweeps, found.newton + o.newton)
     residual, newtons = attempt(p, n, tolerance, False)
     if residual > tolerance and effort == ANYWHERE:
         for i in range(n):

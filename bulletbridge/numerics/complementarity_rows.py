@@ -379,29 +379,30 @@ def clip(bound: RowBounds, x: float) -> float:
 
 
 @outlined
-def sweep(p: ComplementarityProblem, n: int, along: bool) -> None:
-    """One Gauss-Seidel pass, in place; w is refreshed on the way.
+def sweep(p: ComplementarityProblem, n: int, along: bool, count: int) -> None:
+    """Gauss-Seidel passes, in place; w is refreshed on the way.
 
     Where friction feeds a normal it may throw row after row back and forth between two states:
     ``along`` lets a normal carry its friction with it.
     """
-    i, by_parts = 0, p.parts.state[USED] == 1
+    by_parts = p.parts.state[USED] == 1
     begin_sweep(p, n)
-    while i < n:
-        bound = p.bounds[i]
-        if by_parts and is_contact_of_bodies(p, i, n):
-            put_contact(p, i, along)
-            i += 3
-            continue
-        if bound.owner >= 0:
-            put_on_cone(p, i, n)
-            i += bound.count
-            continue
-        if along and i + 1 < n and p.bounds[i + 1].owner == i and p.x[i] > 0.0:
-            put_along(p, i, n)
-        else:
-            put_within(p, i, n)
-        i += 1
+    for _ in range(count):
+        i = 0
+        while i < n:
+            bound = p.bounds[i]
+            if by_parts and is_contact_of_bodies(p, i, n):
+                put_contact(p, i, along)
+                i += 3
+            elif bound.owner >= 0:
+                put_on_cone(p, i, n)
+                i += bound.count
+            else:
+                if along and i + 1 < n and p.bounds[i + 1].owner == i and p.x[i] > 0.0:
+                    put_along(p, i, n)
+                else:
+                    put_within(p, i, n)
+                i += 1
 
 
 @helper

@@ -132,11 +132,10 @@ def select_solution(
             count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
             for i in range(n):
                 p.x[i] = selection.warm[i] if attempt == 2 else 0.0
-            for _ in range(count):
-                if attempt < 4:
-                    relaxed_sweep(p, n)
-                else:
-                    sweep(p, n, True)
+            if attempt == 4:
+                sweep(p, n, True, count)
+            for _ in range(count if attempt < 4 else 0):
+                relaxed_sweep(p, n)
             sweeps += count
         outcome = first
         if attempt > 0 or first.residual == math.inf:
