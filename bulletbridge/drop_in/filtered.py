@@ -152,6 +152,10 @@ class FilteredGroup:
         Returns:
             Whether the bodies must be read again.
         """
+        old = self.joined.loops.get(loop.number, loop)
+        if (old.max_force is None) != (loop.max_force is None):
+            self._inside.release()  # it may give way now, or not any more
+            self._looked_inside = False
         self.joined.change(loop, moved)
         self._told_gaps = None  # others may have a force limit now
         return loop.max_force is None and loop.number in self.joined.left_out
@@ -194,9 +198,9 @@ class FilteredGroup:
             self.joined.disturbed = False
             self.joined.rebase_gears()
             self._attempt(self._reopen)
-            if self.joined.has_shapes and not self._looked_inside:
-                self._looked_inside = True
-                self._inside.part()
+        if self.joined.has_shapes and not self._looked_inside:
+            self._looked_inside = True
+            self._inside.part()
         if self.joined.must_be_driven:
             self.joined.drive(self._lead)
             self._prescribed = None
