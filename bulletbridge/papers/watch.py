@@ -10,7 +10,7 @@ from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
 from bulletbridge.comparison.pictures import find_camera
 from bulletbridge.comparison.window.playback import look
-from bulletbridge.comparison.window.sliders import hide_previews
+from bulletbridge.comparison.window.sliders import hide_panels
 from bulletbridge.papers.example import Film
 
 ASKED = "--gui", "leave it out for the numbers, and use -o for pictures"
@@ -38,7 +38,7 @@ def watch(film: Film) -> None:
     """
     client = connect_window(*ASKED)
     try:
-        hide_previews(client)
+        hide_panels(client)
         model = bb.load(film.robot, client)
         assert isinstance(model.system.world, BulletBodies)
         some = film.states[:: max(1, len(film.states) // 50)]
