@@ -16,7 +16,7 @@ import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, require_display
 from bulletbridge.comparison.pictures import find_camera
-from bulletbridge.comparison.window.playback import look
+from bulletbridge.comparison.window.playback import cover, look, uncover
 from bulletbridge.comparison.window.sliders import hide_panels
 from bulletbridge.errors import WorldError
 
@@ -69,10 +69,12 @@ def draw(
     """Show what is in shared memory until it is enough, or somebody closes the window."""
     client = connect_window("--gui", REMEDY)
     hide_panels(client)
+    cover(client)
     system = bb.load(model, client).system
     furnish(client)
     assert isinstance(system.world, BulletBodies)
     look(client, find_camera(system.world, [system.q]), WIDTHS)
+    uncover(client)
     ready.set()
     still = np.zeros(system.mechanism.nv)
     while going.is_set():

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pybullet
-from _show import render, window
+from _show import window
 from numpy.typing import NDArray
+
+from bulletbridge.comparison.window.playback import uncover
 
 Array = NDArray[Any]
 Pose = tuple[Any, Any]
@@ -59,7 +61,7 @@ def show(
     with window(True, "") as client:
         bodies = [solid.add(client) for solid in solids]
         pybullet.resetDebugVisualizerCamera(distance, 30, -20, look_at, physicsClientId=client)
-        render(client, True)
+        uncover(client)
         begun = time.perf_counter()
         while (t := time.perf_counter() - begun) < duration:
             for body, (position, turn) in zip(bodies, poses(t), strict=True):

@@ -14,7 +14,7 @@ from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
 from bulletbridge.comparison.pictures import find_camera, link_centres
 from bulletbridge.comparison.window.overlay import Overlay, marks_of, put_text, weight_of
-from bulletbridge.comparison.window.playback import HINT, above, go_along, look
+from bulletbridge.comparison.window.playback import HINT, above, cover, go_along, look, uncover
 from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_panels
 from bulletbridge.errors import WorldError
 from bulletbridge.models.formats.recognise import read_model
@@ -44,8 +44,8 @@ class Watch:
         look(client, camera, WIDTHS)
         system.write()
         self.hint_at = above(camera) - 0.4 * camera.width * camera.right
+        uncover(client)
         self.hint = put_text(client, PRESS, self.hint_at, HINT, 1.1)
-        render(client, True)
         self.sliders = Sliders(client, system, actuated)
         self.wrenches = Switch(client, "gaps and reactions")
         self.loads = load_scale is not None
@@ -76,11 +76,6 @@ class Watch:
         self.centre = centre
 
 
-def render(client: int, on: bool) -> None:
-    """Draw a window's picture, or hold it still."""
-    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, on, physicsClientId=client)
-
-
 WATCHED: dict[int, tuple[str, Watch | None]] = {}
 """Model and watch by the client that has a window; the watch is made when the model plays."""
 
@@ -103,7 +98,7 @@ def window(gui: bool, model: str) -> Generator[int, None, None]:
         if gui:
             WATCHED[client] = model, None
             hide_panels(client)
-            render(client, False)  # until there is something to look at
+            cover(client)
         yield client
     finally:
         _, watch = WATCHED.pop(client, ("", None))

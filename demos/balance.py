@@ -8,7 +8,7 @@ pendulum falls, and how fast it comes back under the gains, follow in closed for
 from pathlib import Path
 
 import numpy as np
-from _show import play, run, window
+from _show import play, run, show, window
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
@@ -45,6 +45,7 @@ def main(gui: bool = False) -> float:
     """Let the pendulum tilt and bring it back; return how far off its decay is, relative."""
     with window(gui, str(MODEL)) as client:
         system = bb.load(MODEL, client, dt=DT).system
+        show(system, gui)
         M, ratio = linear(system.q)
         falls = np.sqrt(MASS * GRAVITY * LEVER * M[0, 0] / np.linalg.det(M))
         found = bb.modes(system).eigenvalues.real.max()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 from _path import closed_path
-from _show import play, run, window
+from _show import play, run, show, window
 from numpy.typing import NDArray
 from two_arms import BAR_END, BAR_WEIGHT, FLANGE, SQUEEZE, relative_pose
 
@@ -38,6 +38,7 @@ def measure(gui: bool = False, dt: float = DT) -> Errors:
     with window(gui, "two_arms") as client:
         model = bb.load("two_arms", client, dt=dt, integrator="semi_implicit_euler")
         body, system = model.ids["robot"], model.system
+        show(system, gui)
         count = pybullet.getNumJoints(body, client)
         named = [pybullet.getJointInfo(body, k, client)[12].decode() for k in range(count)]
         bar, right = named.index("bar"), named.index(FLANGE.link)

@@ -36,7 +36,7 @@ def main(gui: bool = False, plot: Path | None = None, dt: float = DT) -> float:
         return [([x, 0, -0.06], UPRIGHT), ([0, y, -0.03], UPRIGHT), ([x, y, 0], UPRIGHT)]
 
     rails = Solid((0.02, 0.6, 0.01)), Solid((0.6, 0.02, 0.01), (0.2, 0.5, 0.8))
-    show(gui, (*rails, Solid((0.05, 0.04))), DURATION, poses, distance=2.0)
+    show(gui, (*rails, Solid((0.05, 0.04))), DURATION, poses, distance=1.2)
     print(f"off by {error:.1e} m after {DURATION} s, v_r by {np.ptp(speeds):.0e}")
     return error
 

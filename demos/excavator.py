@@ -5,7 +5,7 @@ potential energy over its length, the other two held. Inverse dynamics of the lo
 """
 
 import numpy as np
-from _show import play, run, window
+from _show import play, run, show, window
 
 import bulletbridge as bb
 from bulletbridge.models.formats.recognise import read_model
@@ -25,6 +25,7 @@ def main(gui: bool = False) -> float:
     """Return the largest relative difference of the three forces."""
     with window(gui, "excavator") as client:
         system = bb.load(read_model("excavator"), client, dt=1 / 240).system
+        show(system, gui)
         slopes: list[float] = []
         for name in CYLINDERS:
             shifted = [REACH | {name: REACH[name] + k * STEP} for k in (-2, -1, 1, 2)]

@@ -13,7 +13,7 @@ import numpy as np
 import pybullet
 from _drawn import plotted, run
 from _path import closed_path
-from _show import play, window
+from _show import play, show, window
 from numpy.typing import NDArray
 
 import bulletbridge as bb
@@ -83,6 +83,7 @@ def measure(gui: bool = False, plot: Path | None = None, dt: float = DT) -> Erro
         model = bb.load(MODEL, client, dt=dt, integrator="semi_implicit_euler")
         system, base = model.system, model.system.mechanism.joint("payload/base")
         start = system.q[base.q][:3]
+        show(system, gui)
 
         def circle(t: float) -> Array:
             angle = 2 * np.pi * t / PERIOD

@@ -56,7 +56,7 @@ def main(gui: bool = False, plot: Path | None = None, dt: float = DT) -> float:
         return [(q[:3], disc), between(tip, q[:3] + 0.3 * axis), between(np.zeros(3), tip)]
 
     wheel, axle, bar = Solid((0.5, 0.1)), Solid((0.04, 1.3)), Solid((0.02, 1.0), (0.3, 0.3, 0.3))
-    show(gui, (wheel, axle, bar), DURATION, poses, (0, 0, -0.3), 4.0)
+    show(gui, (wheel, axle, bar), DURATION, poses, (0, 0, -0.2), 2.0)
     print(
         f"{motion.changes} charts, gap {motion.error[0]:.0e}, off by {error:.1e} after {DURATION} s"
     )

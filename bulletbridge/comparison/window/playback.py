@@ -55,6 +55,7 @@ LINE = 0.18
 PAIR_WIDTHS = 2.7
 """Widths of the picture of two copies side by side, in those of one."""
 ASKED = "--gui", "run it on a desktop, under xvfb-run, or use --report for pictures"
+LOADING = "loading; what is new here is compiled first"
 PRESS = "press g for sliders and reactions"
 OURS, THEIRS, HINT = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36), (0.3, 0.3, 0.3)
 
@@ -168,6 +169,7 @@ def _open_window() -> int:
     window = connect_window(*ASKED)
     pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_SHADOWS, 0, physicsClientId=window)
     hide_panels(window)
+    cover(window)
     return window
 
 
@@ -177,7 +179,6 @@ def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: b
     offsets = [-shift, shift] if pair else [np.zeros(3)]
     captions = [("bulletbridge", OURS), ("Bullet", THEIRS)]
     stages: list[Stage] = []
-    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 0, physicsClientId=window)
     for offset, (caption, colour) in zip(offsets, captions, strict=False):
         moved = replace(
             spec,
@@ -192,10 +193,10 @@ def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: b
         line = LINE * HALF * camera.distance * camera.up
         stages.append(Stage(bodies, offset, caption, colour, overlay, line))
         stages[-1].show(system.q)
-    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)
     centres = np.concatenate([link_centres(each.bodies) for each in stages])
     near = float(((centres - camera.target) @ camera.direction).max())
     look(window, camera, PAIR_WIDTHS if pair else 1.4, max(near, 0.0))
+    uncover(window)
     return stages
 
 
@@ -217,6 +218,18 @@ def look(window: int, camera: Camera, widths: float, near: float = 0.0) -> None:
         cameraTargetPosition=camera.target.tolist(),
         physicsClientId=window,
     )
+
+
+def cover(window: int) -> None:
+    """Show but a word in a window until ``uncover``: no robots half loaded, no nothing either."""
+    put_text(window, LOADING, np.zeros(3), HINT, 1.1)
+    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 0, physicsClientId=window)
+
+
+def uncover(window: int) -> None:
+    """Show what is in the world, once it is posed and the camera stands."""
+    pybullet.removeAllUserDebugItems(physicsClientId=window)
+    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)
 
 
 def above(camera: Camera) -> Array:
