@@ -180,3 +180,17 @@ def test_an_unknown_option_is_told_with_the_nearest():
 def test_a_choice_that_means_nothing_is_told_with_all_that_there_is():
     with pytest.raises(ModelError, match="limits is 'yes'; give True, False or 'always'"):
         bulletbridge.System(planar_chain([0.4], [1.0]), limits="yes")
+
+
+def test_a_plot_of_many_joints_leaves_its_axes_their_place():
+    """Twenty-four hinges: a third of the figure each, half its width, no two lines alike."""
+    chain, t = planar_chain([0.1] * 24, [0.1] * 24), np.linspace(0.0, 1.0, 3)
+    many = np.outer(t, np.arange(24.0))
+    run = bulletbridge.Recording(chain, t, many, many, t, t, t)
+    figure = bulletbridge.plot(run)
+    figure.canvas.draw()
+    for axes in figure.axes:
+        assert axes.get_position().height > 0.3 and axes.get_position().width > 0.5
+        looks = {(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}
+        assert len(looks) == 24
+    assert [axes.get_ylabel() for axes in figure.axes] == ["position [rad]", "rate [rad/s]"]

@@ -3,7 +3,7 @@
 # matplotlib declares its keyword arguments without types
 # pyright: reportUnknownMemberType=false
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,12 +11,19 @@ from bulletbridge.errors import require_kind
 from bulletbridge.system.recording import Recording
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
 NOTHING = 1e-9
 """Share of the largest load that is round-off, and is not drawn larger."""
 
+WIDTH, COLUMN = 8.0, 1.2
+"""Of a figure, and of what another column of names adds to it [inches]."""
+COLOURS, DASHES = 10, ("-", "--", ":", "-.")
+"""Colours that lines have in turn, and ways of drawing them; names in a column."""
+UNITS = {"revolute": "rad", "prismatic": "m"}
+"""Of positions, by kind of joint."""
 QUATERNION = "qx", "qy", "qz", "qw"
 PARTS = {
     "free": (("x", "y", "z", *QUATERNION), ("ωx", "ωy", "ωz", "vx", "vy", "vz")),
@@ -30,6 +37,19 @@ def show_as_written(legend: "Legend") -> None:
     """Show names in a legend as they are, not as formulas where they have dollar signs."""
     for text in legend.get_texts():
         text.set_parse_math(False)
+
+
+def _add_legend(figure: "Figure", axes: "Axes") -> None:
+    """Name the lines beside the axes, in as many columns as leave these their height and width."""
+    columns = -(-len(axes.get_lines()) // COLOURS)
+    figure.set_figwidth(max(figure.get_figwidth(), WIDTH + COLUMN * (columns - 1)))
+    legend = axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=columns,
+        fontsize="small" if columns > 1 else None,
+    )
+    show_as_written(legend)
 
 
 def plot(recording: Recording, *joints: str) -> "Figure":
@@ -55,8 +75,9 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     single = [n for n, joint in mechanism.joints.items() if joint.q.stop - joint.q.start == 1]
     shown = [name for name in borne if not joints or name in joints]
     rows = 4 if shown else 2
-    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # where no line is
-    figure = Figure(figsize=(8, 2.5 * rows), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 2.5 * rows), layout="constrained")
+    kinds = {mechanism.joint(n).kind for n in joints or single if n in mechanism.joints}
+    unit = UNITS.get(kinds.pop() if len(kinds) == 1 else "", "rad or m")
     positions, rates, *loads = figure.subplots(rows, 1, sharex=True)
     for name in joints or single:
         if name in mechanism.joints or name not in borne:
@@ -79,14 +100,17 @@ def plot(recording: Recording, *joints: str) -> "Figure":
         if all(np.abs(line.get_ydata()).max(initial=0.0) < NOTHING * size for line in axes.lines):
             axes.set_ylim(-0.01 * size, 0.01 * size)
     for axes in loads[:1]:
-        show_as_written(axes.legend(**beside))
-    positions.set_ylabel("position [rad or m]")
-    rates.set_ylabel("rate [rad/s or m/s]")
+        _add_legend(figure, axes)
+    positions.set_ylabel(f"position [{unit}]")
+    rates.set_ylabel(f"rate [{' or '.join(f'{each}/s' for each in unit.split(' or '))}]")
     (loads or [rates])[-1].set_xlabel("time [s]")
     if positions.get_lines():  # fixed joints have loads alone
-        show_as_written(positions.legend(**beside))
+        _add_legend(figure, positions)
     if len(rates.get_lines()) != len(positions.get_lines()):
-        show_as_written(rates.legend(**beside))
+        _add_legend(figure, rates)
     for axes in (positions, rates):
         axes.grid(alpha=0.3)
+    for axes in (positions, rates, *loads):
+        for k, line in enumerate(axes.get_lines()):
+            line.set_linestyle(DASHES[k // COLOURS % len(DASHES)])
     return figure

@@ -1,5 +1,6 @@
 """From a model's files to a system in a Bullet world, assembled and ready to step."""
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,8 +90,10 @@ class LoadedModel:
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what it has not, of which most is its system's."""
         hint = f"; write model.system.{name}" if hasattr(System, name) else ""
-        asking = sys._getframe(1).f_code.co_filename
-        if hint and asking.startswith(PACKAGE):  # by a function that it was given to
+        frame = inspect.currentframe()
+        asking = frame.f_back if frame is not None else None
+        if hint and asking is not None and asking.f_code.co_filename.startswith(PACKAGE):
+            # a function of ours that it was given to
             hint = ": give its system, model.system"
         raise AttributeError(f"a LoadedModel has no '{name}'{hint}", name=name, obj=self)
 

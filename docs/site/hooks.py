@@ -39,7 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return found
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Give the first page, beside which there is none, the width of the list of pages."""
     if page.file.src_uri == "README.md":
         page.meta["hide"] = ["navigation"]
