@@ -13,6 +13,7 @@ from _campaign_judge import WEAK, Judge, Moving, Values, cross
 from scipy.linalg import null_space
 
 import bulletbridge as bb
+from bulletbridge.inequalities.arrays import COMPLIED
 from bulletbridge.mechanism.model import Joint
 from bulletbridge.system.contact_report import ContactLoad
 
@@ -23,7 +24,11 @@ ROUNDED = 1e-8
 BENT = 3.0
 """Of the square of the angle of a step, which it bends by where it is of order 1."""
 EXPLAINED = 0.02
-"""Share of the rates that forces that are told need not explain, and ten angles of the step."""
+"""Share of the rates that forces that are told need not explain, and ten times what it bends."""
+ADMISSIBLE = 1e-6
+"""Rate of a row, relative to the fastest rate above one, that a step does not begin with."""
+CANCELS = 1e-3
+"""Share of what forces would do to free bodies that is left to be judged."""
 CLEAR = 1e-3
 """Share of its length of a motor's row that the others leave, to be told apart from them."""
 SLOW = 0.01
@@ -66,22 +71,23 @@ class Forces:
         """What is wrong with the step that began at a state."""
         system = self.system
         now = State(system.q.copy(), system.v.copy(), system.t)
-        rates = self._explained(before, now)
+        rates, least, rough = self._explained(before, now)
         off = self._size(before.q, rates - now.v)
-        size = max(self._size(before.q, x) for x in (before.v, now.v, rates - before.v))
-        angle = system.dt * self._fastest(before, now)
+        size = max(least, *(self._size(before.q, x) for x in (before.v, now.v, rates - before.v)))
+        fastest = self._fastest(before, now)
+        bends = system.dt * fastest + self._turn(before, now)
         solved = system.complementarity
         taken = solved is not None and solved.taken > 0.0
         limited = any(c.max_force is not None for c in self.judge.constraints)
         same = self._rank(before) == self._rank(now)  # no way parts from another in the step
-        if same and not (taken or limited) and off > (EXPLAINED + 10.0 * angle) * size:
-            yield "forces do not explain rates", off / size
+        if same and not (taken or limited) and self._is_admissible(before):
+            if off > (EXPLAINED + 10.0 * bends) * size + rough:
+                yield "forces do not explain rates", off / size
         # a law is broken where it is by both: contacts are told from where they were found
         law = np.where(np.abs(rates) < np.abs(now.v), rates, now.v)
         law[rates * now.v < 0.0] = 0.0
-        told_apart = self._told_apart(before)
-        fastest = self._fastest(before, now)
-        bent = 2.0 * BENT * angle * fastest + SLOW * max(1.0, fastest)
+        told_apart = self._told_apart(before) if same else set[str]()
+        bent = 2.0 * BENT * bends * fastest + SLOW * max(1.0, fastest)
         for name, load in system.joint_loads.items():
             joint = self.judge.mechanism.joints.get(name)
             if joint is None or not joint.is_single:
@@ -91,10 +97,13 @@ class Forces:
                 yield "motor beyond its bound", abs(load.motor)
             if name in told_apart:
                 asked = self._asked(name, float(before.q[joint.q.start]))
-                off_by = [float(rate - asked) for rate in (rates[k], now.v[k])]
-                yield from self._motor(name, load.motor, min(off_by, key=abs), bent)
+                found = [
+                    list(self._motor(name, load.motor, float(rate - asked), bent))
+                    for rate in (rates[k], now.v[k])
+                ]
+                yield from found[0] if all(found) else ()
             yield from self._friction(name, load.friction, float(law[k]), bent)
-            yield from self._limit(joint, load.limit, before, now)
+            yield from self._limit(joint, load.limit, before, now, float(rates[k]))
         yield from self._contacts(before, now, bent)
 
     def _fastest(self, before: State, now: State) -> float:
@@ -103,45 +112,74 @@ class Forces:
     def _rank(self, state: State) -> int:
         return int(np.sum(self.judge.spectrum(state.q, state.t) > WEAK))
 
+    def _is_admissible(self, state: State) -> bool:
+        """Whether rates are what rows ask for, as they need not be at a start."""
+        rates = np.hstack(self.judge.rates(*(np.array(part)[None] for part in state)))
+        return bool(np.abs(rates).max(initial=0.0) < ADMISSIBLE * max(1.0, np.abs(state.v).max()))
+
+    def _turn(self, before: State, now: State) -> float:
+        """Sine of the angle by which a step turns what its rows allow, by the first inertias.
+
+        Beside a singular position it is many times the angle that joints turn by.
+        """
+        one, other = (self._factors(before, state)[3] for state in (before, now))
+        return float(np.linalg.norm(other - other @ one.T @ one, 2)) if len(other) else 0.0
+
     def _size(self, q: Values, v: Values) -> float:
         """Length of rates in the metric of M."""
         return float(np.sqrt(max(v @ self.judge.oracle.mass_matrix(q) @ v, 0.0)))
 
-    def _explained(self, before: State, now: State) -> Values:
-        """Rates (nv,) to which the forces that are told lead, in the rows at the start."""
-        judge, system, nv = self.judge, self.system, len(before.v)
+    def _explained(self, before: State, now: State) -> tuple[Values, float, float]:
+        """Rates (nv,) to which the forces that are told lead, in the rows at the start.
+
+        Besides the size of rates which is too small to be judged, as forces cancel in it, and what
+        they may be off by: paths bend, and points of contact are told where they are ahead.
+        """
+        judge, system, nv, dt = self.judge, self.system, len(before.v), self.system.dt
+        (L, U, s, V), rough = self._factors(before, before), 0.0
         force = system.tau - judge.mechanism.axes["damping"] * now.v
         for name, load in system.joint_loads.items():
             joint = judge.mechanism.joints.get(name)
             if joint is not None and joint.is_single:
                 force[joint.v.start] += load.motor + load.friction + load.limit
         unit = judge.moving(np.tile(before.q, (nv, 1)), np.eye(nv))
+        moving = [judge.moving(state.q[None], state.v[None]) for state in (before, now)]
         for contact in system.contacts():
             for name, sign in ((contact.b, 1.0), (contact.a, -1.0)):
                 body = judge.mechanism.links[name].body
                 speed = unit.u[:, body] + cross(unit.w[:, body], contact.point - unit.p[:, body])
                 force += sign * (speed @ contact.force + unit.w[:, body] @ contact.moment)
-        L = np.linalg.cholesky(judge.oracle.mass_matrix(before.q))
+                ahead = 3.0 * abs(contact.predicted_gap - contact.gap)
+                ahead += dt * sum(
+                    float(np.linalg.norm(self._speed(m, name, contact))) for m in moving
+                )
+                turns = float(np.linalg.norm(np.linalg.solve(L, unit.w[:, body]), 2))
+                rough += dt * ahead * turns * float(np.linalg.norm(contact.force))
         push = np.linalg.solve(L, force - judge.oracle.bias(before.q, before.v))
-        W = np.linalg.solve(L, judge.jacobian(before.q, before.t).T).T
+        least = CANCELS * dt * float(np.linalg.norm(push))
         gamma = judge.accelerations_of_rows(before.q, before.v, 0.0 * before.v, before.t)
-        U, s, V = np.linalg.svd(W, full_matrices=False)
-        kept = s > WEAK * s.max(initial=0.0)
-        V, U, s = V[kept], U[:, kept], s[kept]
-        push = push - V.T @ (V @ push) - V.T @ (U.T @ gamma / s)
-        state = before.q[None], before.v[None], np.array([before.t])
-        off = -V.T @ (U.T @ np.hstack(judge.rates(*state))[0] / s)  # a start may be so
-        return np.asarray(before.v + np.linalg.solve(L.T, off + system.dt * push), np.float64)
+        curved = U.T @ gamma / s
+        rough += dt * float(np.linalg.norm(curved))
+        push = push - V.T @ (V @ push) - V.T @ curved
+        return np.asarray(before.v + np.linalg.solve(L.T, dt * push), np.float64), least, rough
 
     def _told_apart(self, before: State) -> set[str]:
         """Motors whose rates are theirs: none where they cannot be told from each other.
 
-        Those share what they are asked for, and give way; joints that loops lock get nothing.
+        Those share what they are asked for, and give way; joints that loops lock, or loops and
+        limits at which others are, get nothing. Where they are stiff servos for a while, since
+        something contradicts them, none.
         """
+        step = self.system._inequalities.latest  # pyright: ignore[reportPrivateUsage]
+        if step is not None and step.report[COMPLIED] > 0.0:
+            return set()
         judge, names = self.judge, list(self.motors)
-        axes = [judge.mechanism.joints[name].v.start for name in names]
+        joints, loads = judge.mechanism.joints, self.system.joint_loads
+        axes = [joints[name].v.start for name in names]
+        stopped = [joints[n].v.start for n, load in loads.items() if n in joints and load.limit]
         L = np.linalg.cholesky(judge.oracle.mass_matrix(before.q))
-        W = np.linalg.solve(L, judge.jacobian(before.q, before.t).T).T
+        rows = np.vstack([judge.jacobian(before.q, before.t), np.eye(len(L))[stopped]])
+        W = np.linalg.solve(L, rows.T).T
         free = null_space(W, rcond=WEAK) if len(W) else np.eye(len(before.v))
         rows, whole = np.linalg.solve(L.T, free)[axes], np.linalg.solve(L.T, np.eye(len(L)))[axes]
         left, own = np.linalg.norm(rows, axis=1), np.linalg.norm(whole, axis=1)
@@ -191,7 +229,9 @@ class Forces:
         elif force * rate > 0.0:
             yield "friction pushes", abs(rate)
 
-    def _limit(self, joint: Joint, force: float, before: State, now: State) -> Iterator[Fault]:
+    def _limit(
+        self, joint: Joint, force: float, before: State, now: State, rate: float
+    ) -> Iterator[Fault]:
         """A limit is kept, and pushes where a joint comes to it in the step, or is beyond."""
         dt, fastest = self.system.dt, max(1.0, self._fastest(before, now))
         bent = BENT * (dt * fastest) ** 2 + BEYOND
@@ -199,10 +239,11 @@ class Forces:
         beyond, now_beyond = (max(joint.lower - y, y - joint.upper, 0.0) for y in (was, x))
         if joint.name not in self.led and now_beyond > beyond + bent:
             yield "limit", now_beyond - beyond
-        near = dt * float(abs(before.v[joint.v.start]) + abs(now.v[joint.v.start])) + bent
+        rates = before.v[joint.v.start], now.v[joint.v.start], rate
+        near = dt * float(np.abs(rates).sum()) + bent
         above, below = min(was, x) - joint.lower, joint.upper - max(was, x)
         away = above if force > 0.0 else below
-        if force and away > near:
+        if force and away > near and joint.name not in self.led:
             yield "limit pulls", away
 
     def _contacts(self, before: State, now: State, bent: float) -> Iterator[Fault]:
@@ -214,8 +255,10 @@ class Forces:
             N, T, mu = contact.normal_force, contact.friction, float(point["friction"])
             if N < -ROUNDED:
                 yield "contact pulls", -N
-            if float(np.linalg.norm(T)) > mu * N * (1.0 + 1e-6) + ROUNDED:
-                yield "friction outside its cone", float(np.linalg.norm(T)) - mu * N
+            beyond = float(np.linalg.norm(T)) - mu * N
+            allowed = 1e-6 * mu * N + ROUNDED
+            if beyond > allowed and beyond > allowed + self._left(before, contact):
+                yield "friction outside its cone", beyond
             if contact.state == "held" or not N > ROUNDED:
                 continue
             apart = self._speed(m, contact.b, contact) - self._speed(m, contact.a, contact)
@@ -235,6 +278,32 @@ class Forces:
                 yield "slides within its cone", speed
             if speed > 10.0 * enough and mu > 0.0 and T @ slip > -0.5 * size * speed:
                 yield "friction is not against slip", speed
+
+    def _left(self, before: State, contact: ContactLoad) -> float:
+        """Friction [N] that the residual of the problem is worth, by what moves along it."""
+        solved, across = self.system.complementarity, contact.friction
+        if solved is None:
+            return 0.0
+        nv = len(before.v)
+        unit = self.judge.moving(np.tile(before.q, (nv, 1)), np.eye(nv))
+        row, way = np.zeros(nv), across / np.linalg.norm(across)
+        for name, sign in ((contact.b, 1.0), (contact.a, -1.0)):
+            body = self.judge.mechanism.links[name].body
+            speed = unit.u[:, body] + cross(unit.w[:, body], contact.point - unit.p[:, body])
+            row += sign * (speed @ way)
+        L, _, _, V = self._factors(before, before)
+        row = np.linalg.solve(L, row)
+        row -= V.T @ (V @ row)
+        return 2.0 * solved.residual / (self.system.dt * max(float(row @ row), 1e-300))
+
+    def _factors(self, inertias: State, rows: State) -> tuple[Values, Values, Values, Values]:
+        """Cholesky's L of M at one state, and the SVD of J L⁻ᵀ, J at another, without its zeros."""
+        judge = self.judge
+        L = np.linalg.cholesky(judge.oracle.mass_matrix(inertias.q))
+        W = np.linalg.solve(L, judge.jacobian(rows.q, rows.t).T).T
+        U, s, V = np.linalg.svd(W, full_matrices=False)
+        kept = s > WEAK * s.max(initial=0.0)
+        return L, U[:, kept], s[kept], V[kept]
 
     def _speed(self, m: Moving, name: str, contact: ContactLoad) -> Values:
         """Velocity (3,) of a contact's point on a link [m/s]."""

@@ -318,6 +318,14 @@ class Judge:
         largest = float(np.abs(left).max(initial=0.0))
         return 0.0 if beyond_reach > LEFT * largest else largest / size
 
+    def admissible(self, q: Values, v: Values, t: float) -> Values:
+        """Rates (nv,) that all rows allow at one state, the nearest in the metric of M."""
+        rates = np.hstack(self.rates(q[None], v[None], np.array([t])))[0]
+        L = np.linalg.cholesky(self.oracle.mass_matrix(q))
+        W = np.linalg.solve(L, self.jacobian(q, t).T).T
+        off = np.linalg.lstsq(W, rates, rcond=WEAK)[0]
+        return np.asarray(v - np.linalg.solve(L.T, off), np.float64)
+
     def can_follow(self, q: Values, t: float) -> bool:
         """Whether some velocity is what prescribed motions ask for."""
         still = np.zeros((1, self.mechanism.nv))

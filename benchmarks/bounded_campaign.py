@@ -2,9 +2,10 @@
 
 What motors, friction and limits exert is what the system tells; that it is what led to the rates,
 within bounds and by their laws, that joints stay within limits and loops closed, is judged by the
-judge's kinematics and Pinocchio's M and h.
+judge's kinematics and Pinocchio's M and h. With ``--contacts`` links have spheres that meet walls
+and each other, and contacts are judged too.
 
-    python benchmarks/bounded_campaign.py --first 0 --mechanisms 100 --steps 100
+    python benchmarks/bounded_campaign.py --first 0 --mechanisms 100 --steps 100 [--contacts]
 """
 
 import argparse
@@ -17,9 +18,10 @@ from typing import Any
 import numpy as np
 from _campaign_cases import Case, make_case
 from _campaign_conserved import Conserved
-from _campaign_forces import Forces, State
+from _campaign_forces import BENT, BEYOND, Forces, State
 from _campaign_judge import ROLLING, Judge
 from _campaign_run import OPEN, SLIPS
+from _campaign_spheres import Sphere, Spheres, Surface, Wall
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError
@@ -39,16 +41,25 @@ class Bounded:
         case: With limits of joints and force limits of some constraints.
         motors: Arguments of ``Motors.set`` or, with a stiffness, ``Motors.servo`` by joint.
         frictions: Largest Coulomb friction by joint [N or N m].
+        world: What it touches, if it touches anything.
     """
 
     case: Case
     motors: dict[str, dict[str, float]]
     frictions: dict[str, float]
+    world: Spheres | None = None
 
     def system(self) -> bb.System:
         """The system at its start, with everything switched on."""
         p = self.case.parts
-        made = bb.System(p.mechanism, p.constraints, dt=p.dt, limits="always")
+        made = bb.System(
+            p.mechanism,
+            p.constraints,
+            world=self.world,
+            dt=p.dt,
+            limits="always",
+            contacts=self.world is not None,
+        )
         made.set_state(p.q, p.v)
         made.tau[:] = p.tau
         for name, given in self.motors.items():
@@ -94,6 +105,40 @@ def bounded_case(number: int, kind: str | None = None) -> Bounded:
     return Bounded(Case(number, case.kind, bounded), motors, frictions)
 
 
+STEPS = (1 / 60, 1 / 240, 1 / 240, 1e-3, 1e-5)
+"""Lengths [s] of steps with contacts."""
+
+
+def touching_case(number: int, kind: str | None = None) -> Bounded:
+    """The bounded case of a number, in some a body of another mass, with spheres among walls."""
+    bounded, rng = bounded_case(number, kind), np.random.default_rng([number, 8])
+    parts = bounded.case.parts
+    mechanism, down = parts.mechanism, np.array(parts.mechanism.gravity)
+    if rng.random() < 0.3:
+        body = mechanism.bodies[int(rng.integers(1, len(mechanism.bodies)))]
+        factor = 10 ** rng.uniform(-3, 3)
+        body["mass"], body["J"] = factor * body["mass"], factor * body["J"]
+    spheres = [
+        Sphere(int(i), rng.normal(0, 0.3, 3), float(rng.uniform(0.03, 0.15)))
+        for i in rng.integers(1, len(mechanism.bodies), int(rng.integers(1, 7)))
+    ]
+    surface = Surface(
+        float(rng.choice([0.0, rng.uniform(0.1, 1.2)], p=[0.15, 0.85])),
+        float(rng.choice([0.0, rng.uniform(0.1, 0.9)], p=[0.75, 0.25])),
+        *(rng.random() < 0.15) * rng.uniform(0.001, 0.02, 2),
+    )
+    walls, open_space = list[Wall](), Spheres(mechanism, (parts.q, parts.v), spheres, ())
+    for _ in range(int(rng.integers(1, 4))):
+        normal = rng.normal(0, 1, 3) - (down if not walls else 0.0)
+        normal /= np.linalg.norm(normal)
+        nearest = min(open_space.clearance(parts.q, normal))
+        walls.append(Wall(normal, nearest - float(rng.choice([0.0, 1e-9, 1e-3, 0.05]))))
+    v = Judge(mechanism, parts.constraints).admissible(parts.q, parts.v, 0.0)
+    world = Spheres(mechanism, (parts.q, v), spheres, walls, surface)
+    stepped = replace(parts, v=v, dt=float(rng.choice(STEPS)))
+    return replace(bounded, case=replace(bounded.case, parts=stepped), world=world)
+
+
 @dataclass
 class BoundedRun:
     """A run of such a case, judged after every step.
@@ -103,12 +148,14 @@ class BoundedRun:
         steps: How long.
         faults: What was found, with the step and how much it is.
         momentum: Largest drift of momenta of what hangs from nothing, of their terms.
+        led: Joints of which a warning has told that drives lead them past their limits.
     """
 
     bounded: Bounded
     steps: int
     faults: dict[str, tuple[int, float]] = field(default_factory=lambda: {})
     momentum: float = 0.0
+    led: set[str] = field(default_factory=lambda: set())
 
     def record(self) -> dict[str, Any]:
         """What the run shows, as a line of a journal."""
@@ -120,13 +167,14 @@ class BoundedRun:
             start, sizes, _ = conserved.measure(*state_of(system))
             allowed = [float(np.abs(g).max()) for g in judge.gaps(*state_of(system))]
             forces = self.bounded.forces(judge, system)
+            forces.led = self.led
             while done < self.steps:
                 before = State(system.q.copy(), system.v.copy(), system.t)
                 with warnings.catch_warnings(record=True) as told:
                     warnings.simplefilter("always")
                     system.step()
-                forces.led |= {name for each in told for name in LED.findall(str(each.message))}
-                self._look(judge, system, allowed, done)
+                self.led |= {name for each in told for name in LED.findall(str(each.message))}
+                self._look(judge, system, allowed, done, before.q)
                 if is_whole(system):
                     for name, size in forces.faults(before):
                         self._blame(name, done, size)
@@ -153,9 +201,14 @@ class BoundedRun:
     def _blame(self, name: str, step: int, size: float) -> None:
         self.faults.setdefault(name, (step, float(size)))
 
-    def _look(self, judge: Judge, system: bb.System, allowed: list[float], step: int) -> None:
-        """Judge gaps and rates of what holds without a force limit, and the problem's residual."""
-        state = state_of(system)
+    def _look(
+        self, judge: Judge, system: bb.System, allowed: list[float], step: int, before: Array
+    ) -> None:
+        """Judge gaps and rates of what holds without a force limit, depths, and the residual.
+
+        ``before``: (nq,) where the step began.
+        """
+        state, world = state_of(system), self.bounded.world
         if not all(np.isfinite(part).all() for part in state):
             self._blame("not finite", step, np.inf)
             return
@@ -168,8 +221,14 @@ class BoundedRun:
             rolls = isinstance(c, bb.LoopJoint) and c.model in ROLLING
             if (size := float(np.abs(rate).max()) / fastest) > SLIPS:
                 self._blame("slip" if rolls else "silent rate", step, size)
+        if world is not None:
+            bent = BENT * (system.dt * fastest) ** 2 + BEYOND
+            was, now = world.gaps(before), world.gaps(system.q)
+            sunk = max(min(was[k], 0.0) - now[k] for k in now)
+            if sunk > bent:
+                self._blame("sinks", step, sunk)
         solved = system.complementarity
-        if solved is not None and solved.residual > UNSOLVED * fastest:
+        if solved is not None and solved.residual > UNSOLVED * fastest and not self.led:
             self._blame("residual", step, solved.residual)
 
 
@@ -190,9 +249,10 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first mechanism")
     parser.add_argument("--mechanisms", type=int, default=100)
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--contacts", action="store_true", help="with spheres among walls")
     given, found, ends = parser.parse_args(), 0, Counter[str]()
     for number in range(given.first, given.first + given.mechanisms):
-        bounded = bounded_case(number)
+        bounded = (touching_case if given.contacts else bounded_case)(number)
         if not bounded.case.parts.assembled:
             record = BoundedRun(bounded, given.steps).record()
             found += bool(record["faults"])

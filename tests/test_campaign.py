@@ -12,7 +12,7 @@ from _campaign_judge import ROLLING, Judge
 from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
 from _processes import read, run_all
-from bounded_campaign import BoundedRun, bounded_case
+from bounded_campaign import BoundedRun, bounded_case, touching_case
 from numpy.testing import assert_allclose
 from support import campaign_jobs
 from support.planar import planar_chain
@@ -45,6 +45,8 @@ SILENT = {
 REGULAR = "closed", "doubled", "open_start", "planar"
 """Kinds of case that error control passes in seconds; others lie at singular positions."""
 FIXED = "semi_implicit_euler", "verlet", "rk4"
+SLIDING = 200103, 200112
+"""Mechanisms of the campaign with contacts that slide in their first steps."""
 ROUND_OFF = 1e-12  # of quantities near one, sums of a few dozen products
 
 
@@ -355,9 +357,55 @@ def test_the_judge_sees_forces_that_break_their_laws():
                     complementarity=system.complementarity,
                     contacts=tuple,
                     joint_loads=loads,
+                    _inequalities=system._inequalities,
                 )
                 seen[name] |= {fault for fault, _ in forces.faults(before)}
     assert all(name in found for name, found in seen.items()), seen
+
+
+@pytest.mark.parametrize("number", [200002, 200026, 200100])
+def test_contacts_of_random_mechanisms_follow_their_laws(number):
+    """Steps of 1e-5 to 1/60 s, by shapes and a judge that share nothing with ours."""
+    record = BoundedRun(touching_case(number), 5).record()
+    assert record["end"] == "held"
+    assert not record["faults"], record
+
+
+def test_the_judge_sees_contacts_that_break_their_laws():
+    """Forces of contacts of a step that is right are told otherwise."""
+    ways = {
+        "contact pulls": lambda c: replace(c, force=c.force - 2.0 * c.normal_force * c.normal),
+        "friction outside its cone": lambda c: replace(c, force=c.force + c.friction),
+        "slides within its cone": lambda c: replace(c, force=c.force - 0.5 * c.friction),
+        "friction is not against slip": lambda c: replace(c, force=c.force - 2.0 * c.friction),
+        "forces do not explain rates": lambda c: replace(c, force=0.5 * c.force),
+    }
+    seen = dict.fromkeys(ways, 0)
+    for number in SLIDING:
+        bounded = touching_case(number)
+        system, parts = bounded.system(), bounded.case.parts
+        forces = bounded.forces(Judge(parts.mechanism, parts.constraints), system)
+        for _ in range(2):
+            before = State(system.q.copy(), system.v.copy(), system.t)
+            system.step()
+            forces.system = system
+            assert not list(forces.faults(before)), number
+            for name, way in ways.items():
+                told = tuple(way(c) for c in system.contacts())
+                forces.system = SimpleNamespace(
+                    q=system.q,
+                    v=system.v,
+                    t=system.t,
+                    dt=system.dt,
+                    tau=system.tau.copy(),
+                    complementarity=system.complementarity,
+                    contacts=lambda told=told: told,
+                    contact_points=system.contact_points,
+                    joint_loads=system.joint_loads,
+                    _inequalities=system._inequalities,
+                )
+                seen[name] += name in {fault for fault, _ in forces.faults(before)}
+    assert all(seen.values()), seen
 
 
 @pytest.mark.parametrize("number", [2, 3, 5, 8])
