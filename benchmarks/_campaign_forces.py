@@ -243,7 +243,7 @@ class Forces:
         near = dt * float(np.abs(rates).sum()) + bent
         above, below = min(was, x) - joint.lower, joint.upper - max(was, x)
         away = above if force > 0.0 else below
-        if force and away > near and joint.name not in self.led:
+        if abs(force) > ROUNDED and away > near and joint.name not in self.led:
             yield "limit pulls", away
 
     def _contacts(self, before: State, now: State, bent: float) -> Iterator[Fault]:
