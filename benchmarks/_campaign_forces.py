@@ -114,7 +114,8 @@ class Forces:
 
     def _is_admissible(self, state: State) -> bool:
         """Whether rates are what rows ask for, as they need not be at a start."""
-        rates = np.hstack(self.judge.rates(*(np.array(part)[None] for part in state)))
+        times = np.array([state.t])
+        rates = np.hstack(self.judge.rates(state.q[None], state.v[None], times))
         return bool(np.abs(rates).max(initial=0.0) < ADMISSIBLE * max(1.0, np.abs(state.v).max()))
 
     def _turn(self, before: State, now: State) -> float:
@@ -239,8 +240,8 @@ class Forces:
         beyond, now_beyond = (max(joint.lower - y, y - joint.upper, 0.0) for y in (was, x))
         if joint.name not in self.led and now_beyond > beyond + bent:
             yield "limit", now_beyond - beyond
-        rates = before.v[joint.v.start], now.v[joint.v.start], rate
-        near = dt * float(np.abs(rates).sum()) + bent
+        k = joint.v.start
+        near = dt * (abs(float(before.v[k])) + abs(float(now.v[k])) + abs(rate)) + bent
         above, below = min(was, x) - joint.lower, joint.upper - max(was, x)
         away = above if force > 0.0 else below
         if abs(force) > ROUNDED and away > near and joint.name not in self.led:

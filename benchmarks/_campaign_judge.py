@@ -323,7 +323,7 @@ class Judge:
         rates = np.hstack(self.rates(q[None], v[None], np.array([t])))[0]
         L = np.linalg.cholesky(self.oracle.mass_matrix(q))
         W = np.linalg.solve(L, self.jacobian(q, t).T).T
-        off = np.linalg.lstsq(W, rates, rcond=WEAK)[0]
+        off = np.asarray(np.linalg.lstsq(W, rates, rcond=WEAK)[0], np.float64)
         return np.asarray(v - np.linalg.solve(L.T, off), np.float64)
 
     def can_follow(self, q: Values, t: float) -> bool:

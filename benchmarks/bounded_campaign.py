@@ -52,10 +52,11 @@ class Bounded:
     def system(self) -> bb.System:
         """The system at its start, with everything switched on."""
         p = self.case.parts
+        world: Any = self.world  # what of ``World`` is not there nobody asks for
         made = bb.System(
             p.mechanism,
             p.constraints,
-            world=self.world,
+            world=world,
             dt=p.dt,
             limits="always",
             contacts=self.world is not None,
