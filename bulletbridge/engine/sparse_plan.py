@@ -1,6 +1,6 @@
 """Plan of an elimination in link coordinates, and steps by it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -268,7 +268,7 @@ def lay_out(
             front["parent_start"], front["parent_size"] = begins[n][parent], width[parent]
             front["parent_rate"] = bodies[parent]["v"] if parent in hangs else -1
         front["tie"], front["ties"] = tied[0], len(own_ties[n])
-        own: list[tuple[np.void, np.void]] = []
+        own: list[tuple[Any, np.void]] = []
         for j, i in enumerate(own_joins[n]):
             loop, join = encoded.loops[i], joins[totals[1] + j]
             join["source"], join["row"], join["rows"] = i, loop["row"], loop["rows"]
