@@ -32,6 +32,10 @@ FEWEST, MOST = 1e-6, 1e8
 SOFT = 1e-3
 """Regularisation up to which a step that would gain nothing says that nothing is to be gained."""
 STUCK = "no step lowers the cost"
+KINKED = (
+    "; central differences, taken at {} of {} knots, see nothing of what acts beyond a kink: give a"
+    " first guess that goes there, or, for contacts, smoothing"
+)
 SHORTEST, ENOUGH = 2.0**-10, 1e-4
 """Smallest share of a step that the line search tries; share of the fall that is foreseen which has
 to come."""
@@ -264,6 +268,9 @@ class Search:
             if mu > MOST:
                 reason = STUCK
                 break
+        beside = sum(1 for knot in knots if knot.why)
+        if reason == STUCK and beside:
+            reason += KINKED.format(beside, len(knots))
         gains = self.backward(knots, last, best.u, 0.0) or better
         return self.told(best, gains, knots, np.array(costs), reason)
 

@@ -21,6 +21,8 @@ from bulletbridge.system.traced_steps import record_traced
 
 WHEN = re.compile(r" from t = \S+ s")
 """What tells one reason that derivatives are not known from the same one in another step."""
+TAKEN = re.compile(r"; (?:use|take) central differences(?: of step\(\))?(?:; it has no smoothing)?")
+"""What such a reason advises that is done here already."""
 
 
 WHOLE = 2**22
@@ -205,7 +207,8 @@ class Trajectories:
         except UnsupportedError as error:
             if self._smoothing:  # differences would be those of other steps
                 raise
-            return self._by_differences(at, steps, rates, WHEN.sub("", str(error)))
+            why = TAKEN.sub("", WHEN.sub("", str(error)))
+            return self._by_differences(at, steps, rates, why)
 
     def of_each(self, states: Array, tau: Array) -> list[PartDerivatives]:
         """Of each of the steps that lead from a state to the next, by all forces.
