@@ -259,7 +259,7 @@ def accelerate(
 ) -> None:
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
     put_whitened_acceleration(a, f, instant, q, v, tau, vdot)
-    unwhiten(f.L, vdot)
+    unwhiten(f.L, vdot, f.first)
 
 
 @helper
@@ -468,7 +468,7 @@ def admissible_acceleration(
 ) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     project_force(a, f, q, v, tau, vdot)
-    unwhiten(f.L, vdot)
+    unwhiten(f.L, vdot, f.first)
 
 
 @helper

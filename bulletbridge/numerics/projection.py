@@ -38,10 +38,11 @@ ROW = dtype_of(Row)
 LOST, LOST_ALL = 0.01, 1e-6
 """Share of its squared length with which a row that earlier ones explain is made orthogonal to them
 once more; share with which what is left of it is no longer told by what they explain."""
-MANY_RATES = 48
-"""From which on single vectors go by where rows of a triangle begin: for few it takes longer to
-begin a loop there than to go through zeros. Loops for these are written again and not called for
-both, which has every kernel take a twentieth longer to compile."""
+MANY_RATES, SOME_RATES = 48, 16
+"""From which on single vectors go by where rows of a triangle begin, and from which on they are
+solved for so where there are several trees: for few it takes longer to begin a loop there than to
+go through zeros, but a number that the last row has just given is waited for. Loops for these are
+written again and not called for both, which has every kernel take a twentieth longer to compile."""
 WEAK, LAST = 2, 3
 """Levels at which rows are taken that are weak: those that hold positions, then velocities."""
 
@@ -50,6 +51,13 @@ WEAK, LAST = 2, 3
 def beginning(first: Ints | None, k: int) -> int:
     """Column in which row k of a triangle begins."""
     return 0 if first is None else first[k]
+
+
+@helper
+def are_short(first: Ints) -> bool:
+    """Whether lines of a triangle, which begin in columns ``first``, are worth beginning there."""
+    n = len(first)
+    return n >= MANY_RATES or (n >= SOME_RATES and first[n - 1] > 0)
 
 
 @kernel
@@ -115,7 +123,7 @@ def whiten_rows(L: Array, Y: Array, first: Ints | None = None) -> None:
 @helper
 def whiten_force(L: Array, f: Array, first: Ints | None = None) -> None:
     """Forces into whitened coordinates: f <- L⁻ᵀ f; of many rates, by where rows of L begin."""
-    if first is not None and L.shape[0] >= MANY_RATES:
+    if first is not None and are_short(first):
         whiten_force_by_trees(L, f, first)
         return
     for k in range(L.shape[0] - 1, -1, -1):
@@ -143,7 +151,7 @@ def whiten_velocity(L: Array, y: Array, first: Ints | None = None) -> None:
 @helper
 def unwhiten(L: Array, y: Array, first: Ints | None = None) -> None:
     """Whitened velocities or accelerations back: y <- L⁻¹ y; ``first`` as above."""
-    if first is not None and L.shape[0] >= MANY_RATES:
+    if first is not None and are_short(first):
         unwhiten_by_trees(L, y, first)
         return
     for k in range(L.shape[0]):
@@ -240,16 +248,36 @@ def take_away(Y: Array, R: Array, i: int, first: int, end: int) -> None:
 
 
 @helper
+def take_away_again(Y: Array, R: Array, i: int, end: int) -> None:
+    """What rows to before ``end`` explain of row i by round-off, by four as ``project_first_out``.
+
+    It is added to R and taken away.
+    """
+    k = 0
+    while k + 3 < end:
+        s0, s1, s2, s3 = inner_four(Y, k, Y[i], 0, Y.shape[1])
+        R[i, k] += s0
+        R[i, k + 1] += s1
+        R[i, k + 2] += s2
+        R[i, k + 3] += s3
+        for j in range(Y.shape[1]):
+            Y[i, j] -= s0 * Y[k, j] + s1 * Y[k + 1, j] + s2 * Y[k + 2, j] + s3 * Y[k + 3, j]
+        k += 4
+    while k < end:
+        s = inner(Y, k, Y[i])
+        R[i, k] += s
+        add_row(Y[i], -s, Y, k)
+        k += 1
+
+
+@helper
 def form(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
     """Row i less what the first k rows explain, and its squared length."""
     row = rows[i]
     take_away(Y, R, i, row.taken, k)
     length2 = square(Y, i)
     if length2 < LOST * row.full:  # twice is enough
-        for n in range(k):
-            s = inner(Y, n, Y[i])
-            R[i, n] += s
-            add_row(Y[i], -s, Y, n)
+        take_away_again(Y, R, i, k)
         length2 = square(Y, i)
     row.taken, row.known, row.left = k, length2, length2
 
