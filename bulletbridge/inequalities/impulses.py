@@ -98,6 +98,7 @@ from bulletbridge.numerics.projection import (
     add_row,
     inner_four,
     project_out,
+    project_short_out,
     put_gram_matrix,
     square,
     unwhiten,
@@ -504,7 +505,7 @@ def restrict(f: Factors, h: InequalityProblem, rank: int, first: int, last: int)
     for i in range(last - first):
         full = square(C, i)
         h.lengths[first + i] = full
-        project_out(f.Y, rank, C[i])
+        project_short_out(f.Y, rank, C[i], h.delta_v)
         left = square(C, i)
         if left < 0.01 * full:  # lost a digit: twice is enough
             project_out(f.Y, rank, C[i])

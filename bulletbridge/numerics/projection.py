@@ -547,6 +547,35 @@ def project_first_out(Y: Array, rank: int, x: Array, n: int) -> None:
 
 
 @helper
+def project_short_out(Y: Array, rank: int, x: Array, short: Array) -> None:
+    """``project_out`` of an x that is zero but for a part; ``short`` (nv,) is room.
+
+    What rows forbid of it is told by that part alone, so that nothing waits for what is taken away.
+    """
+    n = Y.shape[1]
+    first, end = 0, n
+    while first < end and x[first] == 0.0:
+        first += 1
+    while end > first and x[end - 1] == 0.0:
+        end -= 1
+    for j in range(first, end):
+        short[j] = x[j]
+    i = 0
+    while i + 3 < rank:
+        s0, s1, s2, s3 = inner_four(Y, i, short, first, end)
+        for j in range(n):
+            x[j] -= s0 * Y[i, j] + s1 * Y[i + 1, j] + s2 * Y[i + 2, j] + s3 * Y[i + 3, j]
+        i += 4
+    while i < rank:
+        along = 0.0
+        for j in range(first, end):
+            along += Y[i, j] * short[j]
+        for j in range(n):
+            x[j] -= along * Y[i, j]
+        i += 1
+
+
+@helper
 def put_gram_matrix(C: Array, n: int, D: Array) -> None:
     """D (n, n) <- C Cᵀ of the first n rows of C."""
     for i in range(n):
