@@ -22,13 +22,11 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.dense import put_bias
-from bulletbridge.engine.plausible import force_of_weights, ways_squared
+from bulletbridge.engine.plausible import force_of_weights, height_of_weights, ways_squared
 from bulletbridge.engine.records import ACCELERATION, BIAS, FORCE, Arrays
 from bulletbridge.inequalities.arrays import BUDGET, LARGEST, TAKEN
-from bulletbridge.mechanism.kinematics import world_position
 from bulletbridge.mechanism.records import DRAG
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.spatial import add, apply, dot, mat, vec
 
 TOLERATED = 1e-3
 """Share of the largest kinetic energy by which K may exceed the budget: what it varies by as it
@@ -135,11 +133,7 @@ def budgeting(energy_of: Callable[..., float], admit: Callable[..., None]) -> Ca
         h, vdot = a.vectors[BIAS], a.vectors[ACCELERATION, :nv]
         inertia, turned = a.vectors[FORCE, :nv], ways_squared(a, v, v)[1]
         put_bias(a, v)
-        potential = gravity = inertial = bent = 0.0
-        for i in range(1, len(a.bodies)):
-            body, pose = a.bodies[i], a.poses[i]
-            centre = add(world_position(pose), apply(mat(pose.R), vec(body.com)))
-            potential -= body.mass * dot(vec(c.gravity), centre)
+        gravity = inertial = bent = 0.0
         for k in range(nv):
             weight = force_of_weights(a, k)
             gravity += v[k] * weight
@@ -148,7 +142,7 @@ def budgeting(energy_of: Callable[..., float], admit: Callable[..., None]) -> Ca
         if turned > BENT * TOLERATED:
             admit(a, f, inertia, vdot)
             bent = c.dt * c.dt * kinetic_energy_of_masses(a, f, vdot)
-        return Kept(potential, 0.5 * c.dt * gravity, kinetic, -c.dt * inertial, bent)
+        return Kept(height_of_weights(a), 0.5 * c.dt * gravity, kinetic, -c.dt * inertial, bent)
 
     @outlined
     def keep_account(
