@@ -573,10 +573,8 @@ class InequalityStepper:
             self._interruption = error
             self.impulses[X, :n] = np.nan  # which the kernel notices, and takes the step back
 
-    def _take(self, surroundings: Surroundings | None) -> int:
+    def _take(self, surroundings: Surroundings) -> int:
         """One step, with what it touches; the failure that stopped it, or DONE."""
-        if surroundings is None:
-            return self._take_alone()
         if self._starts_with_motors:
             return self.step(self._first_contacts(surroundings))
         return self.take_steps(surroundings, 1, NO_TRACE)[0]
@@ -748,7 +746,7 @@ class InequalityStepper:
         Returns:
             The failure that stopped it, with the state before it, or DONE.
         """
-        failure = self._take(surroundings)
+        failure = self._take_alone() if surroundings is None else self._take(surroundings)
         if failure not in TOO_LONG or halvings == 0:
             return failure
         return self._take_otherwise(surroundings, failure, halvings)
@@ -822,7 +820,7 @@ class InequalityStepper:
                 with self._shorter(parts):
                     failure = DONE
                     for _ in range(parts):
-                        failure = failure or self._take(surroundings)
+                        failure = failure or self.advance(surroundings, 0)
                 if failure == DONE and any(solver.agrees(v) for v in led_to):
                     break
                 if failure == DONE:

@@ -314,7 +314,7 @@ class InequalitySteps:
             step = self._stepper
             if step is None or step.solver is not self._active.solver:
                 step = self._take_stepper(None)
-            failure = self._advance_there(step)
+            failure = self._advance_there(step) if self._contacts else step.advance(None)
             if failure == DONE and self._active.solver.encoded.motions:
                 self._tell_led_past(step)
             return failure
