@@ -667,6 +667,21 @@ def test_links_that_gazebo_turns_gravity_off_for_have_no_weight(put, off):
     assert bool(other.wrenches) == ("turn" not in off)
 
 
+def test_what_stands_on_a_held_base_needs_no_force_against_gravity(put):
+    """Links that are one body with it, by the file or by what is asked; one that moves has one."""
+    flags = "".join(f'<gazebo reference="{name}">{OFF}</gazebo>' for name in ("foot", "l0", "tip"))
+    more = link("foot") + link("tip") + joint("tip_to_l0", "l0", "tip", kind="fixed")
+    for root in ("world", "stand"):
+        text = chain("", root=root) + more + joint("foot_to", root, "foot", kind="fixed")
+        path = put(text.replace("</robot>", "") + flags + "</robot>")
+        with load(replace(read_model(path, fixed_base=True), notes=()), "new") as model:
+            assert [each.frame.link for each in model.spec.wrenches] == ["l0", "tip"]
+            model.system.set_state([0.3], [0.0])
+            model.system.run(0.2)
+            assert model.system.q == pytest.approx([0.3], abs=1e-12)
+    assert "foot" in [each.frame.link for each in read_model(path, fixed_base=False).wrenches]
+
+
 def test_plugins_that_close_loops_are_told(put):
     """Their axes are compiled into them, so that the loop cannot be read from the file."""
     plugin = (

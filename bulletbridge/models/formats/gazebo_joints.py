@@ -139,8 +139,12 @@ def gazebo_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:
     return tuple(found.values()), [said] if left else []
 
 
-def weightless_links(tree: UrdfTree) -> list[Wrench]:
+def weightless_links(tree: UrdfTree, held: bool) -> list[Wrench]:
     """What takes the weight of links that ``<gazebo reference="LINK">`` turns gravity off for.
+
+    Args:
+        tree: The URDF.
+        held: Whether its base is part of the world; what stands on that needs no force.
 
     Raises:
         ModelError: A number of such a link's ``<inertial>`` is none.
@@ -154,9 +158,19 @@ def weightless_links(tree: UrdfTree) -> list[Wrench]:
         mass = None if inertial is None else inertial.find("mass")
         if not off or inertial is None or mass is None or name == WORLD:
             continue
+        if held and _stands_on(tree, name) == tree.root:
+            continue
         at = Frame(name, tree.origin(inertial.find("origin"), f"link '{name}'")[0])
         found[name] = lifting(f"{name}_lift", at, float(mass.get("value", "0")), EARTH)
     return list(found.values())
+
+
+def _stands_on(tree: UrdfTree, name: str) -> str:
+    """The lowest link that a link is one body with."""
+    above = tree.above
+    while name in above and above[name].get("type") in {"fixed", "floating"}:
+        name = end(above[name], "parent")
+    return name
 
 
 def set_weightless(tree: UrdfTree, wrenches: Iterable[Wrench], gravity: Triple) -> list[Wrench]:

@@ -39,11 +39,13 @@ class How(NamedTuple):
         inside: Folder that what it includes must be in; that of the file unless given.
         servos: Whether these act.
         arguments: For xacro.
+        fixed_base: Whether the base is part of the world; None for what the file says.
     """
 
     inside: Path | None
     servos: bool
     arguments: dict[str, str]
+    fixed_base: bool | None
 
 
 Reader = Callable[[Path, Path, How], ModelSpec]
@@ -72,7 +74,7 @@ class Format:
 FORMATS: tuple[Format, ...] = (
     Format(
         "URDF",
-        lambda path, folder, how: read_robot(path, folder, how.arguments),
+        lambda path, folder, how: read_robot(path, folder, how.arguments, how.fixed_base),
         "robot",
         says_base=False,
     ),
@@ -140,7 +142,8 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
         spec = with_loadable_robots(read_loops(path), folder)
     else:
         try:
-            spec = form.read(path, folder, How(within, servos, arguments))
+            how_read = How(within, servos, arguments, how.get("fixed_base"))
+            spec = form.read(path, folder, how_read)
         except ModelError as error:
             if type(error) is not ModelError or path.name in str(error):
                 raise

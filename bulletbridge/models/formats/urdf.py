@@ -52,13 +52,19 @@ GENERIC = ("robot", "model")
 """Names of files that tell nothing: the folder's is taken."""
 
 
-def read_robot(path: Path, folder: Path, arguments: Mapping[str, str] | None = None) -> ModelSpec:
+def read_robot(
+    path: Path,
+    folder: Path,
+    arguments: Mapping[str, str] | None = None,
+    fixed_base: bool | None = None,
+) -> ModelSpec:
     """The model in a URDF: its tree as Bullet loads it, loops, joints that mimic others.
 
     Args:
         path: The file.
         folder: Where a URDF that Bullet can load goes, if it is not this one.
         arguments: For xacro, where the file is to be expanded.
+        fixed_base: Whether its base will be held; None for what the file says.
 
     Raises:
         ModelError: The file cannot be read, or something in it cannot be modelled.
@@ -116,7 +122,7 @@ def read_robot(path: Path, folder: Path, arguments: Mapping[str, str] | None = N
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     held = sidecar.held or gazebo.held or _stands_still(tree)
-    lifts = [each for each in weightless_links(tree) if not held or each.frame.link != tree.root]
+    lifts = weightless_links(tree, held if fixed_base is None else fixed_base)
     if lifts:
         names = listed(each.frame.link for each in lifts)
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
