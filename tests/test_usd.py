@@ -179,6 +179,12 @@ def test_what_cannot_be_read_says_why(load, tmp_path):
     with pytest.raises(ModelError, match=r"outside .*inside=FOLDER"):
         bb.load(outer, "new")
     bb.load(outer, "new", inside=tmp_path).close()
+    outer.write_text("#usda 1.0\n(subLayers = [@./part.usda@])\n")
+    with pytest.raises(ModelError, match=r"no body of its own.*not there \(.*in/part\.usda\); put"):
+        bb.load(outer, "new")
+    outer.write_text("#usda 1.0\n(subLayers = [@../part.usda@, @./paint.usda@])\n")
+    with pytest.warns(BulletBridgeWarning, match=r"not there \(.*paint\.usda\): what they hold"):
+        bb.load(outer, "new", inside=tmp_path).close()
     lost = parallelogram().replace("physics:body1 = </robot/left>", "physics:body1 = </robot/no>")
     with pytest.raises(ModelError, match="joint 'a' names the body /robot/no"):
         load(lost)

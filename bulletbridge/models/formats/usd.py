@@ -97,7 +97,8 @@ def read_usd(
             modelled.
         MissingExtraError: USD is not installed.
     """
-    stage, physics = _open(path, (inside or path.parent).resolve()), library("UsdPhysics")
+    stage, lost = _open(path, (inside or path.parent).resolve())
+    physics = library("UsdPhysics")
     geometry = library("UsdGeom")
     units = Units(
         float(geometry.GetStageMetersPerUnit(stage)),
@@ -110,23 +111,29 @@ def read_usd(
     _add_joints(read)
     scene = scene_of(read.graph)
     _settle(read, scene)
+    if lost and not scene.robots:
+        raise ModelError(
+            f"{path} has no body of its own, and is composed of {lost}; put them there"
+        )
+    if lost:
+        scene.notes.append(f"it is composed of {lost}: what they hold is LEFT OUT")
     return specify(scene, path, folder)
 
 
-def _open(path: Path, top: Path) -> Any:
-    """The stage of a file, all of whose layers are in a folder.
+def _open(path: Path, top: Path) -> tuple[Any, str]:
+    """The stage of a file, all of whose layers are in a folder, and which of them are missing.
 
     Raises:
         ModelError: It cannot be read, or a layer is elsewhere.
     """
     usd, sdf, tf = library("Usd"), library("Sdf"), library("Tf")
     try:
-        seen = set[str]()
+        seen, lost = set[str](), list[str]()
         waiting: list[Any] = [sdf.Layer.FindOrOpen(str(path.resolve()))]
         while waiting:
             layer = waiting.pop()
             if layer is None:
-                continue  # the stage says what is missing
+                continue
             for asset in layer.GetCompositionAssetDependencies():
                 place = layer.ComputeAbsolutePath(asset) if asset else ""
                 if not asset or place in seen:  # nothing names the layer itself
@@ -138,13 +145,15 @@ def _open(path: Path, top: Path) -> Any:
                         " holds both by inside=FOLDER (--inside FOLDER)"
                     )
                 waiting.append(sdf.Layer.FindOrOpen(place))
+                if waiting[-1] is None:
+                    lost.append(place)
         stage = usd.Stage.Open(str(path))
     except tf.ErrorException as error:
         said = " ".join(str(error).rpartition(" : ")[2].split()).strip("'")
         raise ModelError(f"USD cannot read {path}: {said}; correct it") from None
     if stage is None:
         raise ModelError(f"USD cannot read {path}; check that it is a USD file")
-    return stage
+    return stage, f"layers that are not there ({listed(lost)})" if lost else ""
 
 
 def _gravity(read: Read, up: str) -> tuple[float, float, float]:
