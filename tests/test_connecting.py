@@ -198,6 +198,10 @@ def test_a_joint_that_leaves_no_freedom_is_refused(rng):
         system.connect(bb.LoopJoint("wall", WELD, bb.Frame("world"), bb.Frame("link3")), as_is=True)
     system.step()
     assert system.dof == 3
+    locks = [bb.Coupling(f"lock_{name}", {name: 1.0}, 0.0) for name in mechanism.joints]
+    with pytest.raises(OverconstrainedError, match="leave one of them out") as told:
+        bb.System(mechanism, locks).assemble()
+    assert "weld" not in str(told.value)  # none of them has rows to spare
 
 
 @pytest.mark.parametrize("options", [{"integrator": "rk4"}, {"formulation": "elimination"}])

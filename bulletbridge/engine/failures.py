@@ -117,6 +117,8 @@ def _parts(encoded: Encoded) -> list[slice]:
 
 
 FEWER_ROWS = "use joint models with fewer rows, for example ball instead of weld"
+LEAVE_OUT = "leave one of them out, or give the mechanism a joint more"
+ROWS_OF_BALL = 3
 
 
 def require_freedom(solver: Solver, decision: Decision) -> None:
@@ -133,9 +135,11 @@ def require_freedom(solver: Solver, decision: Decision) -> None:
     if decision.cap < nv or decision.encoded.motions or not decision.encoded.nc:
         return
     counts = ", ".join(f"'{n}' {r.rows} rows" for n, r in decision.by_name.items())
+    fewer = any(r.rows > ROWS_OF_BALL for r in decision.by_name.values())
+    remedy = likely_mistakes(solver, decision.by_name) or (FEWER_ROWS if fewer else LEAVE_OUT)
     raise OverconstrainedError(
         f"the constraints leave no freedom: {decision.cap} independent rows on "
-        f"{nv} rates ({counts}); " + (likely_mistakes(solver, decision.by_name) or FEWER_ROWS)
+        f"{nv} rates ({counts}); {remedy}"
     )
 
 
