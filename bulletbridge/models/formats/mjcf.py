@@ -285,9 +285,10 @@ def _start(model: Any, places: Places) -> None:
         names = [model.key(k).name or f"number {k}" for k in range(model.nkey)]
         q = model.key_qpos[0]
         more = f"; others: {listed(names[1:])}" if model.nkey > 1 else ""
-        scene.notes.append(f"starts near keyframe '{names[0]}', the first one{more}")
+        called = f" '{names[0]}'" if model.key(0).name else ""
+        scene.notes.append(f"starts near keyframe{called}, the first one{more}")
         if model.key_qvel[0].any():
-            scene.notes.append(f"rates of keyframe '{names[0]}' are left out: it starts at rest")
+            scene.notes.append(f"rates of keyframe{called} are left out: it starts at rest")
     for k in range(model.njnt):
         at, kind = int(model.jnt_qposadr[k]), int(model.jnt_type[k])
         name = places.full_joint(k)

@@ -167,7 +167,7 @@ def _not_linear(name: str, poly: Array, between: str) -> str:
     said = " ".join(f"{x:g}" for x in poly)
     return (
         f"equality '{name}' {between} is a polynomial ({said}) and is LEFT OUT: write it as a"
-        " constraint in Python (README, Constraints)"
+        " constraint in Python (docs/api/constraints.md)"
     )
 
 
