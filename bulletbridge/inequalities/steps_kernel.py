@@ -246,7 +246,7 @@ def trace_forces(
         if failure != DONE:
             break
         for i in range(len(found.drives)):
-            row = found.motor_rows[found.drives[i]].row
+            row = found.motor_rows[int(found.drives[i])].row
             found.by_drives[n, i] = a.impulses[X, row] / dt if row >= 0 else 0.0
         for i in range(len(found.joint_limits)):
             row = found.joint_limits[i].row

@@ -13,7 +13,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.inequalities.steps_kernel import TracedForces
-from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.system.bounded_derivatives import asked_by_limits, asked_by_motors
 from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
 
@@ -32,7 +32,7 @@ class Holding(NamedTuple):
         doubtful: (n, m) whether it is about to.
     """
 
-    axes: np.ndarray
+    axes: Ints
     forces: Array
     holds: Mask
     rates: Array
@@ -56,9 +56,10 @@ def record_traced(
     solver, nv = stepper.solver, tau.shape[1]
     dt, states = float(solver.control[0]["dt"]), trace.states
     kinds = _by_drives(solver, trace, dt), _by_limits(solver, trace, dt)
-    of_all = Holding(*(np.concatenate(parts, axis=-1) for parts in zip(*kinds, strict=True)))
+    of_all = Holding._make(np.concatenate(parts, axis=-1) for parts in zip(*kinds, strict=True))
     pushes = np.zeros((len(tau), nv))
-    np.add.at(pushes, (slice(None), of_all.axes), of_all.forces)
+    for axis, force in zip(of_all.axes, of_all.forces.T, strict=True):
+        pushes[:, axis] += force
     counts = of_all.holds.sum(axis=1)
     most = int(counts.max(initial=0))
     first = np.argsort(~of_all.holds, axis=1, kind="stable")[:, :most]
