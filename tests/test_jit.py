@@ -71,6 +71,78 @@ if __name__ == "__main__":
     else:
         print(h(1.0), hits(h), hits(f))
 """
+APART = """
+import numpy as np
+from small.compilation.jit import helper, kernel, outlined
+
+@outlined
+def far(x):
+    return x[0].position_with_a_name_that_is_long + 1.0
+
+@helper
+def near(x):
+    return 2.0 * far(x)
+
+@kernel
+def one(x):
+    return near(x)
+
+@kernel
+def other(x):
+    return 1.0 + near(x)
+
+def hits(function):
+    return sum(function.stats.cache_hits.values())
+
+if __name__ == "__main__":
+    import sys
+    x = np.ones(1, [(name, "f8") for name in (
+        "position_with_a_name_that_is_long", "velocity_with_a_name_that_is_long"
+    )])
+    print(one(x) if "one" in sys.argv else other(x), hits(near), hits(far))
+"""
+READ = """
+import sys
+from pathlib import Path
+from llvmlite import binding
+from small.compilation.cache import read
+from small.compilation.helper_cache import Kept
+
+module = binding.parse_bitcode(read(Path(sys.argv[1]), Kept).bitcode)
+for one in module.functions:
+    print(f"{one.name}:{'declared' if one.is_declaration else 'defined'}")
+"""
+CHAIN = """
+from small.compilation.jit import helper, kernel, outlined
+
+@outlined
+def far(x):
+    return x + 1.0
+
+@outlined
+def near(x):
+    return 2.0 * far(x)
+
+@helper
+def chosen(x, n):
+    if n >= 2:
+        return near(x)
+    return far(x)
+
+@helper
+def begin(x):
+    return chosen(x, 3)
+
+@kernel
+def whole(x):
+    return begin(x)
+
+if __name__ == "__main__":
+    print(whole(1.0))
+"""
+STATE = [(f"{name}_with_a_name_that_is_long", "f8") for name in ("position", "velocity")]
+LONGEST = 100
+"""Characters of the name of a function of a small module: place, name and two numbers."""
 
 
 @pytest.fixture
@@ -208,6 +280,35 @@ def test_a_helper_that_cannot_be_read_is_translated_anew(used, damage):
     (other,) = (one for one in kept(used) if "other" in one.name)
     other.unlink()
     assert run(used, module="other") == ["4.0", "0", "1"]
+
+
+@pytest.mark.parametrize("damage", ["none", "gone", "garbled"])
+def test_what_is_never_inlined_is_kept_once(package, damage):
+    """Whoever calls it says where it is; a caller whose file of it is of no use is made anew."""
+    (package / "apart.py").write_text(APART)
+    assert run(package, module="apart", arguments=["one"]) == ["4.0", "0", "0"]
+    near, far = (one for name in ("near", "far") for one in kept(package, "helper")
+                 if f".{name}-" in one.name)  # fmt: skip
+    (package / "read.py").write_text(READ)
+    names = run(package, module="read", arguments=[str(near)])
+    assert [name.rpartition(":")[2] for name in names if "near" in name] == ["defined"]
+    assert [name.rpartition(":")[2] for name in names if "far" in name] == ["declared"]
+    assert max(map(len, names)) < LONGEST < len(str(numba.typeof(np.zeros(1, STATE))))
+    if damage == "gone":
+        far.unlink()
+    elif damage == "garbled":
+        far.write_bytes(far.read_bytes().upper())
+    taken = str(int(damage == "none"))
+    assert run(package, module="apart", arguments=["other"]) == ["5.0", taken, "0"]
+
+
+def test_what_is_never_inlined_is_linked_where_only_such_calls_it(package):
+    """LLVM links what is declared by then: ``far`` is not before ``near``, ``begin`` lost it."""
+    (package / "chain.py").write_text(CHAIN)
+    for _ in range(2):  # made, then found
+        assert run(package, module="chain") == ["4.0"]
+        for one in kept(package):
+            one.unlink()
 
 
 def test_a_helper_has_one_name_in_all_processes(package):

@@ -118,7 +118,8 @@ class CapturedCode(KernelCode):
     """A kernel with all that it calls, not optimised yet for any processor."""
 
     def _optimize_final_module(self) -> None:
-        """Only hide what was linked in."""
+        """Only see that all is linked in, and hide it."""
+        self.require_linked()
         self.hide_others()
 
     def _finalize_final_module(self) -> None:

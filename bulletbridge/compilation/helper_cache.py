@@ -7,18 +7,67 @@ kernel, or the same at the same time.
 
 import contextlib
 import copy
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from numba.core import compiler, types, typing
 
 from bulletbridge.compilation.cache import or_not_kept, read, write
 from bulletbridge.compilation.claims import give_up
 from bulletbridge.compilation.keys import UNREADABLE, NoKeyError, key_of, place_of, type_text
-from bulletbridge.compilation.linking import FoundError, LinkedCode, NotNative
+from bulletbridge.compilation.linking import FoundError, LinkedCode, NotNative, OutlinedCode
 
 known: Any = types
 signature_of: Any = cast(Any, typing).signature
 made_of: Any = cast(Any, compiler).compile_result
+OUTLINED: dict[Path, OutlinedCode] = {}
+"""Code that is never inlined, by its place on disk: whatever calls it is linked with one copy."""
+
+
+class Kept(NamedTuple):
+    """What a file says of a helper.
+
+    Attributes:
+        described: numba's description of it.
+        returned: The type of what it returns.
+        bitcode: Of what it is made of.
+        named: The functions in that, see ``LinkedCode``.
+        apart: Places, below the folder of kernels, of what it calls that is never inlined.
+    """
+
+    described: Any
+    returned: Any
+    bitcode: bytes
+    named: set[str]
+    apart: list[str]
+
+    def linked(self, code: type[LinkedCode], path: Path, target_context: Any) -> LinkedCode:
+        """The code, as it was kept there.
+
+        Raises:
+            LookupError: Something that it calls is not kept any more.
+        """
+        library = code(target_context.codegen(), self.described.qualname)
+        called = [outlined_at(path.parents[1] / one, target_context) for one in self.apart]
+        library.take_bitcode(self.bitcode, path, self.named, called)
+        return library
+
+
+def outlined_at(path: Path, target_context: Any) -> OutlinedCode:
+    """Code that is never inlined, of which a helper says that it calls it.
+
+    Raises:
+        LookupError: There is none, or it is of no use.
+    """
+
+    def rebuild(*parts: Any) -> LinkedCode:
+        return Kept(*parts).linked(OutlinedCode, path, target_context)
+
+    found = OUTLINED.get(path) or read(path, rebuild)
+    if found is None:
+        raise LookupError(path)
+    OUTLINED[path] = found
+    return found
 
 
 class HelperCache:
@@ -40,23 +89,21 @@ class HelperCache:
         """What is kept for these types, or None."""
         with or_not_kept():
             arguments = tuple(sig.args if hasattr(sig, "args") else sig)
-            key = self._key(arguments)
-            path = place_of(self._function, key, target_context)
+            path = place_of(self._function, self._key(arguments), target_context)
             if path is None:
                 return None
             target_context.refresh()
 
-            def rebuild(described: Any, returned: Any, bitcode: bytes, named: set[str]) -> Any:
-                library = self._code(target_context.codegen(), described.qualname)
-                library.take_bitcode(bitcode, cast(str, key), named)
-                described.argtypes = arguments
+            def rebuild(*parts: Any) -> Any:
+                kept = Kept(*parts)
+                kept.described.argtypes = arguments
                 return made_of(
                     typing_context=target_context.typing_context,
                     target_context=target_context,
-                    signature=signature_of(returned, *arguments),
+                    signature=signature_of(kept.returned, *arguments),
                     entry_point=NotNative().__getitem__,
-                    fndesc=described,
-                    library=library,
+                    fndesc=kept.described,
+                    library=kept.linked(self._code, path, target_context),
                     objectmode=False,
                 )
 
@@ -80,7 +127,8 @@ class HelperCache:
                 described = copy.copy(data.fndesc)
                 described.typemap = described.calltypes = described.global_dict = None
                 described.argtypes = ()
-                write(path, (described, returned, bitcode, data.library.named))
+                called = [str(one.place.relative_to(path.parents[1])) for one in data.library.apart]
+                write(path, Kept(described, returned, bitcode, data.library.named, called))
             finally:
                 give_up(path)
 

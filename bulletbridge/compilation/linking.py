@@ -7,6 +7,8 @@ that they are linked into is optimised as a whole.
 """
 
 import gc
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, cast
 
 from llvmlite import binding
@@ -14,7 +16,7 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from bulletbridge.compilation import bookkeeping, indices
+from bulletbridge.compilation import bookkeeping, indices, names
 from bulletbridge.compilation.bookkeeping import replacing
 from bulletbridge.compilation.claims import claim, give_up
 from bulletbridge.compilation.inference import in_turn, remembering
@@ -23,7 +25,7 @@ from bulletbridge.compilation.keys import is_there, key_of, place_of
 llvm: Any = binding  # no types, nor has numba any
 DYNAMIC = "numba.dynamic.globals"
 """Beginning of the names of variables by which numba notes addresses of this process."""
-CHANGES = [*bookkeeping.CHANGES, *indices.CHANGES]
+CHANGES = [*bookkeeping.CHANGES, *indices.CHANGES, *names.CHANGES]
 """What stands in the place of parts of numba, while kernels are compiled."""
 machinery: Any = compiler_machinery
 typed: Any = typed_passes
@@ -99,6 +101,33 @@ class KernelCode(cast(Any, JITCodeLibrary)):
 
     own: list[str]
 
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.apart: dict[OutlinedCode, None] = {}
+        """What it calls that is never inlined, in the order in which it was met."""
+
+    def add_linking_library(self, library: Any) -> None:
+        """Note what is to be linked; what is never inlined comes last, and once."""
+        if isinstance(library, OutlinedCode):
+            self.apart[library] = None
+        else:
+            super().add_linking_library(library)
+        if isinstance(library, LinkedCode) and not isinstance(library, OutlinedCode):
+            self.apart |= library.apart
+
+    def finalize(self) -> None:
+        """Link all of it, and make it native."""
+        self.link_what_is_apart()
+        super().finalize()
+
+    def link_what_is_apart(self) -> None:
+        """Have all that is never inlined linked, and all that this calls.
+
+        LLVM links what is declared by then, and passes over the rest: callers have to come first.
+        """
+        for one in callers_first(self.apart):
+            super().add_linking_library(one)
+
     def add_ir_module(self, ir_module: Any) -> None:
         """Note which functions are its own, before others are linked to them."""
         super().add_ir_module(ir_module)
@@ -111,8 +140,16 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         mechanism has joints or rows, and mostly too short to gain from being unrolled: that made
         kernels a third longer, slower to compile and, if anything, slower.
         """
+        self.require_linked()
         self.hide_others()
         optimise(self._codegen, self._final_module)
+
+    def require_linked(self) -> None:
+        """See that what is never inlined is there: a call of what is not ends the process."""
+        named = set[str]().union(*(one.named or one.own for one in callers_first(self.apart)))
+        functions = self._final_module.functions
+        missing = [one.name for one in functions if one.is_declaration and one.name in named]
+        assert not missing, f"{self.name} calls {missing}, which are not linked"
 
     def hide_others(self) -> None:
         """Keep what is linked to itself."""
@@ -135,13 +172,21 @@ class KernelCode(cast(Any, JITCodeLibrary)):
 class LinkedCode(KernelCode):
     """Code that is linked into other code and never becomes native by itself.
 
+    What it calls that is never inlined is linked into the kernel alone: each helper on the way
+    would else hold a copy of it.
+
     Attributes:
+        place: Where it is kept on disk, if it is.
         named: Functions in it that have the same name in all processes, see ``keys``; None where
             one that others are to find has not.
     """
 
     named: set[str] | None = None
     key: str | None = None
+    place: Path | None = None
+
+    def link_what_is_apart(self) -> None:
+        """Leave it to the kernel."""
 
     def _optimize_final_module(self) -> None:
         """Inline, and let others have it without a copy of their own to change."""
@@ -150,7 +195,8 @@ class LinkedCode(KernelCode):
             function = self._final_module.get_function(name)
             if function.linkage.name == "external":
                 function.linkage = "linkonce_odr"
-        linked = [x.named for x in self._linking_libraries if isinstance(x, LinkedCode)]
+        libraries = (*self._linking_libraries, *self.apart)
+        linked = [x.named for x in libraries if isinstance(x, LinkedCode)]
         if self.key is None or None in linked:
             return
         self.named = set(self.own).union(*(x for x in linked if x is not None))
@@ -161,7 +207,7 @@ class LinkedCode(KernelCode):
     def to_bitcode(self) -> bytes | None:
         """What another process can link; None for what holds names or addresses of this one."""
         self._ensure_finalized()
-        if self.named is None:
+        if self.named is None or not all(is_there(one.place) for one in self.apart):
             return None
         final = self._final_module
         if has_addresses(final):  # often of functions that were arguments, and used no more
@@ -181,10 +227,13 @@ class LinkedCode(KernelCode):
             found.get_function(function.name).linkage = linkage
         return found
 
-    def take_bitcode(self, bitcode: bytes, key: str, named: set[str]) -> None:
-        """Be what another process has made."""
+    def take_bitcode(
+        self, bitcode: bytes, place: Path, named: set[str], apart: Iterable["OutlinedCode"]
+    ) -> None:
+        """Be what another process has made, and kept there."""
+        self.apart, self.place = dict.fromkeys(apart), place
         self._final_module = llvm.parse_bitcode(bitcode)
-        self.key, self.named, self._finalized = key, named, True
+        self.named, self._finalized = named, True
 
     def _get_module_for_linking(self) -> Any:
         """The module itself, which others are given copies of."""
@@ -204,6 +253,21 @@ class OutlinedCode(LinkedCode):
             if not function.is_declaration:
                 function.attributes.add("noinline")
         super().add_ir_module(ir_module)
+
+
+def callers_first(apart: Iterable[OutlinedCode]) -> list[OutlinedCode]:
+    """Code that is never inlined and all such code that it calls, each after all that call it."""
+    done = dict[OutlinedCode, None]()
+
+    def finish(one: OutlinedCode) -> None:
+        if one not in done:
+            for called in one.apart:
+                finish(called)
+            done[one] = None
+
+    for one in apart:
+        finish(one)
+    return list(reversed(done))
 
 
 class FoundError(BaseException):
@@ -264,7 +328,7 @@ class LinkedLowering(KernelLowering):
             state.func_id.unique_id = int(made, 16)
             state.func_id.unique_name = f"{state.func_id.func_qualname}${made}"
         super().run_pass(state)
-        state.library.key = made
+        state.library.key, state.library.place = made, place
         key, lowered = NotNative().__getitem__, state["cr"]
         state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
         state["cr"] = lowered._replace(cfunc=key)
