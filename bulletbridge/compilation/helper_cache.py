@@ -96,7 +96,7 @@ class HelperCache:
 
             def rebuild(*parts: Any) -> Any:
                 kept = Kept(*parts)
-                kept.described.argtypes = arguments
+                kept.described.argtypes = self._code.takes(arguments)
                 return made_of(
                     typing_context=target_context.typing_context,
                     target_context=target_context,

@@ -7,7 +7,7 @@ that they are linked into is optimised as a whole.
 """
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from bulletbridge.compilation import bookkeeping, indices, names
+from bulletbridge.compilation import bookkeeping, indices, lowering, names
 from bulletbridge.compilation.bookkeeping import replacing
 from bulletbridge.compilation.claims import claim, give_up
 from bulletbridge.compilation.inference import in_turn, remembering
@@ -25,7 +25,7 @@ from bulletbridge.compilation.keys import is_there, key_of, place_of
 llvm: Any = binding  # no types, nor has numba any
 DYNAMIC = "numba.dynamic.globals"
 """Beginning of the names of variables by which numba notes addresses of this process."""
-CHANGES = [*bookkeeping.CHANGES, *indices.CHANGES, *names.CHANGES]
+CHANGES = [*bookkeeping.CHANGES, *indices.CHANGES, *lowering.CHANGES, *names.CHANGES]
 """What stands in the place of parts of numba, while kernels are compiled."""
 machinery: Any = compiler_machinery
 typed: Any = typed_passes
@@ -177,10 +177,12 @@ class LinkedCode(KernelCode):
 
     Attributes:
         place: Where it is kept on disk, if it is.
+        takes: How types of arguments are noted, see ``lowering``.
         named: Functions in it that have the same name in all processes, see ``keys``; None where
             one that others are to find has not.
     """
 
+    takes: Callable[[Iterable[Any]], tuple[Any, ...]] = lowering.Whole
     named: set[str] | None = None
     key: str | None = None
     place: Path | None = None
@@ -247,6 +249,8 @@ class LinkedCode(KernelCode):
 class OutlinedCode(LinkedCode):
     """Linked code that is never inlined: what is rarely run, or called from many places."""
 
+    takes = tuple
+
     def add_ir_module(self, ir_module: Any) -> None:
         """Mark its functions; llvmlite before 0.48 cannot once they are parsed."""
         for function in ir_module.functions:
@@ -288,6 +292,7 @@ class KernelLowering(typed.NativeLowering):
 
     _name = "kernel_lowering"
     code: type[KernelCode] = KernelCode
+    lowering_class = lowering.KernelLower
 
     def run_pass(self, state: Any) -> bool:
         """Translate."""
@@ -304,6 +309,7 @@ class LinkedLowering(KernelLowering):
 
     _name = "linked_lowering"
     code = LinkedCode
+    lowering_class = lowering.HelperLower
 
     def run_pass(self, state: Any) -> bool:
         """Translate a function that kernels call to an object of its own, kept on disk.
@@ -341,6 +347,7 @@ class OutlinedLowering(LinkedLowering):
 
     _name = "outlined_lowering"
     code = OutlinedCode
+    lowering_class = lowering.KernelLower
 
 
 class KernelCompiler(cast(Any, CompilerBase)):

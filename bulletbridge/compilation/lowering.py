@@ -1,0 +1,116 @@
+"""numba's translation of helpers: how they take tuples, and which variables are in memory.
+
+numba hands each number of a tuple on by itself, and the arrays of a system are nearly a thousand
+words: most of what it translated, and LLVM cleared away again, took tuples apart and put them
+together at every call. Functions that are inlined take them as one value. And a variable that is
+assigned once, before all that uses it, is that value, not a place in memory.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, cast
+
+from llvmlite import ir as llvm
+from numba.core import analysis, base, datamodel, ir, lowering, types
+from numba.core.datamodel import packer
+
+analyses: Any = analysis
+contexts: Any = base.BaseContext
+known: Any = types
+nodes: Any = ir
+parts: Any = packer
+
+
+class Whole(tuple[Any, ...]):
+    """Types of arguments of a function that takes tuples as one value."""
+
+
+class AsOneValue:
+    """How a tuple is handed on as it is, in place of numba's model of its type."""
+
+    def __init__(self, model: Any) -> None:
+        self.get_argument_type = model.get_value_type
+
+    def as_argument(self, _builder: Any, value: Any) -> Any:
+        """The value."""
+        return value
+
+    def from_argument(self, _builder: Any, value: Any) -> Any:
+        """The value."""
+        return value
+
+
+def has_arrays(kind: Any) -> bool:
+    """Whether a type is that of a tuple with arrays in it; others are handed on as numbers."""
+    return isinstance(kind, known.BaseTuple) and any(
+        isinstance(part, known.Array) or has_arrays(part) for part in kind.types
+    )
+
+
+class PackerOfWholes(cast(Any, datamodel.ArgPacker)):
+    """Hands arguments on, tuples as one value each."""
+
+    def __init__(self, models: Any, kinds: Iterable[Any]) -> None:
+        super().__init__(models, tuple(kinds))
+        self._dm_args = [
+            AsOneValue(model) if has_arrays(kind) else model
+            for model, kind in zip(self._dm_args, self._fe_args, strict=True)
+        ]
+        given = [model.get_argument_type() for model in self._dm_args]
+        self._unflattener = parts._Unflattener(given)
+        self._be_args = list(parts._flatten(given))
+
+
+_given: Any = contexts.get_arg_packer
+
+
+def _packer(self: Any, kinds: Any) -> Any:
+    """What hands arguments of some types on."""
+    if isinstance(kinds, Whole):
+        return PackerOfWholes(self.data_model_manager, kinds)
+    return _given(self, kinds)
+
+
+class KernelLower(cast(Any, lowering.Lower)):
+    """numba's translation, statement by statement."""
+
+    def _find_singly_assigned_variable(self) -> None:
+        """Find variables that need no place in memory, also among those of several blocks."""
+        super()._find_singly_assigned_variable()
+        blocks = self.blocks
+        uses, in_memory = analyses.compute_use_defs(blocks), analyses.must_use_alloca(blocks)
+        over = analyses.compute_cfg_from_blocks(blocks).dominators()
+        count = Counter[str]()
+        place = dict[str, int]()
+        for label, block in blocks.items():
+            for statement in block.find_insts(nodes.Assign):
+                count[statement.target.name] += 1
+                place[statement.target.name] = label
+        used = {name: list[int]() for name, times in count.items() if times == 1}
+        for label, names in uses.usemap.items():
+            for name in names:
+                if name in used:
+                    used[name].append(label)
+        for name, labels in used.items():
+            first = place[name]
+            if name not in in_memory and all(first in over[x] and first < x for x in labels):
+                self._singly_assigned_vars.add(name)
+
+
+class HelperLower(KernelLower):
+    """The same for functions that are inlined: they take tuples as one value."""
+
+    def __init__(self, context: Any, library: Any, fndesc: Any, *others: Any, **named: Any) -> None:
+        fndesc.argtypes = Whole(fndesc.argtypes)
+        super().__init__(context, library, fndesc, *others, **named)
+
+    def setup_function(self, fndesc: Any) -> None:
+        """Say that tuples are defined: LLVM would else keep them whole where it tests a part."""
+        super().setup_function(fndesc)
+        for given in self.call_conv.get_arguments(self.function):
+            if isinstance(given.type, llvm.LiteralStructType):
+                given.add_attribute("noundef")
+
+
+CHANGES: list[tuple[Any, str, Any]] = [(contexts, "get_arg_packer", _packer)]
+"""What stands in place of what: owner, name, and the function."""
