@@ -102,7 +102,7 @@ class Integration:
         require_choice(options.solver, self.python is None and free)
         control = active.full.control[0]
         if self.given in CONTROLLED:
-            control["controlled"] = options.rtol is not None
+            control["controlled"] = options.controls_errors
             control["rtol"] = 1e-12 if options.rtol is None else options.rtol
             control["atol"] = options.atol
         control["energy_budget"] = options.energy_budget

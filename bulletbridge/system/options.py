@@ -211,6 +211,11 @@ class Options:
         if not (are_numbers(self.atol) and self.atol >= 0.0):
             raise ModelError(f"atol is {self.atol!r}; give a number that is not negative")
 
+    @property
+    def controls_errors(self) -> bool:
+        """Whether steps are as long as errors let them be, whatever ``dt`` is."""
+        return self.integrator in CONTROLLED and self.rtol is not None
+
     def _check_corrections(self) -> None:
         """Refuse corrections and filters that a method has not, or must have."""
         passes, always = self.passes, self.integrator in CONTROLLED + ON_CHARTS
@@ -426,15 +431,17 @@ def chosen(given: Integrator | None, with_inequalities: bool) -> Integrator:
     return given or (WITH_INEQUALITIES if with_inequalities else "verlet")
 
 
-def check_step(dt: float) -> None:
+def check_step(dt: float, controlled: bool) -> None:
     """Refuse steps that lead nowhere, and warn of those that look like a rate.
+
+    Under error control a step is but when states are told.
 
     Raises:
         ModelError: Not positive, or not finite.
     """
     if not (are_numbers(dt) and dt > 0.0):
         raise ModelError(f"dt is {dt!r} s; give a positive step")
-    if dt >= LONG:
+    if dt >= LONG and not controlled:
         warn_user(f"a step of {dt:g} s is long; if {dt:g} steps a second are meant, give 1/{dt:g}")
 
 

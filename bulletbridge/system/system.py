@@ -174,8 +174,8 @@ class System:
         allow_structure: bool = False,
         **options: Unpack[SystemOptions],
     ) -> None:
-        check_step(dt)
         chosen = self._options = Options.of(options).for_mechanism(mechanism)
+        check_step(dt, chosen.controls_errors)
         if chosen.contacts and world is None:
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
         if chosen.limits is True:
@@ -314,7 +314,7 @@ class System:
 
     @dt.setter
     def dt(self, value: float) -> None:
-        check_step(value)
+        check_step(value, self._options.controls_errors)
         for solver in self._integration.solvers:
             solver.control[0]["dt"] = value
         if self._active.decision is not None:
