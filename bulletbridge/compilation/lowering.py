@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from llvmlite import ir as llvm
-from numba.core import analysis, base, datamodel, ir, lowering, types
+from numba.core import analysis, base, ir, lowering, types
 from numba.core.datamodel import packer
 
 analyses: Any = analysis
@@ -47,16 +47,17 @@ def has_arrays(kind: Any) -> bool:
     )
 
 
-class PackerOfWholes(cast(Any, datamodel.ArgPacker)):
+class PackerOfWholes(cast(Any, packer).ArgPacker):
     """Hands arguments on, tuples as one value each."""
 
     def __init__(self, models: Any, kinds: Iterable[Any]) -> None:
         super().__init__(models, tuple(kinds))
+        given_models: list[Any] = self._dm_args
         self._dm_args = [
             AsOneValue(model) if has_arrays(kind) else model
-            for model, kind in zip(self._dm_args, self._fe_args, strict=True)
+            for model, kind in zip(given_models, self._fe_args, strict=True)
         ]
-        given = [model.get_argument_type() for model in self._dm_args]
+        given: list[Any] = [model.get_argument_type() for model in self._dm_args]
         self._unflattener = parts._Unflattener(given)
         self._be_args = list(parts._flatten(given))
 

@@ -5,7 +5,7 @@ take kilobytes, and LLVM's language repeats names at every call, and at every ar
 inlined.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from numba.core import base, itanium_mangler
 
@@ -13,7 +13,7 @@ from bulletbridge.compilation.cache import short_hash
 from bulletbridge.compilation.keys import NoKeyError, type_text
 
 contexts: Any = base.BaseContext
-mangle: Any = itanium_mangler.mangle
+mangle: Any = cast(Any, itanium_mangler).mangle
 _tags: dict[tuple[Any, ...], str] = {}
 """Digits that stand for types and flags."""
 
