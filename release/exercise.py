@@ -69,6 +69,9 @@ def derivatives() -> None:
     nv = system.mechanism.nv
     cost = bb.QuadraticCost(system.mechanism, system.q, Q=np.ones(2 * nv))
     bb.rollout_gradient(system, np.zeros((STEPS, nv)), cost, cost)
+    joints = system.mechanism.joints
+    system.motors.set(next(n for n in joints if joints[n].is_single), velocity=1.0, force=2.0)
+    bb.rollout_gradient(system, np.zeros((STEPS, nv)), cost, cost)
 
 
 def formulations() -> None:
