@@ -308,10 +308,14 @@ class ExactGroup:
         Warns:
             BulletBridgeWarning: It does, by more than a step can follow; said once.
         """
-        before, self._rates = self._rates, self.system.compiled()[0].v.copy()
-        rates, dt = self._rates, self._parts * self.system.dt
-        if float(rates @ before) >= 0.0 or float(np.abs(rates).max()) * dt < FAR_IN_A_STEP:
+        before, rates = self._rates, self.system.compiled()[0].v.copy()
+        self._rates = rates
+        if rates.dot(before) >= 0.0:  # as in nearly every step
             self._swings = min(self._swings, 0)  # below zero it has been said
+            return
+        dt = self._parts * self.system.dt
+        if float(np.abs(rates).max()) * dt < FAR_IN_A_STEP:
+            self._swings = min(self._swings, 0)
             return
         self._swings += self._swings >= 0
         if self._swings < FEW_SWINGS:
