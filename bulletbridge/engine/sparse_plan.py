@@ -268,23 +268,16 @@ def lay_out(
             front["parent_start"], front["parent_size"] = begins[n][parent], width[parent]
             front["parent_rate"] = bodies[parent]["v"] if parent in hangs else -1
         front["tie"], front["ties"] = tied[0], len(own_ties[n])
-        own: list[tuple[Any, np.void]] = []
         for j, i in enumerate(own_joins[n]):
             loop, join = encoded.loops[i], joins[totals[1] + j]
             join["source"], join["row"], join["rows"] = i, loop["row"], loop["rows"]
-            own.append((join, loop))
+            put_ends(join, bodies_of(loop), bodies, begins[n], width, hangs)
         for i in own_ties[n]:
             element, tie = encoded.elements[i], ties[tied[0]]
-            count = 6 if element["kind"] == BUSHING else 1
+            count = 6 if element["kind"] == BUSHING else 1  # as ``force_elements.coordinates``
             tie["source"], tie["row"], tie["rows"] = len(mechanism.efforts) + i, tied[1], count
             tied += (1, count)
-            own.append((tie, element))
-        for join, joining in own:
-            for end, b in zip("ab", bodies_of(joining), strict=True):
-                join[end], join[f"first_{end}"] = b, bodies[b]["v"]
-                join[f"place_{end}"] = begins[n].get(b, OWN)
-                join[f"width_{end}"] = width.get(b, 0)
-                join[f"own_{end}"] = 0 if b in hangs else width.get(b, 0)
+            put_ends(tie, bodies_of(element), bodies, begins[n], width, hangs)
         front["max_rows"] += sum(int(encoded.loops[i]["rows"]) for i in own_joins[n])
         front["max_rows"] += slots.joins * slots.rows
         most = (1 + (slots.joins > 0)) * int(front["boundary_size"]) + dropped
@@ -300,6 +293,31 @@ def lay_out(
         totals += [len(boundary), int(front["joins"]), *sizes_here]
     assert mechanism.nv == int(fronts["rates"].sum())
     return Layout(fronts, joins, ties, np.array(widths, np.int64), np.array(places, np.int64))
+
+
+def put_ends(
+    join: Any,
+    ends: tuple[int, int],
+    bodies: np.ndarray,
+    begins: dict[int, int],
+    width: dict[int, int],
+    hangs: set[int],
+) -> None:
+    """Write which bodies a join is between, and where these are in its front.
+
+    Args:
+        join: Its record.
+        ends: The two,
+        bodies: of all.
+        begins: Where coordinates of the boundary begin.
+        width: How many coordinates each body has.
+        hangs: Bodies that hang from the world.
+    """
+    for end, b in zip("ab", ends, strict=True):
+        join[end], join[f"first_{end}"] = b, bodies[b]["v"]
+        join[f"place_{end}"] = begins.get(b, OWN)
+        join[f"width_{end}"] = width.get(b, 0)
+        join[f"own_{end}"] = 0 if b in hangs else width.get(b, 0)
 
 
 def first_fronts(joining: np.ndarray, at: dict[int, int]) -> list[list[int]]:
