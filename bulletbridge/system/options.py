@@ -139,11 +139,12 @@ class Options:
             Euler would add to the energy by the length of its step alone; what was taken is told by
             ``complementarity.taken``.
         solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
-            ``islands``, dense factors of each part that nothing joins to the others; ``sparse``
-            elimination body by body, whose cost grows linearly with the number of loops; or
-            ``auto``, the cheapest by an estimate. Steps with motors or limits are dense, of each
-            island if there are many, and so is ``radau``; contacts alone of bodies that each hang
-            from the world are not.
+            ``islands``, dense factors of each part that nothing joins to the others; ``clusters``,
+            of each subtree that closes its loops itself; ``sparse``, elimination body by body,
+            whose cost grows linearly with the number of loops; or ``auto``, the cheapest by an
+            estimate. ``radau`` is dense, and so are steps with motors
+            or limits where they do not cost less by islands or clusters; contacts alone of bodies
+            that each hang from the world are not.
         weighting: The metric of a modified integration (Eun and others 2004), which corrects each
             velocity where it is used and nothing else: ``condensed``, the paper's, ``mass``,
             ``identity``, or weights of one's own: (nv,), by joint, or a matrix (nv, nv). Steps are
