@@ -327,6 +327,16 @@ def test_motors_friction_and_limits_keep_loops_closed_and_within_their_bounds(ki
     assert not faults
 
 
+ASKED = "q", "v", "t", "dt", "tau", "complementarity", "contact_points", "joint_loads"
+"""What the judge of forces asks of a system."""
+
+
+def telling(system, **told):
+    """What the judge asks of a system, some of it told otherwise."""
+    asked = {name: getattr(system, name) for name in (*ASKED, "_inequalities")}
+    return SimpleNamespace(**asked | told)
+
+
 def test_the_judge_sees_forces_that_break_their_laws():
     """Forces of a step that is right are told otherwise: turned round, halved, or not at all."""
     ways = {
@@ -348,17 +358,7 @@ def test_the_judge_sees_forces_that_break_their_laws():
             assert not list(forces.faults(before)), number
             for name, way in ways.items():
                 loads = {joint: way(load) for joint, load in system.joint_loads.items()}
-                forces.system = SimpleNamespace(
-                    q=system.q,
-                    v=system.v,
-                    t=system.t,
-                    dt=system.dt,
-                    tau=system.tau.copy(),
-                    complementarity=system.complementarity,
-                    contacts=tuple,
-                    joint_loads=loads,
-                    _inequalities=system._inequalities,
-                )
+                forces.system = telling(system, contacts=tuple, joint_loads=loads)
                 seen[name] |= {fault for fault, _ in forces.faults(before)}
     assert all(name in found for name, found in seen.items()), seen
 
@@ -392,18 +392,7 @@ def test_the_judge_sees_contacts_that_break_their_laws():
             assert not list(forces.faults(before)), number
             for name, way in ways.items():
                 told = tuple(way(c) for c in system.contacts())
-                forces.system = SimpleNamespace(
-                    q=system.q,
-                    v=system.v,
-                    t=system.t,
-                    dt=system.dt,
-                    tau=system.tau.copy(),
-                    complementarity=system.complementarity,
-                    contacts=lambda told=told: told,
-                    contact_points=system.contact_points,
-                    joint_loads=system.joint_loads,
-                    _inequalities=system._inequalities,
-                )
+                forces.system = telling(system, contacts=lambda told=told: told)
                 seen[name] += name in {fault for fault, _ in forces.faults(before)}
     assert all(seen.values()), seen
 

@@ -134,8 +134,9 @@ def select_solution(
                 p.x[i] = selection.warm[i] if attempt == 2 else 0.0
             if attempt == 4:
                 sweep(p, n, True, count)
-            for _ in range(count if attempt < 4 else 0):
-                relaxed_sweep(p, n)
+            else:
+                for _ in range(count):
+                    relaxed_sweep(p, n)
             sweeps += count
         outcome = first
         if attempt > 0 or first.residual == math.inf:
