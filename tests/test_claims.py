@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from support.claims import claimed_elsewhere
-from test_jit import environment, kept, package, run  # noqa: F401  a fixture
+from test_jit import compiled_once, environment, kept, package, run  # noqa: F401  fixtures
 
 from bulletbridge.compilation import claims, mode
 from bulletbridge.compilation.claims import claim, give_up

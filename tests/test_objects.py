@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from test_jit import environment, package  # noqa: F401  a fixture
+from test_jit import environment, put_package
 
 from bulletbridge.compilation import objects
 from bulletbridge.engine.dop853_tables import A8, C8, FIFTH, STAGES8, THIRD
@@ -104,7 +104,7 @@ def made(tmp_path_factory):
 
 def small(room):
     """The package in a folder, without objects."""
-    root = package.__wrapped__(room)
+    root = put_package(room)
     (root / "callee.py").write_text(CALLEE.format(step=1))
     (root / "caller.py").write_text(CALLER)
     return root

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from test_jit import environment, kept, package, run  # noqa: F401  a fixture
+from test_jit import compiled_once, environment, kept, package, run  # noqa: F401  fixtures
 
 from bulletbridge.compilation import by_numba, mode
 from bulletbridge.compilation.jit import kernel
