@@ -20,7 +20,7 @@ from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
-from bulletbridge.inequalities.filter_kernel import run_filter, run_filters
+from bulletbridge.inequalities.filter_kernel import FilterRoom, run_filter, run_filters
 from bulletbridge.inequalities.link_plan import link_arrays
 from bulletbridge.inequalities.sparse_filter_kernel import run_sparse_filter
 from bulletbridge.inequalities.state_filter import NO_SUCH_BODY
@@ -338,14 +338,14 @@ class Filter:
         holding = filter_arrays(count, solver.mechanism.nv, self.multipliers)
         self.sticking_points, self._points = holding.points, holding.point_impulses
         self._room = cast(np.ndarray, holding.points).view(OPAQUE)
-        own, rest = (holding, self.targets, self._before), (self._numbers, 0, 0)
+        own, rest = FilterRoom(holding, self.targets, self._before), (self._numbers, 0, 0)
         with announce_compilation(run_filter):
-            call = StoredCall(run_filter, (solver.arrays, *own), rest)
+            call = StoredCall(run_filter, (solver.arrays, own), rest)
         self._dense, self.room = call, object()
         self._sparse: StoredCall | None = None
         self._planned, self._points_by_links = solver.stepper, False
         if isinstance(solver.stepper, SparseStepper):
-            fixed = solver.stepper.arrays, solver.arrays, link_arrays(solver, count), *own
+            fixed = solver.stepper.arrays, solver.arrays, link_arrays(solver, count), own
             self._points_by_links = has_points_by_links(solver, solver.stepper)
             with announce_compilation(run_sparse_filter):
                 self._sparse = StoredCall(run_sparse_filter, fixed, rest)

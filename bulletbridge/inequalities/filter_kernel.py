@@ -1,50 +1,78 @@
 """The compiled filter; a kernel of its own, since stepping does without it."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import call_stored, caller, kernel
+from bulletbridge.compilation.jit import call_stored, caller, helper, kernel
 from bulletbridge.engine.dense import set_implicit_horizon
-from bulletbridge.engine.records import DONE, Instant, SystemArrays, arrays_of, dense_factors
+from bulletbridge.engine.records import (
+    DONE,
+    NOT_FACTORED,
+    Instant,
+    SystemArrays,
+    arrays_of,
+    dense_factors,
+)
 from bulletbridge.inequalities.state_filter import filter_state
 from bulletbridge.inequalities.sticking import FilterArrays, forget_impulses, sticking_points_of
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.spatial import copy_into
 
 
+class FilterRoom(NamedTuple):
+    """What a filter has of its own.
+
+    Attributes:
+        holding: Points that stick, and the impulses, see ``inequalities.state_filter``.
+        targets: (1, targets) what motions prescribe at the end of the step.
+        before: Like state: the state before, which comes back if the filter fails.
+    """
+
+    holding: FilterArrays
+    targets: Array
+    before: Array
+
+
 @kernel
 def run_filter(
-    arrays: SystemArrays,
-    holding: FilterArrays,
-    targets: Array,
-    before: Array,
-    numbers: Array,
-    count: int,
-    free: int,
+    arrays: SystemArrays, room: FilterRoom, numbers: Array, count: int, free: int
 ) -> int:
     """Correct and filter what is found one step later; return why that failed, or DONE.
 
-    The state becomes what is found, or stays if that fails. holding: the first ``count`` of its
-    points; receives the impulses, see ``inequalities.state_filter``. targets (1, targets). before:
-    scratch like state. numbers (nq + nv,): q and v as they are found, and then as they are
-    filtered. free: whether nothing outside holds the bodies.
+    The state becomes what is found, or stays if that fails. numbers (nq + nv,): q and v as they
+    are found, and then as they are filtered. count: points that stick, the first ones. free:
+    whether nothing outside holds the bodies.
     """
-    state, c = arrays.state, arrays.control[0]
-    nv, nq = len(arrays.axes), len(state) - len(arrays.axes) - 1
-    copy_into(before, state)
-    for k in range(nq + nv):
+    take_found(arrays, room, numbers)
+    a, nv = arrays_of(arrays), len(arrays.axes)
+    f, h = dense_factors(arrays, 0), sticking_points_of(room.holding, count)
+    state, nq = arrays.state, len(numbers) - nv
+    now = Instant(state[nq + nv], room.targets[0])
+    filter_state(a, f, h, now, state[:nq], state[nq : nq + nv], 0.0, free)
+    return give_filtered(arrays, room, numbers)
+
+
+@helper
+def take_found(arrays: SystemArrays, room: FilterRoom, numbers: Array) -> None:
+    """Make a state of what is found one step later."""
+    state, n = arrays.state, len(numbers)
+    copy_into(room.before, state)
+    for k in range(n):
         state[k] = numbers[k]
-    state[nq + nv] += c.dt
-    a = arrays_of(arrays)
-    set_implicit_horizon(a, 0.0)  # an impulse leaves no time for springs to give way
-    f, h = dense_factors(arrays, 0), sticking_points_of(holding, count)
-    forget_impulses(holding)
-    moment = Instant(state[nq + nv], targets[0])
-    filter_state(a, f, h, moment, state[:nq], state[nq : nq + nv], 0.0, free)
+    state[n] += arrays.control[0].dt
+    # an impulse leaves no time for springs to give way
+    set_implicit_horizon(arrays_of(arrays), 0.0)
+    forget_impulses(room.holding)
+
+
+@helper
+def give_filtered(arrays: SystemArrays, room: FilterRoom, numbers: Array) -> int:
+    """Hand over the state that was filtered, or take it back; return why, or DONE."""
+    state, c = arrays.state, arrays.control[0]
     if c.failure != DONE:
-        copy_into(state, before)
-        c.factored = 0
+        copy_into(state, room.before)
+        c.factored = NOT_FACTORED
         return c.failure
-    for k in range(nq + nv):
+    for k in range(len(numbers)):
         numbers[k] = state[k]
     return DONE
 
