@@ -114,6 +114,9 @@ class Judge:
     def __init__(self, mechanism: Mechanism, constraints: Sequence[Closing]) -> None:
         self.mechanism, self.constraints = mechanism, tuple(constraints)
         self.oracle = oracle(mechanism)
+        names = "joint", "parent", "q", "v", "R", "p"  # numpy takes long over single records
+        self.tree = list(zip(*(mechanism.bodies[name].copy() for name in names), strict=True))[1:]
+        self.frames: dict[bb.Frame, tuple[int, Values, Values]] = {}
 
     def moving(self, q: Values, v: Values) -> Moving:
         """Poses and twists of all bodies at states (n, nq), (n, nv)."""
@@ -122,20 +125,19 @@ class Judge:
         R, p = np.zeros((n, len(bodies), 3, 3), kind), np.zeros((n, len(bodies), 3), kind)
         w, u = np.zeros_like(p), np.zeros_like(p)
         R[:, 0] = np.eye(3)
-        for i, body in enumerate(bodies[1:], start=1):
-            parent, first, rate = int(body["parent"]), int(body["q"]), int(body["v"])
-            if body["joint"] == FREE:
+        for i, (joint, parent, first, rate, R_j, p_j) in enumerate(self.tree, start=1):
+            if joint == FREE:
                 R[:, i] = rotation(q[:, first + 3 : first + 7])
                 p[:, i] = q[:, first : first + 3]
                 w[:, i], u[:, i] = v[:, rate : rate + 3], v[:, rate + 3 : rate + 6]
                 continue
-            before = R[:, parent] @ body["R"]
-            way, z = turned(R[:, parent], body["p"]), before[:, :, 2]
+            before = R[:, parent] @ R_j
+            way, z = turned(R[:, parent], p_j), before[:, :, 2]
             w[:, i] = w[:, parent]
-            if body["joint"] == REVOLUTE:
+            if joint == REVOLUTE:
                 R[:, i] = before @ about(Z, q[:, first])
                 w[:, i] += z * v[:, rate, None]
-            elif body["joint"] == PRISMATIC:
+            elif joint == PRISMATIC:
                 R[:, i] = before
                 way = way + z * q[:, first, None]
             else:
@@ -143,20 +145,20 @@ class Judge:
                 w[:, i] += turned(R[:, i], v[:, rate : rate + 3])
             p[:, i] = p[:, parent] + way
             u[:, i] = u[:, parent] + cross(w[:, parent], way)
-            if body["joint"] == PRISMATIC:
+            if joint == PRISMATIC:
                 u[:, i] += z * v[:, rate, None]
         return Moving(R, p, w, u)
 
     def frame(self, m: Moving, frame: bb.Frame) -> tuple[Values, Values, Values, Values]:
         """Rotation, origin, angular velocity and velocity of a frame on a link, n of each."""
-        link = self.mechanism.links[frame.link]
-        R_l = link.R @ Rotation.from_euler("xyz", frame.rpy).as_matrix()
-        offset = link.p + link.R @ np.array(frame.xyz)
-        way = turned(m.R[:, link.body], offset)
-        w = m.w[:, link.body]
-        return m.R[:, link.body] @ R_l, m.p[:, link.body] + way, w, (
-            m.u[:, link.body] + cross(w, way)
-        )  # fmt: skip
+        if frame not in self.frames:
+            link = self.mechanism.links[frame.link]
+            R_l = link.R @ Rotation.from_euler("xyz", frame.rpy).as_matrix()
+            self.frames[frame] = link.body, R_l, link.p + link.R @ np.array(frame.xyz)
+        body, R_l, offset = self.frames[frame]
+        way = turned(m.R[:, body], offset)
+        w = m.w[:, body]
+        return m.R[:, body] @ R_l, m.p[:, body] + way, w, m.u[:, body] + cross(w, way)
 
     def relative(self, m: Moving, loop: bb.LoopJoint | bb.Distance, t: Values) -> "Relative":
         """Frame b seen from frame a after its prescribed motion, and the change of a length."""

@@ -58,8 +58,9 @@ def test_loops_of_random_mechanisms_are_kept_or_the_step_says_so(kind):
     """
     faults = {}
     for number in range(3):
+        case = make_case(number, kind)
         for integrator in COMPILED if kind in REGULAR else FIXED:
-            record = Run(make_case(number, kind), integrator, 60).record()
+            record = Run(case, integrator, 60).record()
             given_up = {"false abort"} if integrator in FIXED else set()
             if (SILENT | given_up) & set(record["faults"]):
                 faults[number, integrator] = record
