@@ -23,9 +23,8 @@ SEVERAL = {
     "force": "forces",
     "positionGain": "positionGains",
     "velocityGain": "velocityGains",
-    "maxVelocity": "maxVelocities",
 }
-"""Names of arguments for one joint and for several."""
+"""Names of arguments for one joint and for several, for which Bullet ignores ``maxVelocities``."""
 DEFAULT_DAMPING = 0.04
 """Damping of every link, linear and angular, unless changeDynamics says otherwise."""
 

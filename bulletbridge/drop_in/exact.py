@@ -122,13 +122,13 @@ class FullReading:
     def constraint(self, loop: CreatedConstraint, model: Model) -> Model:
         """With its force limit.
 
-        Gears without an erp then hold the rate; with one Bullet takes the share of that share.
+        Gears without an erp then hold the rate; with one Bullet takes the share of that share,
+        of which more than all would overshoot.
         """
         if loop.max_force is None:
             return model
-        if isinstance(model, Coupling):
-            return replace(model, max_force=loop.max_force, erp=loop.erp * self._actions.erp)
-        return replace(model, max_force=loop.max_force, erp=self._actions.erp)
+        share = self._actions.erp * (loop.erp if isinstance(model, Coupling) else 1.0)
+        return replace(model, max_force=loop.max_force, erp=min(share, 1.0))
 
 
 PushedLink: TypeAlias = tuple[Place, Array, Array, Array]

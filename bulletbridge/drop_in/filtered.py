@@ -407,7 +407,8 @@ class FilteredGroup:
             found = self._world.state()
             system.filter(assemble=True, found=found, write=False)
             after = system.q, system.v
-            if any(np.abs(x - y).max() > OPEN for x, y in zip(found, after, strict=True)):
+            pairs = zip(found, after, strict=True)
+            if any(np.abs(x - y).max(initial=0.0) > OPEN for x, y in pairs):
                 system.write()
             return
         open_now = {

@@ -421,7 +421,8 @@ class Session:
             self._tell_of_loose_joints()
         while not self._prepare():
             pass
-        answer, self._tells_contacts = None, self in EXACT
+        answer: Any = ()  # Bullet's, unless its solver is reported on
+        self._tells_contacts = self in EXACT
         if not (EXACT and self._steps_alone()):
             self._tells_contacts = False
             if self.actions.withheld:
