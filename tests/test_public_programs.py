@@ -104,6 +104,24 @@ def test_what_loses_its_mass_while_a_slider_holds_it_stands_still(connect, mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_a_point_on_a_wheels_axis_does_not_stop_it(connect, mode):
+    """It lies 1e-8 m beside it: poses that programs take frames from have their URDF's digits."""
+    client = connect()
+    client.setBridgeMode(mode)
+    wheels, off = two_wheels(client, above=0.1), 1e-8
+    pivots = [3 + off, 0, 0.1], [off, 0, 0]
+    client.createConstraint(wheels, -1, wheels, 1, pybullet.JOINT_POINT2POINT, NOWHERE, *pivots)
+    rate = 24.0
+    client.setJointMotorControl2(
+        wheels, 1, pybullet.VELOCITY_CONTROL, targetVelocity=rate, force=1e5
+    )
+    for _ in range(10):
+        client.stepSimulation()
+    # Bullet's own point, filter mode's predictor, brakes by 1e5 N at that lever
+    assert client.getJointState(wheels, 1)[0] == pytest.approx(10 * rate / 240, rel=1e-4)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_bounds_on_rates_of_many_motors_are_passed_by_as_in_bullet(connect, mode):
     """Single ones it heeds; in an array they may be numbers or lists of one."""
     client = connect()

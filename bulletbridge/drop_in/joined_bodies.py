@@ -15,6 +15,7 @@ from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
 from bulletbridge.drop_in.moved_frame import NOTHING_SHIFTED, FrameMemory, MovedFrame
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError, unheard, warn_user
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -28,6 +29,9 @@ Place = tuple[int, int]
 Model = LoopJoint | Coupling
 T = TypeVar("T")
 NO_NAMES: Set[str] = frozenset()
+ROUNDED = 1e-5
+"""Levers, in lengths of the mechanism, at which a constraint turns no joint: frames that a program
+takes from poses that it is told lie off the axes of joints by the digits of its URDF."""
 
 
 class Reading(Protocol):
@@ -148,6 +152,7 @@ class JoinedBodies:
             dt=dt,
             integrator=WITH_INEQUALITIES,  # Bullet's
             allow_structure=True,
+            tolerances=Tolerances(still=ROUNDED),
             contacts=exact and self.has_shapes,
             limits="always" if exact else False,
         )

@@ -261,11 +261,6 @@ def row_lengths(solver: Solver, q: Array, t: float) -> Array:
     return lengths
 
 
-NO_MOTION = 1e-12
-"""Length of a row, in lengths of the mechanism, that is the round-off of frames: nothing moves
-along it, as where a point on an axis is to stay on it; scaled to length one it would be noise."""
-
-
 VANISHED = 1e-9
 """Length of a row at the start, over that at other closed poses, which is round-off: a start is on
 the singular position where it vanishes."""
@@ -275,12 +270,14 @@ BEND = 0.01
 """How far joints are moved [lengths, rad] from where a row is still, to see whether it stays so."""
 
 
-def moved_rows(mechanism: Mechanism, encoded: Encoded, q: Array, t: float) -> Mask:
+def moved_rows(
+    mechanism: Mechanism, encoded: Encoded, tolerances: Tolerances, q: Array, t: float
+) -> Mask:
     """(nc,) whether anything moves a row at q, or where one rate is moved from there, loops open.
 
     A chain at its full reach moves none of what holds its tip, but bent it does.
     """
-    probe, still = Solver(mechanism, encoded, Tolerances()), np.zeros(mechanism.nv)
+    probe, still = Solver(mechanism, encoded, tolerances), np.zeros(mechanism.nv)
     columns, found = column_lengths(mechanism, encoded.length), np.zeros(encoded.nc, bool)
     bent = np.empty_like(q)
     for way in (still, *np.diag(BEND * columns)):
@@ -293,7 +290,7 @@ def moved_there(solver: Solver, q: Array, t: float, columns: Array) -> Mask:
     """(nc,) whether anything moves a row at q, by the ``column_lengths``."""
     there = solver.terms(q, np.zeros(solver.mechanism.nv), t)
     lengths = np.linalg.norm(solver.encoded.scale[:, None] * there.J * columns, axis=1)
-    return lengths >= NO_MOTION
+    return lengths >= solver.tolerances.still
 
 
 def samples_of(
@@ -393,7 +390,8 @@ def select(
         jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
         lengths = whitened_lengths(mechanism, reduced, terms)
     size = full_lengths(mechanism, reduced, samples, lengths)
-    idle = np.linalg.norm(jacobians, axis=2).max(axis=0, initial=0.0) < NO_MOTION
+    longest = np.linalg.norm(jacobians, axis=2).max(axis=0, initial=0.0)
+    idle = longest < tolerances.still
     size[idle], jacobians[:, idle] = 0.0, 0.0
     scale = np.where(idle, 0.0, reduced.scale / np.where(size > 0.0, size, 1.0))
     within = threshold * samples.reach
@@ -407,7 +405,7 @@ def select(
         caps.rows,
         caps,
         scale,
-        0.0,
+        SPREAD * float(longest[idle].max(initial=0.0)),  # what a turn makes of idle rows
         0.0,
         jacobians,
         within,
@@ -481,6 +479,7 @@ def with_gaps(
         )
     if mismatch > tolerances.redundant * samples.reach:
         mismatch = 0.0  # that is no rounding: it has not moved further than it is open
+    mismatch = max(mismatch, decision.mismatch)
     most_left = SPREAD * most_left + ROUNDED_ROW
     return replace(decision, by_name=by_name, mismatch=mismatch, most_left=most_left)
 

@@ -54,12 +54,15 @@ class Tolerances:
             A row is known to 1e-16, and its direction then to 1e-6.
         redundant: A direction of a loop that stays weaker than this over closed poses, all of its
             joints moving by a radian, is left out, and watched.
+        still: Nothing moves along a row that stays shorter than this, in lengths of the mechanism
+            per radian: it is the round-off of frames, as where a point on an axis is to stay there.
     """
 
     gap: float = 2e-14
     singular: float = 1e-6
     filter: float = 1e-10
     redundant: float = 1e-3
+    still: float = 1e-12
 
 
 class Terms(NamedTuple):

@@ -350,7 +350,7 @@ class ActiveConstraints:
         start, whole = Start(q, self.is_exact(full, q)), before.whole | {name} - {""}
         decision = decide(self.mechanism, full.encoded, start, t, self.tolerances, whole)
         if worst >= 0 or not before.is_held:
-            moved = moved_rows(self.mechanism, decision.encoded, q, t)
+            moved = moved_rows(self.mechanism, decision.encoded, self.tolerances, q, t)
             decision = decision.with_all_rows(moved)
         full.apply_settings(solver)
         again = copy_of(full, decision)
