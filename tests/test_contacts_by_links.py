@@ -13,6 +13,7 @@ from test_filter import Given
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
 from bulletbridge.inequalities import stepper
+from bulletbridge.inequalities.arrays import BY_LINKS
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import STICKING_POINT
 
@@ -182,6 +183,36 @@ def test_boxes_that_have_met_are_solved_for_by_links(monkeypatch):
             one.step()
         runs.append(np.concatenate([one.q, one.v]))
     assert np.array_equal(*runs)
+    for each in tied:
+        pybullet.disconnect(each.client)
+
+
+def test_small_nets_leave_links_where_they_touch():
+    """As with the operator formed from the second such step on; alike from a saved state, and
+    however many steps are asked for at once."""
+    tied = [Tied(5, 4, "net") for _ in range(2)]
+    one, other = tied[0].system("auto"), tied[1].system("dense")
+    one.step()
+    while one.complementarity.rows == 0:
+        assert one._inequalities._stepper.report[BY_LINKS] and one.t < 1.0
+        one.step()
+    before, saved = one.status.handed_over, one.save()
+    states = []
+    for _ in range(10):
+        other._active.solver.put(one.q, one.v, one.t)
+        one.step()
+        other.step()
+        assert np.abs(one.v - other.v).max() < SAME * max(1.0, np.abs(other.v).max())
+        states.append(np.concatenate([one.q, one.v]))
+    assert one.status.handed_over == before and one.complementarity.rows > 0
+    assert not one._inequalities._stepper.report[BY_LINKS]
+    one.restore(saved)
+    for then in states:
+        one.step()
+        assert np.array_equal(np.concatenate([one.q, one.v]), then)
+    one.restore(saved)
+    one.rollout(10)
+    assert np.array_equal(np.concatenate([one.q, one.v]), states[-1])
     for each in tied:
         pybullet.disconnect(each.client)
 

@@ -13,7 +13,6 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import TARGET
-from bulletbridge.engine.choose import cost_as_a_whole, cost_of_sparse
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, NOT_CLOSED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.sparse_plan import SparseStepper
@@ -21,7 +20,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.inequalities.filter_kernel import FilterRoom, run_filter, run_filters
-from bulletbridge.inequalities.link_plan import link_arrays
+from bulletbridge.inequalities.link_plan import link_arrays, links_pay_beside_loops
 from bulletbridge.inequalities.sparse_filter_kernel import run_sparse_filter
 from bulletbridge.inequalities.state_filter import NO_SUCH_BODY
 from bulletbridge.inequalities.sticking import POSITION, VELOCITY, filter_arrays
@@ -144,18 +143,13 @@ OPEN = (NOT_CLOSED, LEFT_OPEN)
 more than the root of round-off where many rows are lost at once."""
 
 
-LINKS_WITH_POINTS = 15.0
-"""How many times a step by elimination of links a dense filter may take where points stick and
-loops run in circles, as in nets: there elimination hardly converges."""
-
-
 def has_points_by_links(solver: Solver, stepper: SparseStepper) -> bool:
-    """Whether links are to be eliminated where points stick, too."""
+    """Whether links are to be eliminated where points stick, too.
+
+    Where loops run in circles, as in nets, elimination hardly converges then.
+    """
     trees = np.count_nonzero(solver.mechanism.bodies["parent"][1:] == 0)
-    if solver.backend == "sparse" or len(solver.encoded.loops) <= trees:
-        return True
-    by_links = cost_of_sparse(solver, stepper.plan)
-    return cost_as_a_whole(solver) > LINKS_WITH_POINTS * by_links
+    return len(solver.encoded.loops) <= trees or links_pay_beside_loops(solver, stepper)
 
 
 def require_done(failure: int) -> None:

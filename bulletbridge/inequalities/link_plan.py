@@ -3,6 +3,7 @@
 import numpy as np
 
 from bulletbridge.compilation.block_sizes import in_blocks
+from bulletbridge.engine.choose import cost_as_a_whole, cost_of_sparse
 from bulletbridge.engine.sparse_plan import (
     NO_SLOTS,
     Slots,
@@ -26,6 +27,9 @@ MOST_PER_BODY = 4
 """Pairs of bodies, for each body, for which there is a plan; of more it has only those of now."""
 SPARE = 2
 """Contacts at a body for which there is room besides those that were there."""
+MOST_TIMES = 15.0
+"""How many times a smooth step by elimination of links a dense one may take where contacts or
+sticking points act beside loops: each try of their impulses eliminates all links again."""
 
 
 def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
@@ -84,6 +88,13 @@ def steps_by_links(whole: Solver) -> bool:
     if not isinstance(whole.stepper, SparseStepper) or len(whole.stepper.arrays.ties) > 0:
         return False
     return bool(np.all(whole.mechanism.bodies["parent"][1:] == 0))
+
+
+def links_pay_beside_loops(whole: Solver, stepper: SparseStepper) -> bool:
+    """Whether links are to be eliminated where bodies that loops join touch something, or stick."""
+    if whole.backend == "sparse":
+        return True
+    return cost_as_a_whole(whole) > MOST_TIMES * cost_of_sparse(whole, stepper.plan)
 
 
 def touching_now(stepper: SparseStepper, contacts: np.ndarray) -> Touching | None:

@@ -68,6 +68,7 @@ from bulletbridge.inequalities.link_plan import (
     PLANNED_FOR,
     ROWS_OF_CONTACT,
     link_arrays,
+    links_pay_beside_loops,
     steps_by_links,
     touching_now,
 )
@@ -134,6 +135,8 @@ class BoundedMemory(NamedTuple):
 
 MOST_STEPS = 2000
 """Steps in one call: between two of them Python may be interrupted."""
+LONGEST_PAUSE = 31
+"""Dense steps at contacts, at most, until links are eliminated again where that failed."""
 MOST_HALVINGS = 9
 """Down to a 512th, as of steps without forces within bounds."""
 PER_STEP = "dt", "recovery"
@@ -238,6 +241,9 @@ class InequalityStepper:
         self._traces: dict[BackendName, StoredCall] = {}
         self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
         self._links = self._may_take_links()
+        self._links_pay, self._pause = True, np.zeros(2)  # steps without them, and the last such
+        if self._links and solver.encoded.nc > 0 and isinstance(solver.stepper, SparseStepper):
+            self._links_pay = links_pay_beside_loops(solver, solver.stepper)
         self._with_contacts: BackendName = "links" if self._links else "dense"
         asked = AskedRows(motor_rows, joint_limits, inequalities)
         apart = None if self._links or rigid or reference else islands_that_pay(solver, asked)
@@ -251,7 +257,7 @@ class InequalityStepper:
 
     def forget(self) -> None:
         """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
-        self.report[:] = 0.0
+        self.report[:] = self._pause[:] = 0.0
         self._forget_impulses()
         if self._links and isinstance(self.solver.stepper, SparseStepper):
             self._take_plan(self.solver.stepper.touched(UNTOUCHED))
@@ -430,7 +436,7 @@ class InequalityStepper:
         self, contact_points: np.ndarray | None, trace: Trace, steps: int
     ) -> tuple[int, int]:
         """Steps at contacts that are known, or without any for None; as ``take_steps``."""
-        way = self._without_contacts if contact_points is None else self._with_contacts
+        way = self._without_contacts if contact_points is None else self._way_at_contacts
         contacts = NO_CONTACTS if contact_points is None else contact_points
         if len(contacts) > self._size:
             self._allocate(2 * len(contacts))
@@ -443,10 +449,15 @@ class InequalityStepper:
                 self._alone = calls.step
         else:
             failure = calls.steps.call((self._given(steps), contacts, trace, steps))
-        return self._end_at(begun, failure, contacts, trace)
+        return self._end_at(way, begun, failure, contacts, trace)
 
     def _end_at(
-        self, begun: Begun | None, failure: int, contacts: np.ndarray, trace: Trace
+        self,
+        way: BackendName,
+        begun: Begun | None,
+        failure: int,
+        contacts: np.ndarray,
+        trace: Trace,
     ) -> tuple[int, int]:
         """How steps have ended of which a call has returned; one that it left is made dense."""
         done = int(self._counts[STEPS])
@@ -461,7 +472,32 @@ class InequalityStepper:
         failure = self._end_of(begun, failure)
         if dense:
             self._expect(contacts)
+        self._note_way(way, dense)
         return failure, done
+
+    @property
+    def _may_leave_links(self) -> bool:
+        """Whether steps at contacts are dense now and then, though links are eliminated."""
+        return self._links and self.solver.encoded.nc > 0
+
+    @property
+    def _way_at_contacts(self) -> BackendName:
+        """How a step is made that may touch something, by what became of the last ones."""
+        touched = self._may_leave_links and self.report[KEPT] > 0.0
+        if touched and (not self._links_pay or self._pause[0] > 0.0):
+            return "dense"
+        return self._with_contacts
+
+    def _note_way(self, way: BackendName, refused: bool) -> None:
+        """Note how a step was made: links are eliminated ever more rarely while that fails."""
+        if not self._may_leave_links:
+            return
+        if refused:
+            self._pause[:] = min(2.0 * self._pause[1] + 1.0, LONGEST_PAUSE)
+        elif way == "links":
+            self._pause[:] = 0.0
+        elif self._pause[0] > 0.0:
+            self._pause[0] -= 1.0
 
     def _expect(self, contact_points: np.ndarray) -> None:
         """Plan steps by links anew where they did not expect contacts, if that has come often."""
@@ -541,6 +577,7 @@ class InequalityStepper:
             "_noted",
             "_counts",
             "_points",
+            "_pause",
         ):
             getattr(self, name)[:] = getattr(other, name)
         for mine, its in zip(self._loose_rows, other._loose_rows, strict=True):
@@ -581,11 +618,11 @@ class InequalityStepper:
 
     def _take_alone(self) -> int:
         """One step that touches nothing, in a call that takes nothing where forces stay."""
-        alone, solver = self._alone, self.solver
+        alone, solver, way = self._alone, self.solver, self._without_contacts
         if alone is None or solver.tau is not self._asked or solver.held or solver.script.signals:
             return self.step()
         failure = alone(())
-        return failure and self._end_at(None, failure, NO_CONTACTS, NO_TRACE)[0]
+        return failure and self._end_at(way, None, failure, NO_CONTACTS, NO_TRACE)[0]
 
     def take_steps(
         self, surroundings: Surroundings | None, steps: int, trace: Trace
@@ -606,7 +643,8 @@ class InequalityStepper:
         if detector is None:
             self.predict()
         else:
-            begun, calls = self._begin(), self._calls(self._with_contacts, detector)
+            way, steps = self._way_at_contacts, 1 if self._may_leave_links else steps
+            begun, calls = self._begin(), self._calls(way, detector)
             numbers = self.inequalities.force_limited.nc, self._size
             if trace is NO_TRACE and steps == 1 and self._is_steady:
                 failure = calls.step(())
@@ -625,6 +663,7 @@ class InequalityStepper:
                 failure = self._end_of(begun, failure)
                 if dense:
                     self._expect(self.contact_points)
+                self._note_way(way, dense)
                 return failure, done
             if done > 0:
                 self._end_of(begun, DONE)
@@ -956,7 +995,7 @@ class InequalityStepper:
             )
             self._ways["islands"] = self._islands.stored(whole, rest[0])
             kept += self._islands.arrays
-        noted = self.tau, self._exerted, self._noted, self._counts, self._points
+        noted = self.tau, self._exerted, self._noted, self._counts, self._points, self._pause
         self._remembered = Remembered([*kept, *noted])
 
     def _loose_bodies(self, rows: int) -> LooseBodies:
