@@ -17,6 +17,7 @@ from bulletbridge.comparison.bullet_warnings import traps
 from bulletbridge.errors import BulletBridgeWarning
 from bulletbridge.inequalities.impulses import FASTEST_FOLLOWING
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import FREE, REVOLUTE
 
 
@@ -248,6 +249,31 @@ def test_limits_stop_what_motors_drive_against_more_of_them_than_there_are_freed
         assert joint.lower - bent - SHALLOW < x < joint.upper + bent + SHALLOW, name
     assert system.complementarity.residual < 1e-9
     assert sum(load.limit != 0.0 for load in system.joint_loads.values()) > 0
+
+
+def test_a_limit_that_closing_cannot_keep_is_told_once_and_the_loop_is_closed():
+    """A slide is geared to 1 cm beyond its limit at once; an upper limit of the other is not met.
+
+    The block only makes the way long that a pass of the correction may go.
+    """
+    mechanism = empty_mechanism((0.0, 0.0, 0.0))
+    for k, mass in enumerate((1.0, 1.0, 1e6)):
+        load = Load(mass, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+        at = float(k), 0.0, 0.0
+        mechanism = with_joint(mechanism, f"j{k}", "prismatic", f"l{k}", xyz=at, load=load)
+    joints = {name: replace(joint, upper=0.01) for name, joint in mechanism.joints.items()}
+    gear = bb.Coupling("gear", {"j0": 1.0, "j1": 1e-3})
+    system = bb.System(replace(mechanism, joints=joints), [gear], dt=1e-3, limits="always")
+    system.set_state(np.zeros(3), np.array([0.0, 0.0, 1.0]))
+    system.step()
+    system.set_offset("gear", 0.02)
+    with pytest.warns(BulletBridgeWarning, match="closing loops leads joint 'j0' past") as told:
+        for _ in range(3):
+            system.step()
+    assert len(told) == 1
+    assert system.evaluate().largest("metres") < 1e-12
+    # the rows' shortest way, to which j1 adds a thousandth: nothing that is free takes it back
+    assert system.q[0] == pytest.approx(0.02, rel=1e-5)
 
 
 @pytest.mark.parametrize("integrator", ["verlet", "semi_implicit_euler"])

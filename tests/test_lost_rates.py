@@ -1,6 +1,7 @@
 """Rates at positions where ways of a mechanism part: kept on one of them, or told to be lost."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,28 +18,34 @@ FIXED = "semi_implicit_euler", "verlet", "rk4"
 CONTROLLED = "dop853", "radau"
 
 
-def rod(length):
-    """A slender rod of 1 kg along x."""
-    return Load(1.0, (length / 2, 0.0, 0.0), (1e-3, length**2 / 12, length**2 / 12))
+def rod(length, centre=None):
+    """A slender rod of 1 kg along x, with its centre of mass in the middle unless given."""
+    at = length / 2 if centre is None else centre
+    return Load(1.0, (at, 0.0, 0.0), (1e-3, length**2 / 12, length**2 / 12))
 
 
-def parallelogram(integrator, v, gravity=0.0):
-    """Cranks of 1 m, 2 m apart, with a coupler of 2 m, flat: two ways lead on from there.
+def cranks(gravity=0.0, centre=None):
+    """Cranks of 1 m, 2 m apart, with a coupler of 2 m that has its centre of mass at ``centre``.
 
-    To second order a closed motion has x: w² + 2 u² = r² and y: w + 2 u = r, with the rates w of
-    the crank, u of the coupler and r of the rocker in the world, so u = 0 or u = -2 w.
+    Flat, two ways lead on. To second order a closed motion has x: w² + 2 u² = r² and y:
+    w + 2 u = r, with the rates w of the crank, u of the coupler and r of the rocker in the world,
+    so u = 0 or u = -2 w.
     """
     mechanism = empty_mechanism((0.0, -gravity, 0.0))
     mechanism = with_joint(mechanism, "j1", "revolute", "crank", load=rod(1.0))
     mechanism = with_joint(
-        mechanism, "j2", "revolute", "coupler", "crank", (1.0, 0.0, 0.0), load=rod(2.0)
+        mechanism, "j2", "revolute", "coupler", "crank", (1.0, 0.0, 0.0), load=rod(2.0, centre)
     )
-    mechanism = with_joint(
-        mechanism, "j3", "revolute", "rocker", xyz=(2.0, 0.0, 0.0), load=rod(1.0)
-    )
-    ends = bb.Frame("coupler", (2.0, 0.0, 0.0)), bb.Frame("rocker", (1.0, 0.0, 0.0))
-    loop = bb.LoopJoint("pin", bb.JointModel.BALL, *ends)
-    system = bb.System(mechanism, [loop], dt=DT, integrator=integrator)
+    return with_joint(mechanism, "j3", "revolute", "rocker", xyz=(2.0, 0.0, 0.0), load=rod(1.0))
+
+
+ENDS = bb.Frame("coupler", (2.0, 0.0, 0.0)), bb.Frame("rocker", (1.0, 0.0, 0.0))
+PIN = bb.LoopJoint("pin", bb.JointModel.BALL, *ENDS)
+
+
+def parallelogram(integrator, v, gravity=0.0):
+    """Such cranks, flat."""
+    system = bb.System(cranks(gravity), [PIN], dt=DT, integrator=integrator)
     system.set_state(np.zeros(3), np.array(v))
     return system
 
@@ -59,6 +66,21 @@ def test_a_flat_parallelogram_goes_on_the_way_that_its_rates_are_along(integrato
     off = {"semi_implicit_euler": 3 * DT, "verlet": (3 * DT) ** 2}.get(integrator, 1e-7)
     assert system.evaluate().kinetic == pytest.approx(start, rel=10 * off)
     assert system.status.lost == 0.0
+
+
+@pytest.mark.parametrize("share", [0.1, 0.33, 0.9])
+def test_a_limit_holds_within_the_step_that_begins_where_ways_part(share):
+    """At the flat position its impulse acts along rates of which closing leaves one way alone."""
+    flat, upper = cranks(), share * 3.0 * DT
+    joints = dict(flat.joints) | {"j3": replace(flat.joints["j3"], upper=upper)}
+    system = bb.System(replace(flat, joints=joints), [PIN], dt=DT, limits="always")
+    system.set_state(np.zeros(3), np.array([3.0, -3.0, 3.0]))
+    for _ in range(3):
+        system.step()
+        # it comes to rest there; a part of the step may bend by the square of what it turns by
+        assert system.q[2] == pytest.approx(upper, abs=3.0 * (3.0 * DT) ** 2)
+        assert system.evaluate().largest("metres") < 1e-12
+    assert np.abs(system.v).max() < 1e-9
 
 
 @pytest.mark.parametrize("integrator", FIXED)

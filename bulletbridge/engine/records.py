@@ -106,8 +106,8 @@ Directions = Literal["start", "current"]
 """Directions of the configuration correction: of the start of the step, guarded, or Newton's."""
 (
     DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, DENSE_REQUIRED,
-    LEFT_OPEN, LEAPT, AT_LIMIT, CREEPING, RATES_LOST,
-) = range(12)  # fmt: skip
+    LEFT_OPEN, LEAPT, AT_LIMIT, CREEPING, RATES_LOST, OVERRUN,
+) = range(13)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE, FORCE_CHANGE_PHASE = range(5)
 NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS, IN_TWO_METRICS, BY_GATHERED = range(7)
 """Backends by which the present configuration is factored."""

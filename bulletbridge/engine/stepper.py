@@ -30,6 +30,7 @@ from bulletbridge.engine.records import (
     NOT_FINITE,
     NOT_RESOLVED,
     ONE_OVER_UNITS,
+    OVERRUN,
     RADAU,
     RATES_LOST,
     RK4,
@@ -85,6 +86,7 @@ known to be bounded only where they start or stop at once, and the energy that t
 theirs."""
 TOO_LONG = (
     NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT, CREEPING, RATES_LOST,
+    OVERRUN,
 )  # fmt: skip
 """Failures that may come of a step that is too long."""
 LOST = (

@@ -24,16 +24,17 @@ SUPPLIED = 2
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
     COMPLIED, KEPT, BY_LINKS, UNPLANNED, COMPLYING_IN, COMPLYING_AFTER, PARTING_IN, PARTING_AFTER,
-    ALONE, TOGETHER, REPORT,
-) = range(22)  # fmt: skip
+    ALONE, TOGETHER, LET_PAST, LED_PAST, REPORT,
+) = range(24)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
 contacts whose impulses are kept, whether links were eliminated, steps in which bodies touched that
 no plan of this expects; steps until motors that could not give way, and bodies that could not be
 moved apart, try again, and the last such wait; whether each island was solved for alone; rows that
-are solved for together, before those of loose bodies. A budget that is not a number begins with the
-end of the step."""
+are solved for together, before those of loose bodies; whether a step is made though closing loops
+leads past a limit or into a contact, and which (``overrun.overrun``). A budget that is not a number
+begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, FREE, IMPULSES,

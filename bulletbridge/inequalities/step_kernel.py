@@ -30,6 +30,7 @@ from bulletbridge.engine.plausible import (
 from bulletbridge.engine.records import (
     DONE,
     NOT_FACTORED,
+    OVERRUN,
     PREDICTED_Q,
     RATE,
     START_Q,
@@ -49,6 +50,8 @@ from bulletbridge.inequalities.arrays import (
     BY_LINKS,
     FREE,
     KEPT,
+    LED_PAST,
+    LET_PAST,
     MOVED,
     NEWTONS,
     PREDICT,
@@ -96,6 +99,7 @@ from bulletbridge.inequalities.loose_bodies import (
 )
 from bulletbridge.inequalities.momentum import is_unheld, keep_momentum
 from bulletbridge.inequalities.motor_limit_rows import compliance, list_passed
+from bulletbridge.inequalities.overrun import overrun
 from bulletbridge.inequalities.row_impulses import (
     DENSE_SUPPLIES,
     Supplies,
@@ -400,6 +404,12 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 closed = close_at_points(a, f, own, stuck, end, q, v)
             if not closed:
                 finish_after(a, f, end, q, v, moved if report[APART] > 0.0 else v)
+            report[LED_PAST] = 0.0
+            if c.failure == DONE and len(h.joint_limits) + len(contact_points) > 0:
+                led_past = overrun(a, h, moved if report[APART] > 0.0 else h.pushed, v)
+                report[LED_PAST] = led_past
+                if led_past != 0 and report[LET_PAST] == 0.0:
+                    c.failure = OVERRUN
             pushed, began = h.pushed, vectors[START_V, :nv]
             slow, fast = ways_squared(a, began, v)
             fast = max(fast, ways_squared(a, began, pushed)[1])

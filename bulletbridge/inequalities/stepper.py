@@ -18,6 +18,7 @@ from bulletbridge.engine.records import (
     FORCES_PER_STEP,
     LEAPT,
     LEFT_OPEN,
+    OVERRUN,
     PREDICTED_Q,
     START_Q,
 )
@@ -31,7 +32,9 @@ from bulletbridge.inequalities.arrays import (
     IMPULSES,
     KEPT,
     LARGEST,
+    LED_PAST,
     LEFT,
+    LET_PAST,
     MOVING,
     NEWTONS,
     PREDICTIONS,
@@ -198,6 +201,8 @@ class InequalityStepper:
 
     Attributes:
         gave_way: Which of these did not hold, where a step ended by ``GAVE_WAY``.
+        overran: Axes of limits, and pairs of bodies, that closing loops has led past, or into each
+            other, in steps that could not be made otherwise; for others to tell, and to clear.
         report: (REPORT,) of the last step.
         tau: (nv,) forces on the rates in the last step.
         contact_rows: (n,) and more, the rows of each of its contacts.
@@ -220,6 +225,7 @@ class InequalityStepper:
         self._noted[LED_TO, -1] = solver.control[0]["dt"]
         self._counts: Ints = np.zeros(COUNTS, np.int64)
         self.rigid, self.gave_way = rigid, ""
+        self.overran = set[tuple[int, ...]]()
         self._multipliers = np.zeros((3, solver.encoded.nc))
         self._reference = reference
         self._interruption: BaseException | None = None
@@ -786,9 +792,34 @@ class InequalityStepper:
             The failure that stopped it, with the state before it, or DONE.
         """
         failure = self._take_alone() if surroundings is None else self._take(surroundings)
+        if failure == OVERRUN and halvings == 0:
+            return self._take_past(surroundings)
         if failure not in TOO_LONG or halvings == 0:
             return failure
         return self._take_otherwise(surroundings, failure, halvings)
+
+    def _take_past(self, surroundings: Surroundings | None) -> int:
+        """A step though closing loops leads past limits or into contacts, which ``overran`` tells.
+
+        What is rigid up to a force limit need not be pulled shut.
+
+        Returns:
+            The failure that stopped it, with the state before it, or DONE.
+        """
+        if self.rigid is not None and self.rigid.holding:
+            return OVERRUN
+        self.report[LET_PAST] = 1.0
+        try:
+            failure = self.step() if surroundings is None else self._take(surroundings)
+        finally:  # the finder of contacts may raise
+            self.report[LET_PAST] = 0.0
+        led_past = int(self.report[LED_PAST])
+        if failure == DONE and led_past > 0:
+            self.overran.add((int(self.joint_limits[led_past - 1]["axis"]),))
+        elif failure == DONE and led_past < 0:
+            contact = self.contact_points[-1 - led_past]
+            self.overran.add((int(contact["body_a"]), int(contact["body_b"])))
+        return failure
 
     def _take_otherwise(
         self, surroundings: Surroundings | None, whole: int, halvings: int = MOST_HALVINGS

@@ -32,6 +32,13 @@ LED_PAST = (
     " a motor with a force drive in its place, or load with limits=False; no more is told of it"
 )
 """What is said where what is driven leads a joint past its limit."""
+OVERRAN = (
+    "step to t = {t:.6g} s: closing loops leads {what}, in whatever parts the step is made; the"
+    " next steps take it back as far as loops let them; look for constraints that were set"
+    " elsewhere, for gaps that are pulled shut, and for a start where ways of a mechanism part, or"
+    " use a smaller dt; no more is told of it"
+)
+"""What is said where nothing that was tried closes loops within limits."""
 
 
 class InequalitySteps:
@@ -92,6 +99,7 @@ class InequalitySteps:
         )
         self._stepper: InequalityStepper | None = None
         self._led_past = set[int]()  # axes of joints of which it was told
+        self._overran = set[tuple[int, ...]]()  # what else was
         self._spare: InequalityStepper | None = None  # while others hold than those of this one
         self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
 
@@ -200,6 +208,22 @@ class InequalitySteps:
         joints = self._active.mechanism.joints.values()
         return next(f"joint '{joint.name}'" for joint in joints if joint.v.start == axis)
 
+    def _tell(self, step: InequalityStepper) -> None:
+        """Warn of what the last step could not stop."""
+        if self._active.solver.encoded.motions:
+            self._tell_led_past(step)
+        if step.overran:
+            links = self._active.mechanism.links
+            for which in sorted(step.overran - self._overran):
+                if len(which) == 1:
+                    what = f"{self._name_of(which[0])} past its limit"
+                else:
+                    near = (next((n for n, at in links.items() if at.body == b), "") for b in which)
+                    what = "'{}' and '{}' into each other".format(*near)
+                warn_user(OVERRAN.format(t=self._active.t, what=what))
+            self._overran |= step.overran
+            step.overran.clear()
+
     def _tell_led_past(self, step: InequalityStepper) -> None:
         """Warn of joints that the last step led further past their limits than rows let it.
 
@@ -232,6 +256,7 @@ class InequalitySteps:
     def forget(self) -> None:
         """Forget impulses to start from, loads, turns, and what holds."""
         self._led_past.clear()
+        self._overran.clear()
         self.holding.forget()
         if self._stepper is not None:
             self._stepper.forget()
@@ -315,8 +340,8 @@ class InequalitySteps:
             if step is None or step.solver is not self._active.solver:
                 step = self._take_stepper(None)
             failure = self._advance_there(step) if self._contacts else step.advance(None)
-            if failure == DONE and self._active.solver.encoded.motions:
-                self._tell_led_past(step)
+            if failure == DONE:
+                self._tell(step)
             return failure
         names = self.holding.names_to_hold()
         while True:
@@ -332,8 +357,7 @@ class InequalitySteps:
                 names = NOBODY
         if failure == DONE:
             self.holding.note_done(step, names if rigid is not None else NOBODY)
-            if self._active.solver.encoded.motions:
-                self._tell_led_past(step)
+            self._tell(step)
         return failure
 
     def roll(self, steps: int, every: int, table: Array) -> int | None:
@@ -355,6 +379,8 @@ class InequalitySteps:
                 failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
             if began is not None and failure and not np.array_equal(began, self._active.snapshot()):
                 self._active.take_back(began)
+            if not failure:
+                self._tell(self._take_stepper(None))
         except BaseException:
             self._shown.show(self._active.solver)
             raise
