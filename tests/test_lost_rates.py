@@ -83,6 +83,23 @@ def test_a_limit_holds_within_the_step_that_begins_where_ways_part(share):
     assert np.abs(system.v).max() < 1e-9
 
 
+@pytest.mark.parametrize("turned", [1e-7, 3e-7, 1e-6])
+def test_next_to_a_flat_position_forces_drive_bounded_steps_along_the_way_alone(turned):
+    """All translate as one: 5/3 kg m² ẇ = -2 kg g 1 m, wherever the coupler has its centre.
+
+    Where that is not in the middle, weights push across the way too, which a row resists that is
+    ``turned`` of the others, more than rounding by nine digits.
+    """
+    g, dt, rate = 9.81, 1 / 60, 0.02
+    system = bb.System(cranks(g, 0.4), [PIN], dt=dt)
+    system.motors.set_friction("j1", 1e-9)  # so that steps have rows of inequalities
+    way = np.array([1.0, -1.0, 1.0])
+    system.set_state(turned * way, rate * way)
+    system.step()
+    # the cosine of what it turns by, 3 mrad, is what the torque changes by within the step
+    assert system.v == pytest.approx((rate - 1.2 * g * dt) * way, rel=(g * dt**2) ** 2, abs=1e-9)
+
+
 @pytest.mark.parametrize("integrator", FIXED)
 def test_rates_with_which_no_motion_goes_on_are_told_to_be_lost(integrator):
     """They satisfy the rows of the flat position, and are along neither way: w + 2 u = r alone."""

@@ -243,14 +243,14 @@ def forces_less_bias(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -
 def project_force(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
     """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
     applied_forces(a, q, v, tau, vdot)
-    admit_force(a, f, vdot)
+    admit_force(f, a.control.rank, vdot)
 
 
 @helper
-def admit_force(a: Arrays, f: Factors, force: Array) -> None:
-    """Forces on the rates (nv,) into what they do to the admissible velocities, whitened."""
+def admit_force(f: Factors, rank: int, force: Array) -> None:
+    """Forces (nv,) into what they do to the velocities that so many rows admit, whitened."""
     whiten_force(f.L, force, f.first)
-    project_out(f.Y, a.control.rank, force)
+    project_out(f.Y, rank, force)
 
 
 @helper
@@ -480,8 +480,12 @@ def admit(a: Arrays, f: Factors, force: Array, vdot: Array) -> None:
 
 @helper
 def move_by(a: Arrays, f: Factors, x: Array) -> None:
-    """The same in place."""
-    admit_force(a, f, x)
+    """The same in place.
+
+    Rows count down to where the velocity filter has them: no drift is asked for here, which weak
+    ones would magnify, and what those let by it would take away again, with what is admissible.
+    """
+    admit_force(f, a.control.filter_rank, x)
     unwhiten(f.L, x, f.first)
 
 
