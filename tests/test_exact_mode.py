@@ -263,6 +263,40 @@ def test_what_lies_on_a_belt_is_carried_by_bullets_step(connect):
     assert ways[0] > 0.3 * speed * 120 * dt
 
 
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_fixed_base_that_is_given_a_velocity_leads_what_hangs_on_it(connect, mode):
+    """It moves on as one that is put there before every step, with its constraint closed."""
+    ends, dt, rate = ([0, 0.2, -0.25], [0, 0, 0.25]), 1 / 240, np.array([0.3, 0.0, -0.1])
+    bobs = []
+    for way in ("velocity", "places"):
+        client = connect()
+        client.setGravity(0, 0, -9.81)
+        shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+        base = client.createMultiBody(0.0, shape, -1, [0, 0, 1])
+        bob = client.createMultiBody(1.0, shape, -1, [0, 0.2, 0.5])
+        client.createConstraint(base, -1, bob, -1, pybullet.JOINT_POINT2POINT, [0] * 3, *ends)
+        client.setBridgeMode(mode)
+        client.stepSimulation()
+        for n in range(1, 25):
+            if way == "velocity" and n == 1:
+                client.resetBaseVelocity(base, rate.tolist(), [0, 0, 2.0])
+            elif way == "places":
+                axes = client.getQuaternionFromEuler([0, 0, 2.0 * n * dt])
+                at = np.array([0, 0, 1.0]) + n * dt * rate
+                client.resetBasePositionAndOrientation(base, at.tolist(), axes)
+            client.stepSimulation()
+            poses = [client.getBasePositionAndOrientation(body) for body in (base, bob)]
+            pins = [
+                client.multiplyTransforms(*pose, end, [0, 0, 0, 1])[0]
+                for pose, end in zip(poses, ends, strict=True)
+            ]
+            assert pins[0] == pytest.approx(pins[1], abs=1e-6)  # told in single precision
+        assert poses[0][0] == pytest.approx(np.array([0, 0, 1.0]) + 24 * dt * rate, abs=1e-6)
+        bobs.append(np.hstack(poses[1]))
+    # the frame has its velocity over the first step in one, from its end in the other
+    assert bobs[0] == pytest.approx(bobs[1], abs=2 * dt * 0.5)
+
+
 MOTORS = {
     "rates": dict(controlMode=pybullet.VELOCITY_CONTROL, targetVelocity=0.7, force=500),
     "positions": dict(controlMode=pybullet.POSITION_CONTROL, targetPosition=0.4, force=500),

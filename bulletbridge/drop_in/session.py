@@ -1,6 +1,7 @@
 """One Bullet client seen by this package: its constraints, its groups of bodies, its steps."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,10 @@ LONGEST_PUMP = 0.1
 FIRST_IMPULSE = 500.0
 """Bullet's limit of a new constraint [N s]."""
 STILL = (0.0, 0.0, 0.0)
+Pose = tuple[Sequence[float], Sequence[float]]
+"""Position [m] of a base's centre of mass, and a quaternion."""
+Twist = tuple[Sequence[float], Sequence[float]]
+"""Its velocity [m/s], and its rate of turn [rad/s]."""
 NOTHING: Mapping[int, tuple[float, ...]] = {}
 READ = {
     "mass",
@@ -419,8 +424,14 @@ class Session:
         """
         if self._untold:
             self._tell_of_loose_joints()
-        while not self._prepare():
-            pass
+        drifting = self._drifting_bases() if self.actions.belts else []
+        try:
+            self._put_bases([(body, there, velocity) for body, _, there, velocity in drifting])
+            while not self._prepare():
+                pass
+        except BaseException:
+            self._put_bases([(body, here, velocity) for body, here, _, velocity in drifting])
+            raise
         answer: Any = ()  # Bullet's, unless its solver is reported on
         self._tells_contacts = self in EXACT
         if not (EXACT and self._steps_alone()):
@@ -429,9 +440,39 @@ class Session:
                 self.actions.tell()
             answer = pybullet.stepSimulation(physicsClientId=self.client)
             self._unseen = False
+            self._put_bases([(body, there, velocity) for body, _, there, velocity in drifting])
         self._closing.finish_step(self.groups.values())
         self.actions.end_step()
         return answer
+
+    def _drifting_bases(self) -> list[tuple[int, Pose, Pose, Twist]]:
+        """Fixed bases that have a velocity and that constraints hold.
+
+        Bullet's step would move them on after loops were closed to where they were: they are to be
+        there before it, and after it. What hangs on them follows, as where a program puts them
+        somewhere at every step.
+
+        Returns:
+            Bodies, where they are, where a step leads them, and their velocity.
+        """
+        found, dt = list[tuple[int, Pose, Pose, Twist]](), self._time_step()
+        for body in self.actions.belts:
+            if not self._is_ours(body):
+                continue
+            velocity = pybullet.getBaseVelocity(body, self.client)
+            at, axes = pybullet.getBasePositionAndOrientation(body, self.client)
+            place = [x + dt * u for x, u in zip(at, velocity[0], strict=True)]
+            turn = pybullet.getQuaternionFromAxisAngle(velocity[1], dt * math.hypot(*velocity[1]))
+            _, turned = pybullet.multiplyTransforms(STILL, turn, STILL, axes)
+            found.append((body, (at, axes), (place, turned), velocity))
+        return found
+
+    def _put_bases(self, bases: Sequence[tuple[int, Pose, Twist]]) -> None:
+        """Put fixed bases at places, with their velocities, which friction on them feels."""
+        for body, pose, velocity in bases:
+            pybullet.resetBasePositionAndOrientation(body, *pose, self.client)
+            pybullet.resetBaseVelocity(body, *velocity, self.client)
+            self.move_base(body)
 
     def withholds(self, body: int | None) -> bool:
         """Whether Bullet is not to know what pushes a body, since it makes no steps of its own."""
