@@ -29,6 +29,8 @@ from bulletbridge.numerics.records import Array
 
 LED = re.compile(r"limit of joint '(\w+)'.* is passed")
 """What a warning says of a joint that drives lead past its limit."""
+LED_INTO = re.compile(r"'[^']*' and '[^']*' .*into each other")
+"""What one says of bodies that drives, or closing loops, lead into each other."""
 UNSOLVED = 1e-6
 """Residual of the inequality rows, relative to the fastest rate above one."""
 
@@ -150,6 +152,7 @@ class BoundedRun:
         faults: What was found, with the step and how much it is.
         momentum: Largest drift of momenta of what hangs from nothing, of their terms.
         led: Joints of which a warning has told that drives lead them past their limits.
+        into: Whether one has told that bodies are led into each other.
     """
 
     bounded: Bounded
@@ -157,6 +160,7 @@ class BoundedRun:
     faults: dict[str, tuple[int, float]] = field(default_factory=lambda: {})
     momentum: float = 0.0
     led: set[str] = field(default_factory=lambda: set())
+    into: bool = False
 
     def record(self) -> dict[str, Any]:
         """What the run shows, as a line of a journal."""
@@ -174,6 +178,7 @@ class BoundedRun:
                 with warnings.catch_warnings(record=True) as told:
                     warnings.simplefilter("always")
                     system.step()
+                self.into |= any(LED_INTO.search(str(each.message)) for each in told)
                 self.led |= {name for each in told for name in LED.findall(str(each.message))}
                 self._look(judge, system, allowed, done, before.q)
                 if is_whole(system):
@@ -226,10 +231,14 @@ class BoundedRun:
             bent = BENT * (system.dt * fastest) ** 2 + BEYOND
             was, now = world.gaps(before), world.gaps(system.q)
             sunk = max(min(was[k], 0.0) - now[k] for k in now)
-            if sunk > bent:
+            if sunk > bent and not self.into:
                 self._blame("sinks", step, sunk)
         solved = system.complementarity
-        if solved is not None and solved.residual > UNSOLVED * fastest and not self.led:
+        if (
+            solved is not None
+            and solved.residual > UNSOLVED * fastest
+            and not (self.led or self.into)
+        ):
             self._blame("residual", step, solved.residual)
 
 

@@ -1,5 +1,6 @@
 """Joints that start beyond their limits: told, and taken back at a bounded speed, loops closed."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from _campaign_cases import Closer
 from _campaign_conserved import Conserved
 from _campaign_judge import Judge
+from _campaign_spheres import Sphere, Spheres, Wall
 from _mechanisms import random_mechanism, random_state
 from support.planar import four_bar, parallelogram, planar_chain
 
@@ -249,6 +251,33 @@ def test_limits_stop_what_motors_drive_against_more_of_them_than_there_are_freed
         assert joint.lower - bent - SHALLOW < x < joint.upper + bent + SHALLOW, name
     assert system.complementarity.residual < 1e-9
     assert sum(load.limit != 0.0 for load in system.joint_loads.values()) > 0
+
+
+def test_bodies_that_are_led_into_each_other_are_told_once():
+    """A drive pushes a ball down to a wall and on: the step in which it gets there is known."""
+    dt, speed, height = 1e-3, 0.1, 2.55e-3
+    load = Load(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    mechanism = with_joint(
+        empty_mechanism((0.0, 0.0, -9.81)), "slide", "prismatic", "head", load=load
+    )
+    drive = bb.Coupling("press", {"slide": 1.0}, 0.0, bb.Motion(z=bb.Polynomial((0, -speed))))
+    start = np.zeros(1), np.array([-speed])
+    ball = Sphere(1, np.zeros(3), 0.1)
+    wall = Wall(np.array([0.0, 0.0, 1.0]), -0.1 - height)
+    world = Spheres(mechanism, start, [ball], [wall])
+    system = bb.System(mechanism, [drive], world=world, dt=dt, contacts=True)
+    system.set_state(*start)
+    last = int(height / (speed * dt))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BulletBridgeWarning)
+        for _ in range(last):
+            system.step()
+    with pytest.warns(BulletBridgeWarning, match="'world' and 'head' are led.*'press'") as told:
+        for _ in range(5):
+            system.step()
+    assert len(told) == 1
+    assert f"t = {(last + 1) * dt:.6g} s" in str(told[0].message)
+    assert system.q[0] == pytest.approx(-speed * system.t, abs=1e-12)
 
 
 def test_a_limit_that_closing_cannot_keep_is_told_once_and_the_loop_is_closed():

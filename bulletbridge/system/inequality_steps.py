@@ -8,7 +8,7 @@ from bulletbridge.constraints.encode import encode_places
 from bulletbridge.engine.records import DONE
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, UnsupportedError, warn_user
-from bulletbridge.inequalities.arrays import PUSHED
+from bulletbridge.inequalities.arrays import APART, MOVING, PUSHED
 from bulletbridge.inequalities.constraints import inequality_constraints_of, joint_limits_of
 from bulletbridge.inequalities.encode import place_turns
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW
@@ -16,7 +16,7 @@ from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.inequalities.steps_kernel import Trace
-from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Remembered
 from bulletbridge.numerics.records import Array
@@ -32,6 +32,12 @@ LED_PAST = (
     " a motor with a force drive in its place, or load with limits=False; no more is told of it"
 )
 """What is said where what is driven leads a joint past its limit."""
+LED_INTO = (
+    "step to t = {t:.6g} s: {what} are led into each other: what is driven, by {drives}, leads them"
+    " on, and nothing that is free could stop it; change the motion, let a motor with a force drive"
+    " in its place, or have them not collide; no more is told of it"
+)
+"""What is said where what is driven leads bodies into each other."""
 OVERRAN = (
     "step to t = {t:.6g} s: closing loops leads {what}, in whatever parts the step is made; the"
     " next steps take it back as far as loops let them; look for constraints that were set"
@@ -99,6 +105,7 @@ class InequalitySteps:
         )
         self._stepper: InequalityStepper | None = None
         self._led_past = set[int]()  # axes of joints of which it was told
+        self._led_into = set[tuple[int, int]]()  # bodies likewise
         self._overran = set[tuple[int, ...]]()  # what else was
         self._spare: InequalityStepper | None = None  # while others hold than those of this one
         self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
@@ -212,17 +219,48 @@ class InequalitySteps:
         """Warn of what the last step could not stop."""
         if self._active.solver.encoded.motions:
             self._tell_led_past(step)
+            self._tell_led_into(step)
         if step.overran:
-            links = self._active.mechanism.links
             for which in sorted(step.overran - self._overran):
                 if len(which) == 1:
                     what = f"{self._name_of(which[0])} past its limit"
                 else:
-                    near = (next((n for n, at in links.items() if at.body == b), "") for b in which)
-                    what = "'{}' and '{}' into each other".format(*near)
+                    what = f"{self._names_of_bodies(which)} into each other"
                 warn_user(OVERRAN.format(t=self._active.t, what=what))
             self._overran |= step.overran
             step.overran.clear()
+
+    def _names_of_bodies(self, bodies: tuple[int, ...]) -> str:
+        """First links of two bodies, in words."""
+        names = {0: WORLD}
+        for link in self._active.mechanism.links.values():
+            names.setdefault(link.body, link.name)
+        a, b = (names[body] for body in bodies)
+        return f"'{a}' and '{b}'"
+
+    @property
+    def _drives(self) -> str:
+        """Names of what drives."""
+        driven = (c for c in self._active.constraints if getattr(c, "motion", None))
+        return ", ".join(f"'{c.name}'" for c in driven)
+
+    def _tell_led_into(self, step: InequalityStepper) -> None:
+        """Warn of bodies that the last step led further into each other than rows let it."""
+        points, nv = step.contact_points, step.solver.mechanism.nv
+        if not len(points):
+            return
+        v, apart = step.impulses[PUSHED, :nv], np.zeros(nv)
+        if step.report[APART]:
+            apart = step.impulses[MOVING, :nv]
+        normals = step.contact_rows["normal"][: len(points)]
+        for k in np.flatnonzero(step.dt * (step.rows[normals] @ (v + apart)) < -SHALLOW):
+            point = points[k]
+            which = int(point["body_a"]), int(point["body_b"])
+            end = float(point["gap"]) + step.dt * step.gained(int(normals[k]), apart)
+            if end < -SHALLOW and which not in self._led_into:
+                self._led_into.add(which)
+                told = {"what": self._names_of_bodies(which), "drives": self._drives}
+                warn_user(LED_INTO.format(t=self._active.t, **told))
 
     def _tell_led_past(self, step: InequalityStepper) -> None:
         """Warn of joints that the last step led further past their limits than rows let it.
@@ -247,15 +285,14 @@ class InequalitySteps:
             below = end < min(float(limit["lower"]), place) - SHALLOW
             if below or end > max(float(limit["upper"]), place) + SHALLOW:
                 self._led_past.add(axis)
-                driven = (c for c in self._active.constraints if getattr(c, "motion", None))
                 side = "lower" if below else "upper"
                 told = {"joint": self._name_of(axis), "side": side, "limit": float(limit[side])}
-                drives = ", ".join(f"'{c.name}'" for c in driven)
-                warn_user(LED_PAST.format(t=t + step.dt, drives=drives, **told))
+                warn_user(LED_PAST.format(t=t + step.dt, drives=self._drives, **told))
 
     def forget(self) -> None:
         """Forget impulses to start from, loads, turns, and what holds."""
         self._led_past.clear()
+        self._led_into.clear()
         self._overran.clear()
         self.holding.forget()
         if self._stepper is not None:
