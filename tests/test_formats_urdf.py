@@ -178,6 +178,8 @@ def test_hinges_of_all_dialects_move_as_the_ball_joint_does(put, element):
         "</successor></constraint>",
         '<loop_constraint name="pin"><parent link="rocker"/><parent_origin xyz="0.7 0 0"/>'
         '<child link="ground"/><child_origin xyz="1 0 0"/></loop_constraint>',
+        '<constraint name="pin" type="spherical_joint"><parent link="rocker"/><parent_origin'
+        ' xyz="0.7 0 0"/><child link="ground"/><child_origin xyz="1 0 0"/></constraint>',
     ],
 )
 def test_earlier_words_of_urdf_plus_are_ball_joints(put, element):
@@ -306,9 +308,8 @@ def test_bushings_in_drakes_words_may_be_between_frames(put):
     assert any("as long as turns are small" in note for note in spec.notes)
 
 
-@pytest.mark.parametrize("frame", ["", "model", "expressed"])
-def test_joints_for_gazebo_close_loops(put, frame):
-    """The four-bar's last pin in SDF's words, closed with joints at zero."""
+def drawn_closed(put) -> str:
+    """The four-bar without its last pin, whose links meet there with joints at zero."""
     loop = LOOPS.format(kind="continuous", second="link2", axis='<axis xyz="0 1 0"/>')
     with load(read_model(put(four_bar_with(loop), "a.urdf")), fixed_base=True) as known:
         q = known.system.q
@@ -318,6 +319,12 @@ def test_joints_for_gazebo_close_loops(put, frame):
         assert origin is not None
         rpy = matrix_rpy(Rotation.from_euler("y", turned).as_matrix())
         origin.set("rpy", " ".join(map(repr, rpy)))
+    return Xml.tostring(robot, encoding="unicode")
+
+
+@pytest.mark.parametrize("frame", ["", "model", "expressed"])
+def test_joints_for_gazebo_close_loops(put, frame):
+    """The four-bar's last pin in SDF's words, closed with joints at zero."""
     axes = {
         "": "<xyz>0 0 1</xyz>",
         "model": "<xyz>0 2 0</xyz><use_parent_model_frame>1</use_parent_model_frame>",
@@ -332,8 +339,7 @@ def test_joints_for_gazebo_close_loops(put, frame):
         '<gazebo><joint name="feet" type="fixed"><parent>world</parent>'
         "<child>ground</child></joint></gazebo>"
     )
-    text = Xml.tostring(robot, encoding="unicode").replace("</robot>", f"{pin}</robot>")
-    spec = read_model(put(text, "b.urdf"))
+    spec = read_model(put(drawn_closed(put).replace("</robot>", f"{pin}</robot>"), "b.urdf"))
     assert any("joints in <gazebo> close loops, joints at zero: pin" in x for x in spec.notes)
     assert any("kinds that are not read: gears (gearbox)" in x for x in spec.notes)
     (hinge,) = spec.constraints
@@ -342,6 +348,47 @@ def test_joints_for_gazebo_close_loops(put, frame):
         assert loaded.system.dof == 1 and loaded.system.mechanism.nv == 3  # the base is held
         loaded.system.run(0.5)
         assert max(gap.kept_metres for gap in loaded.system.evaluate().gaps) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "DetachableJoint'><parent_link>ground</parent_link><child_model>four_bar</child_model>"
+        "<child_link>end</child_link>",
+        "AttachLinks'><parent>ground</parent><child>end</child>",
+    ],
+)
+def test_plugins_that_fix_a_link_where_it_stands_close_loops(put, words):
+    """A link on the rocker's pin, fixed to the ground, leaves the rocker that pin.
+
+    What it weighs is the ground's, so the other three links move as with the pin alone.
+    """
+    text = drawn_closed(put)
+    pin = "<gazebo><joint name='pin' type='revolute'><parent>rocker</parent><child>ground</child>"
+    pin += "<pose>1 0 0 0 0 0</pose><axis><xyz>0 1 0</xyz></axis></joint></gazebo>"
+    (hinge,) = read_model(put(text.replace("</robot>", f"{pin}</robot>"), "pin.urdf")).constraints
+    xyz, rpy = (" ".join(map(repr, numbers)) for numbers in (hinge.a.xyz, hinge.a.rpy))
+    end = link("end") + (
+        '<joint name="pin" type="continuous"><parent link="rocker"/><child link="end"/>'
+        f'<origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="0 1 0"/></joint>'
+    )
+    plugin = f"<gazebo><plugin name='gz::sim::systems::{words}</plugin></gazebo>"
+    found: list[list[float]] = []
+    for more in (pin, end + plugin):
+        path = put(text.replace("</robot>", f"{more}</robot>"), f"{len(found)}.urdf")
+        with load(read_model(path, fixed_base=True)) as loaded:
+            system = loaded.system
+            system.run(0.3)
+            assert system.dof == 1
+            assert system.evaluate().largest("kept_metres") < 1e-12
+            joints = system.mechanism.joints
+            found.append([float(system.q[joints[n].q][0]) for n in ("crank", "rocker")])
+    np.testing.assert_allclose(*found, atol=1e-9)  # 72 steps of round-off
+    elsewhere = plugin.replace("four_bar", "crate")
+    spec = read_model(put(text.replace("</robot>", f"{end}{elsewhere}</robot>"), "x.urdf"))
+    if "crate" in elsewhere:
+        assert not spec.constraints
+        assert any("'end' of 'crate', which is not in this file" in note for note in spec.notes)
 
 
 WHEELS = """<robot name="r"><link name="box"/>{wheels}<gazebo>

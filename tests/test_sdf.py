@@ -172,6 +172,36 @@ def test_joints_that_close_loops_become_them(kind: str, tmp_path: Path) -> None:
         assert loop.pitch == (0.02 if kind == "screw" else 0.0)
 
 
+def test_plugins_that_fix_links_are_fixed_joints(tmp_path: Path) -> None:
+    """Of one model, where that closes a loop, and of two in a world, which float as one."""
+    end = f'<link name="end"><pose>2 0 1 0 0 0</pose>{MASSES}</link>'
+    bars = four_bar("revolute", Y).replace("<child>rocker</child>" + Y, "<child>end</child>" + Y)
+    plugin = """<plugin name="gz::sim::systems::DetachableJoint"><parent_link>{}</parent_link>
+    <child_model>{}</child_model><child_link>{}</child_link></plugin>"""
+    joint = '<joint name="j" type="fixed"><parent>rocker</parent><child>end</child></joint>'
+    by_plugin, by_joint = (
+        read(bars.replace("</model>", f"{end}{more}</model>"), tmp_path)
+        for more in (plugin.format("rocker", "bars", "end"), joint)
+    )
+    assert by_plugin.constraints == by_joint.constraints and len(by_joint.constraints) == 1
+    one, other = unassembled(by_plugin), unassembled(by_joint)
+    q, v = random_state(one, np.random.default_rng(0))
+    assert apart(terms_at(one, q, v).M, terms_at(other, q, v).M) < ROUND_OFF
+    crates = "".join(
+        f'<model name="{name}"><pose>{x} 0 0 0 0 0</pose><link name="box">{MASSES}</link>{more}'
+        "</model>"
+        for name, x, more in (("a", 0, plugin.format("box", "b", "box")), ("b", 1, ""))
+    )
+    spec = read(f'<sdf version="1.9"><world name="w">{crates}</world></sdf>', tmp_path)
+    both = unassembled(spec)
+    assert both.mechanism.nv == 6
+    M = terms_at(both, both.q, np.zeros(6)).M
+    np.testing.assert_allclose(M[3:, 3:], 4.0 * np.eye(3), atol=ROUND_OFF)  # 2 kg each
+    lost = crates.replace(">b</child_model>", ">c</child_model>")
+    spec = read(f'<sdf version="1.9"><world name="w">{lost}</world></sdf>', tmp_path)
+    assert any("'box' of 'c', which is not in this file" in note for note in spec.notes)
+
+
 def test_gazebos_thread_is_left_handed_radians_a_metre(tmp_path: Path) -> None:
     old = Y + f"<thread_pitch>{-2.0 * np.pi / 0.02!r}</thread_pitch>"
     (loop,) = read(four_bar("screw", old), tmp_path).constraints

@@ -15,6 +15,7 @@ import numpy as np
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.attaching_plugins import MODEL, attachment
 from bulletbridge.models.formats.joint_graph import digits_worth, rounded
 from bulletbridge.models.formats.robot import (
     Pose,
@@ -45,7 +46,6 @@ GEARBOX = "gearbox"
 TURNING = "revolute", "continuous"
 ROUND = (JointModel.BALL, JointModel.WELD)
 ENDS = "parent", "child"
-MODEL = "__model__"
 SPRING = STIFFNESS, REST = "springStiffness", "springReference"
 OFF = "turnGravityOff"
 YES, NO = ("1", "true", "True"), ("0", "false", "False")
@@ -85,7 +85,9 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     said = [e.get(key, "") for e in tree.robot.iter("origin") for key in ("xyz", "rpy")]
     said += [_text(joint, "pose") for joint in tree.robot.iterfind("gazebo/joint")]
     digits = digits_worth(number for text in said for number in text.split())
-    for joint in tree.robot.iterfind("gazebo/joint"):
+    fixed, about_fixed = _attached(tree)
+    notes += about_fixed
+    for joint in (*tree.robot.iterfind("gazebo/joint"), *fixed):
         kind, called = joint.get("type", ""), joint.get("name", "loop")
         where = f"<gazebo> joint '{called}'"
         ends = [_link(tree, joint, which, where) for which in ("parent", "child")]
@@ -107,12 +109,35 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
             name = free_name(called, names)
             names.add(name)
             loops.append(_loop(tree, joint, name, ends, digits))
-    closing = [loop.name for loop in loops if isinstance(loop, LoopJoint)]
+    own = {joint.get("name", "loop") for joint in fixed}
+    closing = [x.name for x in loops if isinstance(x, LoopJoint) and x.name not in own]
     if closing:
         notes.append(f"joints in <gazebo> close loops, joints at zero: {listed(closing)}")
     if left:
         notes.append(f"joints in <gazebo> of kinds that are not read: {listed(left)}; left out")
     return GazeboJoints(loops, held, notes)
+
+
+def _attached(tree: UrdfTree) -> tuple[list[Xml.Element], list[str]]:
+    """What plugins fix to each other, as joints, and notes on that."""
+    joints: list[Xml.Element] = []
+    notes: list[str] = []
+    name = tree.robot.get("name", "")
+    for plugin in tree.robot.iterfind("gazebo/plugin"):
+        fixed = attachment(plugin)
+        if fixed is None:
+            continue
+        if not fixed.is_in(name):
+            notes.append(fixed.left_out(name))
+            continue
+        joint = Xml.Element("joint", name=f"{fixed.parent}_to_{fixed.child}", type="fixed")
+        for tag, link in zip(ENDS, (fixed.parent, fixed.child), strict=True):
+            Xml.SubElement(joint, tag).text = link
+        joints.append(joint)
+        notes.append(
+            f"a plugin in <gazebo> fixes '{fixed.parent}' to '{fixed.child}', joints at zero"
+        )
+    return joints, notes
 
 
 def gazebo_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:

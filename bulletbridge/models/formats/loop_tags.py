@@ -182,6 +182,7 @@ def _loop_joint(tree: UrdfTree, element: Xml.Element) -> LoopJoint:
     """Isaac Sim's and old Drake's element, or that of urdfdom or URDF+."""
     name, where = _named(tree, element)
     kind = element.get("type", POSITION if element.tag == LOOP_CONSTRAINT else "")
+    kind = kind.removesuffix("_joint")  # as in a fork of urdfdom
     if kind not in KINDS:
         tree.fail(f"{where} has type '{kind}'; known are {', '.join(KINDS)}")
     model = KINDS[kind]

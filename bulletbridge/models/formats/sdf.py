@@ -11,6 +11,7 @@ from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.attaching_plugins import attachment
 from bulletbridge.models.formats.drake_elements import READERS, Source, drake_elements
 from bulletbridge.models.formats.joint_graph import (
     Along,
@@ -124,6 +125,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     for each in scope.scopes():
         if id(each) not in scenery:
             _add_joints(graph, each)
+            _attach(graph, each)
             _add_drake(graph, each)
     graph.notes += [
         f"a second model '{each.prefix}{name}' is called '{own}'"
@@ -139,7 +141,9 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
         graph.scenery.append((GAZEBOS_GROUND, plane, Pose()))
     if missing:
         graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
-    plugins = sum(1 for each in scope.scopes() for _ in each.element.iter("plugin"))
+    plugins = sum(
+        1 for each in scope.scopes() for p in each.element.iter("plugin") if attachment(p) is None
+    )
     sensors = sum(1 for each in scope.scopes() for _ in each.element.iter("sensor"))
     left = [f"{n} {what}" for n, what in ((plugins, "plugins"), (sensors, "sensors")) if n]
     if left:
@@ -394,6 +398,24 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             _add_mimic(graph, scope, mimic, full)
         elif of_drake is not None:
             _add_drake_mimic(graph, scope, of_drake, full)
+
+
+def _attach(graph: JointGraph, scope: Scope) -> None:
+    """Fix to each other what plugins of one model do, where they stand."""
+    name = scope.called or scope.element.get("name", "")
+    for plugin in scope.element.findall("plugin"):
+        fixed = attachment(plugin)
+        if fixed is None:
+            continue
+        around = scope if fixed.is_in(name) or scope.outer is None else scope.outer
+        other = scope if fixed.is_in(name) else around.nested.get(fixed.model)
+        if other is None:
+            graph.notes.append(fixed.left_out(name))
+            continue
+        ends = scope.link_of(fixed.parent), other.link_of(fixed.child)
+        full = free_name("_to_".join(ends), [edge.name for edge in graph.connections])
+        graph.connections.append(Connection(full, "fixed", *ends, graph.places[ends[1]]))
+        graph.notes.append(f"a plugin fixes '{ends[0]}' to '{ends[1]}', where they stand")
 
 
 def _loop_end(graph: JointGraph, part: Xml.Element, child: str, full: str) -> Pose | None:

@@ -11,12 +11,12 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.attaching_plugins import MODEL
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
 from bulletbridge.models.urdf_file import refuse_xacro
 from bulletbridge.models.xml_file import leading_number, read_xml
 from bulletbridge.numerics.records import Array
 
-MODEL = "__model__"
 SCOPE = "::"
 XMLNS = {
     "xmlns:bulletbridge": "https://bulletbridge.invalid/sdf",
