@@ -69,9 +69,13 @@ class ReadingOptions:
         typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have."),
     ] = False
     repair_frames: Annotated[
-        bool,
-        typer.Option("--repair-frames", help="Move frames of loops to where joints let them meet."),
-    ] = False
+        bool | None,
+        typer.Option(
+            "--repair-frames/--keep-frames",
+            help="Move frames of loops to where joints let them meet; those of MJCF unless told.",
+            show_default=False,
+        ),
+    ] = None
     inside: Annotated[
         Path | None,
         typer.Option(

@@ -19,7 +19,7 @@ from support.mujoco_models import (
 )
 
 import bulletbridge as bb
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.models.bundled import find
 from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.mjcf_writer import write_mjcf
@@ -27,6 +27,7 @@ from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.loops_file import write_loops
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
 
 ROUND_OFF = 1e-10
 """Relative; Bullet keeps the numbers of a URDF to 1e-15, poses pass through Euler angles."""
@@ -735,6 +736,28 @@ def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:
     assert unassembled(spec).mechanism.axes["damping"].max() == 0.0
     with pytest.raises(ModelError, match="unrecognized attribute: 'dampin'"):
         read_mjcf(write(tmp_path, arm.replace("damping", "dampin"), settings=old), tmp_path)
+
+
+LINKAGE = """<body><joint name="crank" axis="0 1 0"/><geom type="capsule" size="0.02"
+fromto="0 0 0 0 0 0.3"/><body pos="0 0 0.3"><joint axis="0 1 0"/><geom type="capsule" size="0.02"
+fromto="0 0 0 0.7 0 0"/><site name="s1" pos="0.7 {} 0"/></body></body><body pos="0.6 0 0"><joint
+axis="0 1 0"/><geom type="capsule" size="0.02" fromto="0 0 0 0 0 0.4"/><site name="s2"
+pos="0 0 0.4"/></body>"""
+
+
+def test_frames_that_mujoco_pulls_together_in_vain_do_nothing(tmp_path: Path) -> None:
+    """A linkage whose links are drawn side by side moves as the one drawn in a plane."""
+    pin, found = '<equality><connect name="pin" site1="s1" site2="s2"/></equality>', list[Array]()
+    for off in (0.0, 0.01):
+        path = write(tmp_path, LINKAGE.format(off), pin)
+        with bb.load(read_model(path), "new", dt=1e-3) as model:
+            assert said(model.spec, "loop 'pin': its frame on") is bool(off)
+            model.system.run(0.1)
+            assert model.system.evaluate().largest("metres") < 1e-12
+            found.append(model.system.q)
+    np.testing.assert_allclose(*found, atol=1e-12)  # a hundred steps of round-off
+    with pytest.raises(AssemblyError, match="pin"):
+        bb.load(read_model(path, repair_frames=False), "new")
 
 
 WALKER = """<mujoco><compiler {frame}/><worldbody>

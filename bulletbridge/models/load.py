@@ -130,7 +130,7 @@ def load(
     adjust: Callable[[Mechanism], Mechanism] | None = None,
     fixed_base: bool | None = None,
     repair_inertia: bool = False,
-    repair_frames: bool = False,
+    repair_frames: bool | None = None,
     inside: str | Path | None = None,
     servos: bool = False,
     **system_options: Unpack[LoadOptions],
@@ -148,7 +148,8 @@ def load(
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can, with a warning; they are an error otherwise.
         repair_frames: Whether frames of loops that no joint can bring together, as of linkages
-            whose links are drawn side by side, are moved to where they meet, with a warning.
+            whose links are drawn side by side, are moved to where they meet, with a warning; None
+            for those of MJCF, whose soft loops do nothing there.
         inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
             file unless given: nothing outside is opened.
         servos: Whether actuators of MJCF and drives of USD that follow a joint act, as

@@ -111,6 +111,8 @@ class ModelSpec:
         scenery: What stands in the world beside the robots: it may be touched, and is no part of
             the mechanism.
         notes: What was lost, changed or assumed when another format was read, a sentence each.
+        drawn_apart: Whether loops that are soft where it comes from are open as it draws them, of
+            which those gaps mean nothing there that no joint can close.
     """
 
     name: str = field(compare=False)
@@ -131,6 +133,7 @@ class ModelSpec:
     folded: dict[str, Frame] = field(default_factory=lambda: {}, compare=False)
     scenery: tuple[BodySpec, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
+    drawn_apart: bool = field(default=False, compare=False)
 
     @property
     def own_gravity(self) -> Triple:

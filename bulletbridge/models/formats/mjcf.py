@@ -34,6 +34,8 @@ QUARTERS = np.array([0.5, 1.0, 1.5, 2.0]) * np.pi
 """Ends of ranges in radians that people write, and would hardly write in degrees."""
 ROUNDED = 5e-3
 """How far they are off when written with two digits."""
+ROUND_OFF = 1e-12
+"""Gaps [m or rad] that are none."""
 KINDS = {BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
 
 
@@ -66,6 +68,7 @@ def read_mjcf(
     scene.gravity = _gravity(model, scene)
     _lift(model, places)
     add_constraints(model, places)
+    scene.drawn_apart = _is_drawn_apart(model)
     _start(model, places)
     _free_joined(scene)
     add_drives(model, places, servos)
@@ -270,6 +273,17 @@ def _lift(model: Any, places: Places) -> None:
         if found:
             names = listed(places.body_names[body] for body, _, _ in found)
             scene.notes.append(what.format(names))
+
+
+def _is_drawn_apart(model: Any) -> bool:
+    """Whether equalities are open as drawn: by anchors none is, by sites and poses some are."""
+    mujoco = library()
+    data, flags = mujoco.MjData(model), model.opt.disableflags
+    model.opt.disableflags = flags | int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    mujoco.mj_fwdPosition(model, data)
+    model.opt.disableflags = flags
+    rows = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+    return bool(np.abs(data.efc_pos[rows]).max(initial=0.0) > ROUND_OFF)
 
 
 def _start(model: Any, places: Places) -> None:

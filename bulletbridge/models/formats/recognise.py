@@ -102,7 +102,8 @@ class Reading(TypedDict, total=False):
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can (``models/nearest_inertia.py``), with a note; they are an error otherwise.
         repair_frames: Whether frames of loops that no joint can bring together are moved to where
-            they meet (``models/meeting_frames.py``), with a note; they are an error otherwise.
+            they meet (``models/meeting_frames.py``), with a note; they are an error otherwise. None
+            for what they are where the file comes from: they do nothing in MuJoCo.
         inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
             file unless given: nothing outside is opened.
         servos: Whether actuators of MJCF and drives of USD that follow a joint act, as springs and
@@ -111,7 +112,7 @@ class Reading(TypedDict, total=False):
 
     fixed_base: bool | None
     repair_inertia: bool
-    repair_frames: bool
+    repair_frames: bool | None
     inside: str | Path | None
     servos: bool
 
@@ -151,7 +152,8 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     spec = _with_base(spec, how.get("fixed_base"), form is None or form.says_base)
     spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
     spec = with_folded_links(spec, folder)
-    return with_meeting_frames(spec) if how.get("repair_frames", False) else spec
+    meet = how.get("repair_frames")
+    return with_meeting_frames(spec) if (spec.drawn_apart if meet is None else meet) else spec
 
 
 def _folder(inside: str | Path) -> Path:

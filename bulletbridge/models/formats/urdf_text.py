@@ -79,6 +79,7 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         notes=tuple(scene.notes),
         wrenches=tuple(scene.wrenches),
         scenery=tuple(scenery),
+        drawn_apart=scene.drawn_apart,
     )
 
 
