@@ -724,14 +724,20 @@ def test_a_tendon_may_rest_at_minus_one(tmp_path: Path) -> None:
 def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:
     part = '<mujocoinclude><option apirate="100" timestep="0.01"/></mujocoinclude>'
     (tmp_path / "part.xml").write_text(part)
-    arm = ARM.format(geom="").replace("range", 'damping="3" user="1, 2" range')
+    force = 'damping="3" user="1, 2" actuatorforcelimited="true" actuatorforcerange="-2 2" range'
+    arm = ARM.format(geom="").replace("range", force)
     old = """<include file="part.xml"/><option><flag passive="disable"/></option>
+    <sensor><gone joint="shoulder"/></sensor><visual><headlight gone="1"/></visual>
+    <keyframe><key qpos="1 2 3 4 5 6 7 8 9 10"/></keyframe>
     <default><default class="c" group="1"/></default>
     <asset><material name="grey"/><material name="grey" rgba="1 0 0 1"/></asset>"""
     spec = read_mjcf(write(tmp_path, arm, settings=old), tmp_path)
     assert said(spec, '<option apirate="100"> is not understood by this MuJoCo: left out')
     assert said(spec, "material 'grey' is given 2 times: the first one is taken")
     assert said(spec, '<default group="1">') and said(spec, '<joint user="1, 2">')
+    assert said(spec, "<gone> in <sensor>") and said(spec, '<headlight gone="1">')
+    assert said(spec, "keyframes are left out: Error: keyframe '': invalid qpos size")
+    assert said(spec, "actuatorforcerange of <joint> is actuatorfrcrange since MuJoCo 3")
     assert said(spec, '<flag passive="disable">') and said(spec, "dampers are switched off")
     assert unassembled(spec).mechanism.axes["damping"].max() == 0.0
     with pytest.raises(ModelError, match="unrecognized attribute: 'dampin'"):
@@ -758,6 +764,40 @@ def test_frames_that_mujoco_pulls_together_in_vain_do_nothing(tmp_path: Path) ->
     np.testing.assert_allclose(*found, atol=1e-12)  # a hundred steps of round-off
     with pytest.raises(AssemblyError, match="pin"):
         bb.load(read_model(path, repair_frames=False), "new")
+
+
+@pytest.mark.parametrize(
+    ("more", "settings", "words"),
+    [
+        ('<tendon><fixed stiffness="3 1"><joint joint="a" coef="1"/></fixed></tendon>', "", "poly"),
+        ('<actuator><motor joint="a" damping="0.1 0.2"/></actuator>', "", "polynomials"),
+        ("", '<default><joint stiffness="3" springyield="0.1"/></default>', "springyield"),
+        ("", '<default><geom surfacevel="1 0 0"/></default>', "surfacevel"),
+        ("", '<option><flag constraint="disable"/></option>', "limits are switched off"),
+        (
+            '<actuator><position joint="a" kp="9" group="1"/></actuator>',
+            '<option actuatorgroupdisable="1"/>',
+            "groups that are disabled never act: actuator 0",
+        ),
+        (
+            '<actuator><orientation site="s" refsite="r" kp="2"/><position joint="a" kp="9"'
+            ' ctrlrange="0 1"/></actuator><keyframe><key ctrl="3 3 3 0.5"/></keyframe>',
+            "",
+            "actuator 1 (stiffness 9, damping 0, at 0.5)",
+        ),
+    ],
+)
+def test_what_mujoco_has_had_since_its_fourth_version_is_told(
+    more: str, settings: str, words: str, tmp_path: Path
+) -> None:
+    """And what is switched off does nothing; controls are counted by actuators that have three."""
+    body = """<site name="r"/><body><joint name="a" axis="0 1 0" range="-9 9"/><geom size="0.1"/>
+    <site name="s"/></body><body pos="1 0 0"><joint name="b"/><geom size="0.1"/></body>"""
+    tie = '<equality><joint joint1="a" joint2="b"/></equality>'
+    spec = read_mjcf(write(tmp_path, body, more + tie, settings), tmp_path, servos=True)
+    assert said(spec, words)
+    assert len(spec.constraints) == (0 if "constraint" in settings else 1)
+    assert bool(spec.forces) is (" kp=" in more and not settings or "stiffness" in settings + more)
 
 
 WALKER = """<mujoco><compiler {frame}/><worldbody>

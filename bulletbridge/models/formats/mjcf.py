@@ -79,6 +79,10 @@ def read_mjcf(
 def _switch_off(model: Any, scene: Scene) -> None:
     """Zero what the file's flags disable."""
     off = library().mjtDisableBit
+    held = model.opt.disableflags & int(off.mjDSBL_CONSTRAINT)
+    if held:  # equalities go where they are read
+        model.opt.disableflags |= int(off.mjDSBL_FRICTIONLOSS) | int(off.mjDSBL_LIMIT)
+        model.opt.disableflags |= int(off.mjDSBL_EQUALITY)
     switched = {
         "springs": (off.mjDSBL_SPRING, ("jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness")),
         "dampers": (off.mjDSBL_DAMPER, ("dof_damping", "dof_dampingpoly", "tendon_damping")),
@@ -89,7 +93,8 @@ def _switch_off(model: Any, scene: Scene) -> None:
     for what, (flag, fields) in switched.items():
         if not model.opt.disableflags & int(flag):
             continue
-        scene.notes.append(f"{what} are switched off in <option>")
+        be = "is" if what == "friction" else "are"
+        scene.notes.append(f"{what} {be} switched off in <option>")
         for field in fields:
             if hasattr(model, field):
                 getattr(model, field)[...] = 0
@@ -398,10 +403,16 @@ def _note_rest(spec: Any, model: Any, scene: Scene) -> None:
     option = model.opt
     if option.density or option.viscosity or option.wind.any():
         scene.notes.append("forces of air or water (density, viscosity, wind) are left out")
-    for field in ("jnt_stiffnesspoly", "dof_dampingpoly"):
-        poly = getattr(model, field, None)
-        if poly is not None and np.any(poly):
-            scene.notes.append(
-                "springs and dampers that are polynomials have their linear part only"
-            )
-            break
+    lost = {  # what came with MuJoCo 4
+        "springs and dampers that are polynomials have their linear part only": (
+            *("jnt_stiffnesspoly", "dof_dampingpoly", "tendon_stiffnesspoly"),
+            *("tendon_dampingpoly", "actuator_dampingpoly"),
+        ),
+        "springs that yield (springyield) stay elastic": ("jnt_springyield", "tendon_springyield"),
+        "surfaces that stick or move (adhesion, surfacevel) do neither": (
+            *("geom_adhesion", "geom_surfacevel"),
+        ),
+    }
+    for said, fields in lost.items():
+        if any(np.any(getattr(model, field, 0.0)) for field in fields):
+            scene.notes.append(said)

@@ -43,8 +43,8 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             first keyframe gives them: as springs and dampers, or as motors within bounds.
     """
     scene = places.scene
-    idle, acting, nowhere = list[str](), list[str](), list[str]()
-    for k in range(model.nu):
+    idle, acting, nowhere, off = list[str](), list[str](), list[str](), list[str]()
+    for k in range(int(getattr(model, "nactuator", model.nu))):
         name = model.actuator(k).name or f"actuator {k}"
         pull = _pull(model, places, k)
         if not (pull.joints or pull.path):
@@ -70,6 +70,9 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             scene.notes.append(
                 f"actuator '{name}' pulls along a line and no force acts: give a spring a 'force'"
             )
+        if int(model.opt.disableactuator) >> int(model.actuator_group[k]) & 1:
+            off.append(name)
+            continue
         if not servo:
             continue
         if servos and _acts_as_spring(model, k, pull):
@@ -81,6 +84,8 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             "actuators that act neither on joints nor along a line through points are left out:"
             f" {listed(nowhere)}"
         )
+    if off:
+        scene.notes.append(f"actuators of groups that are disabled never act: {listed(off)}")
     if acting:
         scene.notes.append(
             "servos act at the control of the first keyframe, or zero: as springs and dampers, or,"
@@ -94,11 +99,19 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
         )
 
 
+def _first(model: Any, what: str, k: int) -> int:
+    """Number of an actuator's first control (``ctrl``) or output (``out``).
+
+    Since MuJoCo 4 an actuator may have several.
+    """
+    return int(getattr(model, f"actuator_{what}adr", range(model.nu))[k])
+
+
 def _pull(model: Any, places: Places, k: int) -> Pull:
     """What an actuator pulls at."""
     kinds = library().mjtTrn
     target = int(model.actuator_trnid[k, 0])
-    gear = float(model.actuator_gear[k, 0])
+    gear = float(model.actuator_gear[_first(model, "out", k), 0])
     kind = kinds(model.actuator_trntype[k])
     if kind in (kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT):
         return Pull((target,), (gear,))
@@ -134,7 +147,7 @@ def _acts_as_spring(model: Any, k: int, pull: Pull) -> bool:
 def _bounds(model: Any, k: int, pull: Pull) -> tuple[float, float]:
     """Lowest and highest force of an actuator, what its only joint or its tendon allows too."""
     ranges = [model.actuator_forcerange[k]] if model.actuator_forcelimited[k] else []
-    gear = float(model.actuator_gear[k, 0])
+    gear = float(model.actuator_gear[_first(model, "out", k), 0])
     target = int(model.actuator_trnid[k, 0])
     if model.actuator_trntype[k] == library().mjtTrn.mjTRN_TENDON:
         if getattr(model, "tendon_actfrclimited", np.zeros(model.ntendon))[target]:
@@ -152,12 +165,12 @@ def _add_spring(model: Any, places: Places, k: int, pull: Pull) -> str:
     control, or what an integrator of that starts from. Bounded it is a motor along a tendon;
     otherwise spring and damper of its only joint, or of a tendon.
     """
-    u = 0.0
+    u, control = 0.0, _first(model, "ctrl", k)
     if model.nkey:
         first = int(model.actuator_actadr[k])
-        u = float(model.key_ctrl[0, k] if first < 0 else model.key_act[0, first])
-    if model.actuator_ctrllimited[k] and model.actuator_actadr[k] < 0:
-        u = float(np.clip(u, *model.actuator_ctrlrange[k]))
+        u = float(model.key_ctrl[0, control] if first < 0 else model.key_act[0, first])
+    if model.actuator_ctrllimited[control] and model.actuator_actadr[k] < 0:
+        u = float(np.clip(u, *model.actuator_ctrlrange[control]))
     constant, per_length, per_rate = (float(x) for x in model.actuator_biasprm[k, :3])
     force = float(model.actuator_gainprm[k, 0]) * u + constant
     stiffness, damping = 0.0 - per_length, 0.0 - per_rate

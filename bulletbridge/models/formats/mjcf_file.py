@@ -12,6 +12,9 @@ from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.mesh_places import why_no_mesh
 from bulletbridge.models.xml_file import is_plain_text, read_xml
 
+KEYFRAME = "keyframe"
+"""What MuJoCo calls it in errors about it."""
+
 
 def library() -> Any:
     """MuJoCo.
@@ -41,11 +44,24 @@ def compile_mjcf(path: Path, inside: Path | None = None) -> tuple[Any, Any, list
         spec, notes = _read(mujoco, path, all(map(is_plain_text, parts)))
         notes += _drop_missing(spec, path)
         try:
-            model = spec.compile()
+            model = _compile(spec, notes)
         except (ValueError, OSError, RuntimeError) as error:
             raise ModelError(f"MuJoCo cannot compile {path}: {_said(error)}; correct it") from None
     notes += dict.fromkeys(f"MuJoCo says: {_said(warning.message)}" for warning in warned)
     return spec, model, notes
+
+
+def _compile(spec: Any, notes: list[str]) -> Any:
+    """MuJoCo's model; without keyframes, if they do not fit, which is added to the notes."""
+    try:
+        return spec.compile()
+    except ValueError as error:
+        if KEYFRAME not in str(error) or not spec.keys:
+            raise
+        for key in list(spec.keys):
+            spec.delete(key)
+        notes.append(f"keyframes are left out: {_said(error)}")
+        return spec.compile()
 
 
 def _read(mujoco: Any, path: Path, plain: bool) -> tuple[Any, list[str]]:

@@ -9,8 +9,19 @@ from bulletbridge.numerics.records import Array
 
 UNKNOWN = re.compile(r"(?:unrecognized attribute:|bad format in attribute) '(\w+)' Element '(\w+)'")
 """What MuJoCo says of an attribute that it does not know or understand."""
+STRANGE = re.compile(r"unrecognized element Element '(\w+)'")
+"""What it says of an element that it does not know."""
 USERS = "user"
 """An attribute that MuJoCo only keeps for others."""
+NEWER = {
+    ("joint", "actuatorforcelimited"): "actuatorfrclimited",
+    ("joint", "actuatorforcerange"): "actuatorfrcrange",
+}
+"""What attributes are called that had other names before, by element and that name."""
+LOOKS = ("light", "camera", "material", "texture", "headlight", "rgba", "skin")
+"""Elements that are only seen."""
+ASIDE = ("sensor", "visual", "custom")
+"""Elements with what measures, is seen or is kept for others."""
 REPEATED = re.compile(r"repeated name '(.+)' in (\w+)")
 """What it says of two things of one name."""
 WELDED = "invalid keyword: 'fixed' Element 'joint'"
@@ -51,7 +62,27 @@ def mended(robot: Xml.Element, said: str) -> str:
         said: Why MuJoCo does not read it.
     """
     unknown, repeated = UNKNOWN.search(said), REPEATED.search(said)
-    if unknown and (unknown[2] in SETTINGS or unknown[1] == USERS):
+    aside = [each for part in robot.iter() if part.tag in ASIDE for each in part.iter()]
+    if unknown and (unknown[2], unknown[1]) in NEWER:
+        name, tag = unknown[1], unknown[2]
+        newer = NEWER[tag, name]
+        for each in robot.iter(tag):
+            if name in each.attrib:
+                each.set(newer, each.attrib.pop(name))
+        return f"{name} of <{tag}> is {newer} since MuJoCo 3"
+    strange = STRANGE.search(said)
+    if strange and all(each in aside for each in robot.iter(strange[1])):
+        left = [(up, each) for up in aside for each in up.findall(strange[1])]
+        for up, each in left:
+            up.remove(each)
+        if left:
+            return f"<{strange[1]}> in <{left[0][0].tag}> is not known by this MuJoCo: left out"
+    unseen = (
+        unknown
+        and unknown[2] not in SETTINGS
+        and all(each in aside for each in robot.iter(unknown[2]) if unknown[1] in each.attrib)
+    )
+    if unknown and (unknown[2] in (*SETTINGS, *LOOKS) or unknown[1] == USERS or unseen):
         name, tag = unknown[1], unknown[2]
         values = [each.attrib.pop(name) for each in robot.iter(tag) if name in each.attrib]
         if (tag, name) == PASSIVE and values:
