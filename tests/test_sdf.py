@@ -51,6 +51,7 @@ IN_MODEL = text(R @ AXIS)
 OWN = f"<xyz>{text(AXIS)}</xyz>"
 QUAT = text(Rotation.from_euler("xyz", TURN).as_quat())
 DEGREES = text(np.degrees(TURN))
+ALONG = text(np.array([0.5, 2, 3]) + R @ AXIS)
 FROM_F = text(Rotation.from_euler("z", -1.0).apply((0.4, 1.8, 2.7)))
 NESTED = f"""<sdf version="1.9"><model name="arm"><link name="one"><pose>0.5 0 0 0 0 0</pose>
 {MASSES}</link><model name="inner" placement_frame="spot"><pose>1 2 3 {text(TURN)}</pose>
@@ -91,6 +92,15 @@ WAYS = {
 <child>one</child><axis><xyz>{text(-np.array(AXIS))}</xyz></axis></joint>"""
     ),
     "nested": NESTED,
+    "by frames of Drake's, drawn elsewhere": arm(
+        joint(
+            OWN.replace("<xyz", '<xyz expressed_in="B"'),
+            "<drake:parent_frame>A</drake:parent_frame><drake:child_frame>B</drake:child_frame>",
+        )
+        + f'<frame name="A" attached_to="one"><pose>{ALONG} {text(TURN)}</pose></frame>'
+        f'<frame name="B" attached_to="two"><pose>{text(AXIS)} 0 0 0</pose></frame>',
+        place="<pose>9 8 7 0.1 0 0</pose>",
+    ),
 }
 
 
@@ -371,8 +381,38 @@ def test_what_drake_adds_to_a_model_is_not_lost_without_a_word(tmp_path: Path) -
     assert any("<drake:controller_gains> of j1: no controller acts" in note for note in notes)
     with pytest.raises(ModelError, match="model 'arm': <drake:ball_constraint> lacks"):
         read(with_drake("<drake:ball_constraint/>"), tmp_path)
-    with pytest.raises(ModelError, match="<drake:joint> 'p' has type 'planar'"):
-        read(with_drake("<drake:joint name='p' type='planar'/>"), tmp_path)
+    with pytest.raises(ModelError, match="<drake:joint> 'p' has type 'bendy'; read is planar"):
+        read(with_drake("<drake:joint name='p' type='bendy'/>"), tmp_path)
+    notes = read(with_drake("<drake:gears/><drake:collision_filter_group/>"), tmp_path).notes
+    assert "left out: <drake:gears>" in notes
+
+
+def test_joints_in_drakes_words_are_joints(tmp_path: Path) -> None:
+    planar = (
+        '<link name="three"/><drake:joint name="p" type="planar"><drake:parent>world</drake:parent>'
+        "<drake:child>three</drake:child><drake:damping>1 2 3</drake:damping></drake:joint>"
+        "<drake:weld_constraint><parent>three</parent><child>two</child></drake:weld_constraint>"
+    )
+    spec = read(with_drake(planar), tmp_path)
+    (weld,) = spec.constraints
+    assert isinstance(weld, bb.LoopJoint) and weld.model is JointModel.WELD
+    system = unassembled(spec)
+    assert system.mechanism.nv == 2 + 3
+    steps = [system.mechanism.joints[f"p_{k}"] for k in (1, 2, 3)]
+    assert [step.kind for step in steps] == ["prismatic", "prismatic", "revolute"]
+    lost = [system.mechanism.axes["damping"][step.v.start] for step in steps]
+    assert lost == [1.0, 2.0, 3.0]
+    with pytest.raises(ModelError, match="<drake:joint> 'p' lacks <drake:parent> or"):
+        read(with_drake(planar.replace("<drake:child>three</drake:child>", "")), tmp_path)
+    for ends, said in (
+        ("<drake:parent_frame>two</drake:parent_frame>", "has one of drake:parent_frame and"),
+        (
+            "<drake:parent_frame>two</drake:parent_frame><drake:child_frame>two</drake:child_frame>",
+            "<drake:parent_frame> 'two' is fixed to 'two'; name a frame of 'one'",
+        ),
+    ):
+        with pytest.raises(ModelError, match=said):
+            read(arm(joint(OWN, ends)), tmp_path)
 
 
 def test_an_included_model_is_found_in_the_folder_and_nowhere_else(tmp_path: Path) -> None:

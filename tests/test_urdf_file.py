@@ -246,9 +246,11 @@ def test_what_is_not_well_formed_is_refused_before_bullet_sees_it(tmp_path, righ
         bb.load(str(tmp_path / "robot.loops.yaml"))
 
 
-def test_a_licence_may_stand_above_the_declaration(tmp_path):
+def test_a_licence_may_stand_above_the_declaration_and_a_blank_in_it(tmp_path):
     path = tmp_path / "robot.urdf"
     path.write_text("<!-- a licence,\nof two lines -->\n<?xml version='1.0'?>\n<robot name='r'/>")
+    assert read_xml(path).get("name") == "r"
+    path.write_text("<? xml version='1.0' ?>\n<!-- <!-- two -- in one -->\n<robot name='r'/>")
     assert read_xml(path).get("name") == "r"
     path.write_text("<!-- a licence -->\n<?xml version='1.0'?>\n<robot>")
     with pytest.raises(ModelError, match="line 3"):

@@ -14,7 +14,7 @@ from bulletbridge.errors import ModelError
 COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
 TIGHT = re.compile(rb'(=\s*"[^"<>]*")(?=[A-Za-z_])')
 """An attribute that the next one follows without a blank."""
-DECLARATION = re.compile(rb"\A\s*<\?xml.*?\?>", re.DOTALL)
+DECLARATION = re.compile(rb"\A\s*<\?\s*xml.*?\?>", re.DOTALL)
 ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)""")
 TEMPLATE = b"<%"
 """What programs stand behind in a text that ERB, as Gazebo's models have it, or Mako expands."""
@@ -29,8 +29,8 @@ def read_xml(path: Path) -> Xml.Element:
 
     What Bullet reads all the same is let pass: prefixes that nothing declares, stray ampersands,
     attributes without a blank between, whatever is in comments or after a zero byte, a declaration
-    after comments, and text in another encoding than the one named. UTF-16, which Bullet does not
-    read (``is_plain_text``), is read, too.
+    after comments or with a blank in it, and text in another encoding than the one named. UTF-16,
+    which Bullet does not read (``is_plain_text``), is read, too.
 
     Raises:
         ModelError: The file cannot be read, is too large, is not well-formed or declares entities.

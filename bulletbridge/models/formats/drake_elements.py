@@ -13,10 +13,12 @@ import numpy as np
 
 from bulletbridge.constraints.force_elements import Bushing, ForceElement, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
-from bulletbridge.models.formats.robot import Pose, free_name, pose_of
+from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
 from bulletbridge.numerics.records import are_numbers
 
 PREFIX = "drake:"
+ELSEWHERE = f"{PREFIX}joint", f"{PREFIX}collision_filter_group"
+"""What is read by others, or is of contacts alone."""
 Joining = LoopJoint | Coupling | Spring | Bushing | Tendon
 
 
@@ -94,8 +96,11 @@ def drake_elements(parent: Xml.Element, source: Source, taken: Iterable[str]) ->
     """
     found = DrakeElements([], [], [])
     names = list(taken)
+    unread: list[str] = []
     for element in parent:
-        if element.tag not in READERS:
+        tag = str(element.tag)
+        if tag not in READERS:
+            unread += [tag] if tag.startswith(PREFIX) and tag not in ELSEWHERE else []
             continue
         made = READERS[str(element.tag)](source, element, found.notes)
         made = replace(made, name=free_name(made.name, names))
@@ -104,6 +109,8 @@ def drake_elements(parent: Xml.Element, source: Source, taken: Iterable[str]) ->
             found.loops.append(made)
         else:
             found.elements.append(made)
+    if unread:
+        found.notes.append(f"left out: {listed([f'<{tag}>' for tag in dict.fromkeys(unread)])}")
     return found
 
 
@@ -112,6 +119,18 @@ def _ball(source: Source, element: Xml.Element, _notes: list[str]) -> LoopJoint:
     a = source.point(element, "ball_constraint_body_A", "ball_constraint_p_AP")
     b = source.point(element, "ball_constraint_body_B", "ball_constraint_p_BQ")
     return LoopJoint(f"{a.link}_to_{b.link}", JointModel.BALL, a, b)
+
+
+def _weld(source: Source, element: Xml.Element, _notes: list[str]) -> LoopJoint:
+    """Two frames coincide; they are named as those of a joint are."""
+    ends: list[Frame] = []
+    for tag in ("parent", "child"):
+        name = (element.findtext(tag) or "").strip()
+        if not name:
+            source.fail(f"<{element.tag}> lacks <{tag}>; add it")
+        ends.append(source.place(name))
+    a, b = ends
+    return LoopJoint(f"{a.link}_to_{b.link}", JointModel.WELD, a, b)
 
 
 def _spring(source: Source, element: Xml.Element, _notes: list[str]) -> Spring:
@@ -178,6 +197,7 @@ def _tendon(source: Source, element: Xml.Element, notes: list[str]) -> Tendon | 
 
 READERS: dict[str, Callable[[Source, Xml.Element, list[str]], Joining]] = {
     "drake:ball_constraint": _ball,
+    "drake:weld_constraint": _weld,
     "drake:tendon_constraint": _tendon,
     "drake:linear_spring_damper": _spring,
     "drake:linear_bushing_rpy": _bushing,

@@ -34,6 +34,7 @@ from bulletbridge.models.formats.robot import (
 from bulletbridge.models.formats.rotors import gains_note
 from bulletbridge.models.formats.sdf_frames import (
     BALL_TAG,
+    END_TAGS,
     GAINS_TAG,
     GEAR_TAG,
     LOOP_TAG,
@@ -362,7 +363,8 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
         ends = [scope.link_of(scope.joint_end(part, end)) for end in ("parent", "child")]
         if ends[0] == ends[1]:
             raise ModelError(f"joint '{full}' joins '{ends[0]}' to itself; name two links")
-        at = scope.pose_of(part)
+        drakes = _drakes_ends(scope, part, ends, full)
+        at = scope.pose_of(part) if drakes is None else drakes[1]
         alongs = tuple(
             _along(scope, part, axis, at, full)
             for axis in (("axis", "axis2") if KINDS[kind] == "universal" else ("axis",))
@@ -372,11 +374,16 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
         ball = _numbers_of(part, BALL_TAG, 3, full) if KINDS[kind] == "ball" else None
         if ball is not None:
             alongs = (Along(Z, damping=float(ball[0]), friction=float(ball[1])),)
+        elif KINDS[kind] == "ball" and (losses := number_of(part, "axis/dynamics/damping", 0.0)):
+            alongs = (Along(Z, damping=losses),)  # as Drake has it, of all three turns
         place = scope.placed @ at
         place_b = _loop_end(graph, part, ends[1], full)
         if place_b is not None and len(alongs) == 2:
             second = place_b.R.T @ place.R @ alongs[1].axis  # which is the child's own
             alongs = alongs[0], replace(alongs[1], axis=second)
+        is_loop = place_b is not None
+        if drakes is not None:
+            place, place_b = (scope.placed @ end for end in drakes)
         graph.connections.append(
             Connection(
                 full,
@@ -387,7 +394,7 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
                 alongs,
                 screw_pitch(part, full) if kind == "screw" else 0.0,
                 _armature(part) if ball is None else float(ball[2]),
-                place_b is not None,
+                is_loop,
                 place_b,
             )
         )
@@ -422,6 +429,30 @@ def _loop_end(graph: JointGraph, part: Xml.Element, child: str, full: str) -> Po
     """Where the child has the frame of a joint that our writer has made a loop, in the world."""
     values = _numbers_of(part, LOOP_TAG, 6, full)
     return None if values is None else graph.places[child] @ pose_of(values[:3], values[3:])
+
+
+def _drakes_ends(
+    scope: Scope, part: Xml.Element, ends: list[str], full: str
+) -> tuple[Pose, Pose] | None:
+    """Where the parent and the child have a joint's frame, in the model, by Drake's words.
+
+    Raises:
+        ModelError: There is one of both words, or it names what is on another link.
+    """
+    said = {str(each.tag): (each.text or "").strip() for each in part if each.tag in END_TAGS}
+    if not said:
+        return None
+    if not all(said.get(tag) for tag in END_TAGS):
+        raise ModelError(f"joint '{full}' has one of {' and '.join(END_TAGS)}; give both")
+    for tag, link in zip(END_TAGS, ends, strict=True):
+        on = scope.link_of(said[tag])
+        if on != link:
+            raise ModelError(
+                f"joint '{full}': <{tag}> '{said[tag]}' is fixed to '{on}'; name a frame of"
+                f" '{link}'"
+            )
+    first, second = (scope.pose(said[tag]) for tag in END_TAGS)
+    return first, second
 
 
 def _numbers_of(part: Xml.Element, tag: str, count: int, full: str) -> Array | None:
@@ -560,12 +591,11 @@ def _add_drake(graph: JointGraph, scope: Scope) -> None:
     """Constraints and forces of one model in Drake's words.
 
     Raises:
-        ModelError: It has a joint in Drake's words, without which links would come apart.
+        ModelError: It has a joint in Drake's words that is not known, without which links would
+            come apart.
     """
     for part in scope.element.findall("drake:joint"):
-        name, kind = scope.prefix + part.get("name", ""), part.get("type", "")
-        known = ", ".join(KINDS)
-        raise ModelError(f"<drake:joint> '{name}' has type '{kind}'; use a <joint> of {known}")
+        graph.connections.append(_drakes_joint(graph, scope, part))
     model = scope.prefix.removesuffix(SCOPE) or scope.element.get("name", "")
 
     def fail(message: str) -> NoReturn:
@@ -593,6 +623,35 @@ def _add_drake(graph: JointGraph, scope: Scope) -> None:
     ]
     if kept:
         graph.notes.append(gains_note(kept))
+
+
+def _drakes_joint(graph: JointGraph, scope: Scope, part: Xml.Element) -> Connection:
+    """A joint that SDF has no type for: a planar one, of two ways and the turn across.
+
+    Raises:
+        ModelError: It has another type, or lacks a frame.
+    """
+    names = [edge.name for edge in graph.connections]
+    full, kind = free_name(scope.prefix + part.get("name", ""), names), part.get("type", "")
+    if kind != "planar":
+        known = ", ".join(KINDS)
+        raise ModelError(
+            f"<drake:joint> '{full}' has type '{kind}'; read is planar; use a <joint> of {known}"
+        )
+    ends = [text_of(part, f"drake:{end}") for end in ("parent", "child")]
+    if not all(ends):
+        raise ModelError(f"<drake:joint> '{full}' lacks <drake:parent> or <drake:child>; add it")
+    place, place_b = (scope.placed @ scope.pose(end) for end in ends)
+    said = _numbers_of(part, "drake:damping", 3, full)
+    damping = np.zeros(3) if said is None else said
+    x, y, z = np.eye(3)
+    along = (
+        Along(x, damping=float(damping[0]), slides=True),
+        Along(y, damping=float(damping[1]), slides=True),
+        Along(z, damping=float(damping[2])),
+    )
+    parent, child = (scope.link_of(end) for end in ends)
+    return Connection(full, "several", parent, child, place, along, place_b=place_b)
 
 
 def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) -> None:
