@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pybullet
+import pybullet_data
 from typing_extensions import Unpack
 
 import bulletbridge as bb
@@ -24,6 +25,7 @@ from bulletbridge.system.recording import Recording
 NEAR = 0.1  # lengths of the mechanism that it may move before the camera goes along
 WIDTHS = 2.0  # of the mechanism across the window
 PRESS = "press g for sliders, gaps and reactions"
+PREPARING = "works out what to do, then moves"
 
 
 class Watch:
@@ -38,6 +40,7 @@ class Watch:
         system: bb.System,
         actuated: Sequence[str],
         load_scale: float | None = None,
+        said: str = PRESS,
     ) -> None:
         assert isinstance(system.world, BulletBodies)
         camera = find_camera(system.world, [system.q])
@@ -45,7 +48,8 @@ class Watch:
         system.write()
         self.hint_at = above(camera) - 0.4 * camera.width * camera.right
         uncover(client)
-        self.hint = put_text(client, PRESS, self.hint_at, HINT, 1.1)
+        self.said = said
+        self.hint = put_text(client, said, self.hint_at, HINT, 1.1)
         self.sliders = Sliders(client, system, actuated)
         self.wrenches = Switch(client, "gaps and reactions")
         self.loads = load_scale is not None
@@ -55,6 +59,8 @@ class Watch:
 
     def step(self, system: bb.System) -> Recording:
         """One step with the sliders as they are, and what is asked for drawn."""
+        if self.said != PRESS:
+            self.say(PRESS)
         self.moved |= self.sliders.apply(system)
         recording = system.run(system.dt)
         self.follow(system)
@@ -72,8 +78,13 @@ class Watch:
             return
         go_along(system.world.client, centre - self.centre)
         self.hint_at = self.hint_at + centre - self.centre
-        self.hint = put_text(system.world.client, PRESS, self.hint_at, HINT, 1.1, self.hint)
+        self.say(PRESS)
         self.centre = centre
+
+    def say(self, said: str) -> None:
+        """Put other words above the mechanism, or the same where that is now."""
+        client, self.said = self.overlay.client, said
+        self.hint = put_text(client, said, self.hint_at, HINT, 1.1, self.hint)
 
 
 WATCHED: dict[int, tuple[str, Watch | None]] = {}
@@ -140,16 +151,22 @@ def play(
 def show(system: bb.System, gui: bool) -> None:
     """Bring the window's camera to a system before work that takes a while."""
     if gui:
-        watching(system)
+        watching(system, said=PREPARING)
 
 
-def watching(system: bb.System, load_scale: float | None = None) -> Watch:
+def put_floor(client: int, height: float) -> None:
+    """Put PyBullet's plane into a client, at a height [m]."""
+    plane = f"{pybullet_data.getDataPath()}/plane.urdf"
+    pybullet.loadURDF(plane, (0.0, 0.0, height), physicsClientId=client)
+
+
+def watching(system: bb.System, load_scale: float | None = None, said: str = PRESS) -> Watch:
     """The watch of the window that a system is shown in."""
     assert isinstance(system.world, BulletBodies)
     client = system.world.client
     model, watch = WATCHED[client]
     if watch is None:
-        watch = Watch(client, system, read_model(model).actuated, load_scale)
+        watch = Watch(client, system, read_model(model).actuated, load_scale, said)
         WATCHED[client] = model, watch
     return watch
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pybullet
-from _show import play, run, show, window
+from _show import play, run, window
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
@@ -116,26 +116,30 @@ def bump(t: float, size: float, times: int) -> tuple[float, float, float]:
     return size * sin(w * t) ** 2, size * w * sin(2 * w * t), 2 * size * w**2 * cos(2 * w * t)
 
 
+def hold(system: bb.System, shown: tuple[int, int]) -> tuple[float, float, float]:
+    """Hold the foot in each pose: errors of the cranks' angles and torques, the largest torque."""
+    joints, rest = system.mechanism.joints, np.zeros(system.mechanism.nv)
+    angle, torque, most = list[float](), list[float](), 0.0
+    for pitch, roll in POSES:
+        q = find_pose(system, pitch, roll)
+        angle += [abs(float(q[joints[k].q][0]) - crank_angle(k, pitch, roll)) for k in MOTORS]
+        system.set_state(q, rest, 0.0)
+        tau = bb.inverse_dynamics(system, rest, actuated=ACTUATED)
+        held = np.array([tau[joints[name].v.start] for name in MOTORS])
+        slopes = [slope(system, shown, q, k) for k in range(2)]
+        torque.append(float(np.abs(held - slopes).max() / np.abs(held).max()))
+        most = max(most, float(np.abs(held).max()))
+    return max(angle), max(torque), most
+
+
 def measure(gui: bool = False) -> Measured:
-    """Place the foot, hold it, and swing it."""
+    """Place the foot and hold it, in a world without a window, since that is slow; swing it."""
+    model = read_model("biped", fixed_base=True)
     with window(gui, "biped") as client:
-        model = read_model("biped", fixed_base=True)
-        loaded = bb.load(model, client, dt=DT)
-        system, shown = loaded.system, (loaded.ids["robot"], client)
-        show(system, gui)
-        joints, rest = system.mechanism.joints, np.zeros(system.mechanism.nv)
-        angle, torque, most = list[float](), list[float](), 0.0
-        for pitch, roll in POSES:
-            q = find_pose(system, pitch, roll)
-            angle += [abs(float(q[joints[k].q][0]) - crank_angle(k, pitch, roll)) for k in MOTORS]
-            system.set_state(q, rest, 0.0)
-            tau = bb.inverse_dynamics(system, rest, actuated=ACTUATED)
-            held = np.array([tau[joints[name].v.start] for name in MOTORS])
-            slopes = [slope(system, shown, q, k) for k in range(2)]
-            torque.append(float(np.abs(held - slopes).max() / np.abs(held).max()))
-            most = max(most, float(np.abs(held).max()))
-        path, gap = swing(system, gui)
-    return Measured(max(angle), max(torque), path, gap, most)
+        with bb.load(model, "new", dt=DT) as apart:
+            angle, torque, most = hold(apart.system, (apart.ids["robot"], apart.client))
+        path, gap = swing(bb.load(model, client, dt=DT).system, gui)
+    return Measured(angle, torque, path, gap, most)
 
 
 def main(gui: bool = False) -> float:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pybullet
-from _show import play, run, show, window
+from _show import play, put_floor, run, show, window
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeWarning
@@ -35,6 +35,11 @@ class Measured(NamedTuple):
     plan: bb.Plan
 
 
+def tip(leg: str) -> bb.Frame:
+    """Where a foot stands on."""
+    return bb.Frame(f"lower_leg_{leg}R_link", (0, 0.005, 0.2))
+
+
 def on_feet(client: int) -> bb.System:
     """Minitaur on its rail, feet on hinges, crouched."""
     pybullet.setGravity(0, 0, -G, physicsClientId=client)
@@ -49,9 +54,8 @@ def on_feet(client: int) -> bb.System:
     rail = bb.LoopJoint("rail", bb.JointModel.PRISMATIC, world, bb.Frame("base_chassis_link"))
     joining = [*spec.constraints, rail]
     for leg in LEGS:
-        tip = bb.Frame(f"lower_leg_{leg}R_link", (0, 0.005, 0.2))
-        across = bb.Frame("world", tuple(kinematics.point(tip).p_W), (-np.pi / 2, 0, 0))
-        joining.append(bb.LoopJoint(f"foot_{leg}", bb.JointModel.POINT_ON_LINE, across, tip))
+        across = bb.Frame("world", tuple(kinematics.point(tip(leg)).p_W), (-np.pi / 2, 0, 0))
+        joining.append(bb.LoopJoint(f"foot_{leg}", bb.JointModel.POINT_ON_LINE, across, tip(leg)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BulletBridgeWarning)
         system = bb.attach(robot, joining, client, dt=DT)
@@ -99,6 +103,10 @@ def measure(gui: bool = False) -> Measured:
     """Plan, push, fly to the top."""
     with window(gui, "minitaur") as client:
         system = on_feet(client)
+        if gui:
+            put_floor(
+                client, min(float(system.kinematics().point(tip(leg)).p_W[2]) for leg in LEGS)
+            )
         show(system, gui)
         plan, least = planned(system), np.inf
         for tau in plan.tau:

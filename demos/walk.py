@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pybullet
-import pybullet_data
-from _show import play, run, window
+from _show import play, put_floor, run, window
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeWarning
@@ -51,7 +50,7 @@ def measure(gui: bool = False) -> Measured:
     spec = read_loops(find("minitaur"))
     with window(gui, "minitaur") as client:
         pybullet.setGravity(0, 0, -G, physicsClientId=client)
-        pybullet.loadURDF(f"{pybullet_data.getDataPath()}/plane.urdf", physicsClientId=client)
+        put_floor(client, 0.0)
         # inertias are Bullet's, of the shapes: those of the file are far too large
         robot = pybullet.loadURDF(str(spec.bodies[0].urdf), physicsClientId=client)
         with warnings.catch_warnings():

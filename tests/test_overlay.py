@@ -60,6 +60,13 @@ def test_the_widest_gap_is_told_apart_from_the_picture(window):
     assert window.texts == ["5 N"]
 
 
+def test_of_many_loops_the_largest_gap_and_load_are_told_in_words(window):
+    many = [mark(str(n), (0, 0, 1e-5 * n), (1234.0 / n, 0, 0), (0, n, 0)) for n in range(1, 6)]
+    overlay().update([*many, replace(mark("load", force=(0, 0, 9.0)), load=True)])
+    assert window.texts == ["1234 N", "5: 0.05 mm (x10000)", "5 N m"]
+    assert len(window.lines) == 5 * (1 + 5 + 5) + 5
+
+
 def test_barbs_meet_at_the_tip_at_right_angles_to_each_other(window):
     overlay().update([mark(force=(3.0, -4.0, 12.0))])
     (foot, tip), *barbs = window.lines[1:]
@@ -86,7 +93,7 @@ def test_words_keep_away_from_arrows(window):
 
 
 def test_no_arrow_leaves_the_picture_and_none_is_drawn_for_nothing(window):
-    overlay().update([mark(force=(0, 0, 1e9)), mark("free", force=(0, 0, 9e-6))])
+    overlay().update([mark(force=(0, 0, 1e9)), mark("free", force=(0, 0, 9e-4))])
     assert window.texts == ["pin: 0 mm", "1e+09 N", "free: 0 mm"]
     foot, tip = window.lines[1]
     assert np.linalg.norm(tip - foot) == pytest.approx(1.5 * 2.0)

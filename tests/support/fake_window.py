@@ -15,7 +15,10 @@ from bulletbridge.numerics.records import Array
 
 
 class Window:
-    """Bullet's window as far as it is drawn on: items by id, sliders by label."""
+    """Bullet's window as far as it is drawn on: items by id, sliders by label.
+
+    Its camera looks along y from ``eye``; items are where they appear to be, on the way from there.
+    """
 
     def __init__(self) -> None:
         self.items: dict[int, tuple[Any, Array]] = {}
@@ -23,6 +26,7 @@ class Window:
         self.sliders: list[float] = []
         self.labels: list[tuple[str, float, float]] = []
         self.answers = 0
+        self.eye = np.array([0.5, -7.0, 1.0])
         self.lost: Collection[int] = ()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> Self:
@@ -38,6 +42,7 @@ class Window:
             monkeypatch.setattr(pybullet, name, getattr(self, name))
         monkeypatch.setattr(pybullet, "configureDebugVisualizer", self.configure)
         monkeypatch.setattr(pybullet, "addUserDebugParameter", self.slider)
+        monkeypatch.setattr(pybullet, "getDebugVisualizerCamera", self.camera)
         monkeypatch.setattr(pybullet, "readUserDebugParameter", read)
         return self
 
@@ -52,12 +57,22 @@ class Window:
     def addUserDebugLine(
         self, start: ArrayLike, end: ArrayLike, replaceItemUniqueId: int, **_: object
     ) -> int:
-        return self.put((np.array(start), np.array(end)), replaceItemUniqueId)
+        return self.put((self.seen(start), self.seen(end)), replaceItemUniqueId)
 
     def addUserDebugText(
         self, text: str, at: ArrayLike, replaceItemUniqueId: int, **_: object
     ) -> int:
-        return self.put((text, np.array(at)), replaceItemUniqueId)
+        return self.put((text, self.seen(at)), replaceItemUniqueId)
+
+    def seen(self, point: ArrayLike) -> Array:
+        """Where what is drawn in front of everything appears to be."""
+        return self.eye + (np.asarray(point) - self.eye) / overlay_module.IN_FRONT
+
+    def camera(self, **_: object) -> tuple[Any, ...]:
+        turned = (0.0,) * 16
+        target = tuple(self.eye + (0.0, 3.0, 0.0))
+        axes = (0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+        return 640, 480, turned, turned, *axes, 0.0, 0.0, 3.0, target
 
     def removeUserDebugItem(self, item: int, **_: object) -> None:
         del self.items[item]

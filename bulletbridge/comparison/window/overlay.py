@@ -1,6 +1,6 @@
 """Gaps and reactions drawn into Bullet's window, a few times a second."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -21,8 +21,13 @@ VISIBLE, MOST_MAGNIFIED = 0.05, 6
 longer than it is. Round-off stays invisible."""
 WEIGHT_LENGTH, LONGEST = 1.0, 1.5
 """Length of an arrow for the weight of the mechanism, and of any arrow, in mechanism lengths."""
-NEGLIGIBLE = 1e-6
+NEGLIGIBLE = 1e-4
 """No arrow below this share of the weight, or of the weight times the mechanism's length."""
+IN_FRONT = 0.35
+"""Share of the way from the eye to a mark at which it is drawn: at the same place of the picture,
+where no link hides it."""
+FEW = 4
+"""Constraints of which each gap and load is told in words; of more, the largest of each kind."""
 HEAD = 0.15
 """Barbs of an arrow, relative to its length."""
 ASIDE, BEYOND = 0.12, 0.06
@@ -120,6 +125,8 @@ class Overlay:
         self.client, self.weight, self.length = client, weight, length
         self.gap_colour, self._clock = gap_colour, clock
         self._due_at = -np.inf
+        self._eye: Array | None = None
+        self._told: dict[str, str] = {}
         self._items: dict[tuple[str, str], int] = {}
         self._stale: set[tuple[str, str]] = set()
 
@@ -137,10 +144,12 @@ class Overlay:
         if not self.due:
             return False
         begun, self._stale = self._clock(), set(self._items)
+        self._eye = eye_of(self.client)
+        drawn = [mark for mark in marks if mark.finite]
+        self._told = largest_of(drawn)
         with not_rendered(self.client):
-            for mark in marks:
-                if mark.finite:
-                    self._draw(mark)
+            for mark in drawn:
+                self._draw(mark)
             for key in self._stale:
                 self._remove(key)
         done = self._clock()
@@ -173,7 +182,7 @@ class Overlay:
         size = float(np.linalg.norm(gap))
         factor = magnification(size, self.length)
         self._line(mark, "gap", mark.point_b - factor * gap, mark.point_b, self.gap_colour)
-        if not mark.told:
+        if not (mark.told and self._tells(mark, "gap")):
             return
         said = f" (x{factor:g})" if factor > 1.0 else ""
         at = mark.point_b + ASIDE * self.length * away_from(mark.force, mark.moment)
@@ -194,13 +203,19 @@ class Overlay:
         barbs = (aside, -aside, np.cross(along, aside), -np.cross(along, aside))
         for number, barb in enumerate(barbs):
             self._line(mark, f"{part} {number}", tip, back + barb, colour)
-        self._text(mark, part, f"{size:.3g} {unit}", tip + BEYOND * self.length * along, colour)
+        if self._tells(mark, part):
+            at = tip + BEYOND * self.length * along
+            self._text(mark, part, f"{in_figures(size)} {unit}", at, colour)
+
+    def _tells(self, mark: Mark, part: str) -> bool:
+        """Whether a part of a mark is told in words."""
+        return not self._told or self._told[part] == mark.name
 
     def _line(self, mark: Mark, part: str, start: Array, end: Array, colour: Colour) -> None:
         former = self._former(mark, f"{part} line")
         made = pybullet.addUserDebugLine(
-            start.tolist(),
-            end.tolist(),
+            self._in_front(start).tolist(),
+            self._in_front(end).tolist(),
             lineColorRGB=colour,
             lineWidth=3,
             replaceItemUniqueId=former,
@@ -210,8 +225,12 @@ class Overlay:
 
     def _text(self, mark: Mark, part: str, text: str, at: Array, colour: Colour) -> None:
         former = self._former(mark, f"{part} text")
-        made = put_text(self.client, text, at, colour, 1.1, former)
+        made = put_text(self.client, text, self._in_front(at), colour, 1.1, former)
         self._items[mark.name, f"{part} text"] = made
+
+    def _in_front(self, point: Array) -> Array:
+        """Where what is drawn at a point (3,) [m] is seen before everything else."""
+        return point if self._eye is None else self._eye + IN_FRONT * (point - self._eye)
 
     def _former(self, mark: Mark, part: str) -> int:
         """Id of an item that is drawn again, -1 for a new one."""
@@ -220,6 +239,26 @@ class Overlay:
 
     def _remove(self, key: tuple[str, str]) -> None:
         pybullet.removeUserDebugItem(self._items.pop(key), physicsClientId=self.client)
+
+
+def largest_of(marks: Sequence[Mark]) -> dict[str, str]:
+    """Whose gap, force and moment is the largest; empty where the marks are few."""
+    shown = [mark for mark in marks if not mark.spring]
+    if len(shown) <= FEW:
+        return {}
+    sizes: dict[str, Callable[[Mark], float]] = {
+        "gap": lambda mark: (
+            -1.0 if mark.load else float(np.linalg.norm(mark.point_b - mark.point_a))
+        ),
+        "force": lambda mark: float(np.linalg.norm(mark.force)),
+        "moment": lambda mark: float(np.linalg.norm(mark.moment)),
+    }
+    return {part: max(shown, key=size).name for part, size in sizes.items()}
+
+
+def in_figures(size: float) -> str:
+    """A number in three figures, without a power of ten as long as it is easily read."""
+    return f"{size:.0f}" if 1e3 <= size < 1e5 else f"{size:.3g}"
 
 
 def put_text(
@@ -246,6 +285,15 @@ def has_window(client: int) -> bool:
     """Whether a client is connected to a world that somebody may look at."""
     method: int = pybullet.getConnectionInfo(physicsClientId=client)["connectionMethod"]
     return bool(pybullet.isConnected(client)) and method != pybullet.DIRECT
+
+
+def eye_of(client: int) -> Array | None:
+    """Where the camera of a window stands (3,) [m]; None if Bullet does not tell."""
+    camera = pybullet.getDebugVisualizerCamera(physicsClientId=client)
+    if not camera or not camera[0]:  # of a world that others show, it may be told without a size
+        return None
+    forward, distance, target = camera[5], camera[10], camera[11]
+    return np.array(target) - distance * np.array(forward)
 
 
 @contextmanager
