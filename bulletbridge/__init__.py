@@ -179,7 +179,11 @@ def __getattr__(name: str) -> Any:
     """Import a name that needs PyBullet when it is asked for."""
     if name not in NEEDING_PYBULLET:
         said, here = f"module 'bulletbridge' has no attribute '{name}'", sys.modules[__name__]
-        if not name.startswith("_") and hasattr(System, name):
+        if name.startswith("_"):
+            pass
+        elif hasattr(sys.modules.get("pybullet"), name):
+            said = f"{said}; it is PyBullet's: pybullet.{name}"
+        elif hasattr(System, name):
             said = f"{said}; it is one of a system, as in system.{name}"
         elif isinstance(getattr(errors, name, None), type):
             said = f"{said}; it is bulletbridge.errors.{name}"

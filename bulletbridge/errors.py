@@ -3,15 +3,19 @@
 import inspect
 import os
 import warnings
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 PACKAGE = str(Path(__file__).parent) + os.sep
 T = TypeVar("T")
+P = ParamSpec("P")
+LONGEST_TOLD = 60
+"""Letters of what was given that a message repeats."""
 
 
 class BulletBridgeError(Exception):
@@ -194,6 +198,35 @@ class Hinting:
     def elsewhere(self, name: str) -> str:
         """What to write in the place of an attribute; empty if nobody knows."""
         return self.ELSEWHERE.get(name, "")
+
+
+def called_as(how: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorator of functions that are often called wrongly: Python's refusal, and how it is done.
+
+    Args:
+        how: In words, after Python's.
+    """
+
+    def told(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                trace = error.__traceback__
+                if trace is None or trace.tb_next is not None:  # from within
+                    raise
+                raise TypeError(f"{error}; {how}") from None
+
+        return call
+
+    return told
+
+
+def given_as(what: object) -> str:
+    """What a program gave, in as many words as fit a message."""
+    said = repr(what)
+    return said if len(said) <= LONGEST_TOLD else f"a {type(what).__name__}"
 
 
 def require_kind(given: object, kind: type, said: str) -> None:

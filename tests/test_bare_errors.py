@@ -155,8 +155,8 @@ def test_a_step_that_is_no_number_is_refused_later_too(value):
         ({"steps": 2.0}, r"steps is 2\.0; give a whole number"),
         ({"every": "1"}, "every is '1'; give a whole number"),
         ({"q": [[0.1, 0.2, 0.3], [0.1]]}, "q has parts of different lengths"),
-        ({"q": [[1j, 0.2, 0.3]]}, "q is not an array of real numbers, but of complex128"),
-        ({"q": [["a", "b", "c"]]}, "q is not an array of real numbers, but of"),
+        ({"q": [[1j, 0.2, 0.3]]}, "q is not an array of real numbers, but ..1j"),
+        ({"q": [["a", "b", "c"]]}, "q is not an array of real numbers, but ..'a'"),
         ({"v": "fast"}, "v is not an array of real numbers"),
         ({"tau": [[1.0], [1.0, 2.0]]}, "tau has parts of different lengths"),
         ({"t": "now"}, "t is not an array of real numbers"),
@@ -283,7 +283,7 @@ def test_a_run_of_no_duration_is_refused_and_makes_no_step(duration):
 def test_steps_are_not_counted_where_the_world_is_said_to_be_shown():
     """``step(5)`` made one step, and ``save("file")`` wrote none."""
     system = closed()
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError, match="a step takes no 5"):
         system.step(5)
     with pytest.raises(TypeError, match="positional"):
         system.save("state.npz")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.planar import four_bar
+from numpy.testing import assert_allclose
+from support.planar import assembled, four_bar
 from support.urdf_builder import inertial, joint, link, robot
 
 import bulletbridge as bb
@@ -20,6 +21,7 @@ from bulletbridge.errors import (
     BulletBridgeWarning,
     LoopFileError,
     ModelError,
+    StepError,
     UnknownNameError,
 )
 from bulletbridge.models.formats.recognise import read_model
@@ -322,7 +324,7 @@ def test_lengths_in_millimetres_are_told_where_the_loop_closes_all_the_same(tmp_
 def test_a_model_in_the_place_of_its_system_is_told_as_that(tmp_path):
     with bb.load(pinned(tmp_path), "new") as model:
         for use in (bb.view, bb.modes, lambda m: bb.record(m, tmp_path / "run.gif", 1.0)):
-            with pytest.raises(AttributeError, match="give its system, model.system"):
+            with pytest.raises((AttributeError, ModelError), match="give its system, model.system"):
                 use(model)
         with pytest.raises(AttributeError, match="write model.system.step"):
             model.step()
@@ -362,3 +364,75 @@ def test_links_joints_and_rates_of_steps_are_not_taken_for_each_other(tmp_path):
             system.link_pose("j1")
         with pytest.warns(BulletBridgeWarning, match="give 1/240"):
             system.dt = 240.0
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda s: s.step(0.01),
+            r"a step takes no 0.01, it is of system.dt = 0.004.*run\(duration\)",
+        ),
+        (lambda s: s.run(steps=10), r"'steps'; .*system.rollout\(steps\) a number"),
+        (lambda s: s.rollout(duration=1.0), r"'duration'; .*system.run\(duration\) seconds"),
+        (lambda s: s.assemble(q1=1.0), r"'q1'; give positions by joint name"),
+        (lambda s: bb.record(s, "run.gif", steps=10), "is told seconds"),
+    ],
+)
+def test_pythons_refusals_are_told_with_what_to_call(call, said):
+    system = four_bar()
+    before = system.q
+    with pytest.raises(TypeError, match=said):
+        call(system)
+    assert np.array_equal(system.q, before)
+
+
+def test_errors_from_within_a_call_are_not_told_as_wrong_calls():
+    def wrong(t: float) -> float:
+        return t + "s"  # pyright: ignore[reportOperatorIssue]
+
+    system = four_bar(forces={"j1": wrong})
+    with pytest.raises(TypeError, match="unsupported operand") as caught:
+        assembled(system)
+    assert "give positions" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda s: s.restore(s.q), "is no state; give what save"),
+        (lambda s: s.restore("run.npz"), "'run.npz' is no state"),
+        (lambda s: bb.view("four_bar"), "'four_bar' is no system: give what attach returned"),
+        (lambda s: bb.record("four_bar", "run.gif", 1.0), "is no system"),
+        (lambda s: four_bar(contacts="no"), "contacts is 'no'; give True or False"),
+    ],
+)
+def test_what_is_given_in_the_place_of_something_else_is_told(call, said):
+    with pytest.raises(ModelError, match=said):
+        call(four_bar())
+
+
+def test_functions_of_pybullet_are_not_asked_of_us():
+    with pytest.raises(AttributeError, match="it is PyBullet's: pybullet.loadURDF"):
+        bb.loadURDF  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_one_call_at_a_time_makes_steps_of_a_system():
+    begun, refused = False, 0
+
+    def meanwhile(t: float) -> float:
+        nonlocal refused
+        for advance in (system.step, lambda: system.rollout(2)) if begun else ():
+            with pytest.raises(StepError, match="copy.deepcopy"):
+                advance()
+            refused += 1
+        return 0.0
+
+    system = assembled(four_bar(forces={"j1": meanwhile}))
+    alone = assembled(four_bar())
+    begun = True
+    system.rollout(3)
+    assert refused
+    assert_allclose(system.q, alone.rollout(3).q[-1], rtol=0.0, atol=1e-15)
+    begun = False
+    system.step()  # afterwards as before

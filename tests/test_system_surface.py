@@ -55,7 +55,7 @@ METHODS = {
     "snapshot": "(self)",
     "spring_forces": "(self)",
     "start_from": "(self, start, parameters)",
-    "step": "(self, *, write=True)",
+    "step": "(self, *given, write=True)",
     "step_derivatives": "(self, smoothing=0.0)",
     "step_with_derivatives": "(self)",
     "take_back": "(self, state)",

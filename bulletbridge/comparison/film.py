@@ -22,11 +22,11 @@ from bulletbridge.comparison.pictures import (
     take,
 )
 from bulletbridge.console import require_writable
-from bulletbridge.errors import ModelError, naming_the_extra
+from bulletbridge.errors import ModelError, called_as, naming_the_extra
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.recording import Recording
-from bulletbridge.system.system import System
+from bulletbridge.system.system import System, require_system
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
@@ -124,6 +124,7 @@ def film(
         disconnect(client)
 
 
+@called_as("record(system, 'run.gif', duration) is told seconds")
 def record(
     system: System,
     path: str | Path,
@@ -149,6 +150,7 @@ def record(
         MissingExtraError: imageio-ffmpeg is not installed.
         StepError: A step could not be finished.
     """
+    require_system(system)
     path, bodies = Path(path), system.world
     require_film(path)
     if not isinstance(bodies, BulletBodies):

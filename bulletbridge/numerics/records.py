@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol, TypeVar, get_args, get_type_hints, 
 import numpy as np
 from numpy.typing import NDArray
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, given_as
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,7 +67,7 @@ def array_of(what: str, given: object) -> Array:
             f"{what} has parts of different lengths; give an array of numbers"
         ) from None
     if found.dtype.kind not in "iufb":
-        raise ModelError(f"{what} is not an array of real numbers, but of {found.dtype}; give one")
+        raise ModelError(f"{what} is not an array of real numbers, but {given_as(given)}")
     return found.astype(np.float64)
 
 

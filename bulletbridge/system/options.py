@@ -196,7 +196,8 @@ class Options:
             if (given := getattr(self, name)) not in known:
                 there = ", ".join(name for name in known if name)
                 raise ModelError(f"unknown {name} '{given}'; there are {there}")
-        check_switch("energy_budget", self.energy_budget)
+        for name in ("contacts", "velocity_filter", "energy_budget"):
+            check_switch(name, getattr(self, name))
         if self.limits != "always":
             check_switch("limits", self.limits, "True, False or 'always'")
         if self.springs == "implicit" and self.integrator not in (None, WITH_INEQUALITIES):
@@ -499,10 +500,26 @@ ELSEWHERE = {
     **dict.fromkeys(("joints", "links", "nq", "nv"), "system.mechanism.{}"),
     **dict.fromkeys(("position", "positions", "qpos"), "system.q"),
     **dict.fromkeys(("velocity", "velocities", "qvel"), "system.v"),
+    **dict.fromkeys(("getJointState", "getJointStates"), "system.q['joint'], system.v['joint']"),
+    **dict.fromkeys(("resetJointState", "resetJointStates"), "system.assemble({{'joint': 0.5}})"),
+    **dict.fromkeys(
+        ("setJointMotorControl2", "setJointMotorControl", "setJointMotorControlArray"),
+        "system.motors.set('joint', velocity=0.5)",
+    ),
+    **dict.fromkeys(("stepSimulation", "simulate"), "system.step()"),
+    "setGravity": "system.gravity",
+    "getContactPoints": "system.contacts()",
+    "getConstraintState": "system.reactions()",
+    "getLinkState": "system.kinematics().point(bb.Frame('link'))",
+    "createConstraint": "system.connect",
+    "removeConstraint": "system.disconnect",
+    "saveState": "system.save()",
     **dict.fromkeys(("torque", "torques", "ctrl"), "system.tau"),
     "time": "system.t",
-    "timestep": "system.dt",
-    "reset": "system.restore(state), where state = system.save()",
+    **dict.fromkeys(("timestep", "setTimeStep"), "system.dt"),
+    **dict.fromkeys(
+        ("reset", "restoreState"), "system.restore(state), where state = system.save()"
+    ),
     "close": "model.close(), of what load returned",
     **dict.fromkeys(
         ("forward_kinematics", "inverse_kinematics", "inverse_dynamics", "record", "view", "lqr"),

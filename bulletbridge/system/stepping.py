@@ -12,7 +12,7 @@ import numpy as np
 from bulletbridge.engine.failures import raise_failure
 from bulletbridge.engine.records import AT_LIMIT, DONE
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, StepError
 from bulletbridge.formulations.adaptive import Adaptive
 from bulletbridge.formulations.python_stepper import PythonStep
 from bulletbridge.numerics.records import Array
@@ -49,6 +49,30 @@ class Stepper(Protocol):
             done.
         """
         ...
+
+
+class InAnotherCall:
+    """In the place of a stepper while one call makes many steps, in which other threads run."""
+
+    tries_others = False
+
+    def step(self) -> int:
+        """Refuse a step.
+
+        Raises:
+            StepError: Another call makes steps of the same system.
+        """
+        raise StepError(
+            "another thread, or a function that it calls, makes steps of this system at the moment;"
+            " give each its own, as copy.deepcopy(system) is, or let them take turns"
+        )
+
+    def roll(self, steps: int, every: int, table: Array) -> int:
+        """Refuse steps, likewise."""
+        return self.step()
+
+
+IN_ANOTHER_CALL = InAnotherCall()
 
 
 class CompiledSteps:
@@ -285,10 +309,15 @@ class Stepping:
         """
         active, stepper = self._active, self.stepper or self._chosen()
         start = active.snapshot()
-        failure = stepper.roll(steps, every, table)
-        while failure and active.reconsider(failure):
-            active.take_back(start)
+        self.stepper = IN_ANOTHER_CALL
+        try:
             failure = stepper.roll(steps, every, table)
+            while failure and active.reconsider(failure):
+                active.take_back(start)
+                failure = stepper.roll(steps, every, table)
+        finally:
+            if self.stepper is IN_ANOTHER_CALL:  # and nothing else acts than did
+                self.stepper = stepper
         if failure:
             against = self._inequalities.in_the_way
             raise_failure(active.solver, failure, stepper.tries_others, against)

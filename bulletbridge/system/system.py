@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
-from typing_extensions import Unpack
+from typing_extensions import Never, Unpack
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
@@ -27,6 +27,8 @@ from bulletbridge.errors import (
     ByName,
     ModelError,
     UnsupportedError,
+    called_as,
+    given_as,
     require_kind,
     warn_user,
 )
@@ -433,6 +435,7 @@ class System:
         """How the last step went."""
         return self._stepping.status
 
+    @called_as("give positions by joint name, as system.assemble({'joint': 0.5})")
     def assemble(
         self,
         q: Values | None = None,
@@ -559,13 +562,15 @@ class System:
         if self._integration.python is not None:
             self._integration.python.recall(None)
 
-    def step(self, *, write: bool = True) -> None:
+    def step(self, *given: Never, write: bool = True) -> None:
         """Advance by one step and show the state in the world; ``run`` makes many.
 
         Args:
+            given: Nothing: a step is of ``dt``.
             write: Whether the world is shown it.
 
         Raises:
+            TypeError: Something was given, which is told with what to call.
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: The step could not be finished; the state before it was restored.
             WorldError: The bodies are gone from the world, or ``changeDynamics`` has changed one,
@@ -575,6 +580,11 @@ class System:
             BulletBridgeWarning: The bodies were moved in the world by somebody else since they
                 were shown, or its gravity or friction was changed; said once, with what to call.
         """
+        if given:
+            raise TypeError(
+                f"a step takes no {given[0]!r}, it is of system.dt = {self.dt:g} s; write"
+                " system.run(duration), in s, or system.rollout(steps)"
+            )
         active, world = self._active, self._shown.world if write else None
         if world is not None:
             world.look(self._acting_gravity)
@@ -587,6 +597,7 @@ class System:
     def _acting_gravity(self) -> Array:
         return self.gravity
 
+    @called_as("system.rollout(steps) is told a number, system.run(duration) seconds")
     def rollout(self, steps: int, every: int = 1, reactions: Collection[str] = ()) -> Recording:
         """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
 
@@ -732,6 +743,7 @@ class System:
         step = self._inequalities.last
         return np.zeros((len(bodies), 3)) if step is None else net_contact_forces(step, bodies)
 
+    @called_as("system.run(duration) is told seconds, system.rollout(steps) a number")
     def run(self, duration: float, every: int = 1, reactions: Collection[str] = ()) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.
 
@@ -1510,6 +1522,7 @@ class System:
                 constraint that could not be pickled; nothing was done.
             WorldError: The world has other bodies than the one where it was saved.
         """
+        require_kind(state, SavedState, f"{given_as(state)} is no state; give what save() returned")
         require_same(state, self._made_of(), self._plain_options())
         require_constraints(self._active, state.sets)
         if write and state.world is not None and self.world is not None:
@@ -1565,3 +1578,14 @@ class System:
         make = self._options.formulation
         name = make if isinstance(make, str) else getattr(make, "__qualname__", type(make).__name__)
         return {**vars(self._options), "formulation": name}
+
+
+def require_system(given: object) -> None:
+    """Refuse what a program gives in the place of a system.
+
+    Raises:
+        ModelError: It is none; it says where one is had.
+    """
+    system = getattr(given, "system", None)
+    have = "its system, model.system" if isinstance(system, System) else "what attach returned"
+    require_kind(given, System, f"{given_as(given)} is no system: give {have}")

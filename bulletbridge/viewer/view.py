@@ -14,11 +14,17 @@ import numpy as np
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.comparison.pictures import FROM_CORNER
-from bulletbridge.errors import ModelError, WorldError, naming_the_extra
+from bulletbridge.errors import (
+    ModelError,
+    WorldError,
+    given_as,
+    naming_the_extra,
+    require_kind,
+)
 from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.system.recording import Recording
-from bulletbridge.system.system import System
+from bulletbridge.system.system import System, require_system
 from bulletbridge.viewer.dragging import drag, range_of
 from bulletbridge.viewer.scene import Scene
 
@@ -61,6 +67,7 @@ class Viewer:
         actuated: Sequence[str] | None = None,
         port: int = PORT,
     ) -> None:
+        require_system(system)
         if not isinstance(system.world, BulletBodies):
             raise ModelError("a view shows Bullet's world; make the system by load or attach")
         _require_same(system, recording)
@@ -336,6 +343,8 @@ def _require_same(system: System, recording: Recording | None) -> None:
     """
     if recording is None:
         return
+    said = f"{given_as(recording)} is no recording; give what a run returns: system.run(1.0)"
+    require_kind(recording, Recording, said)
     if list(recording.mechanism.joints) != list(system.mechanism.joints):
         raise ModelError("the recording is of another mechanism than the system")
     if not len(recording.t):

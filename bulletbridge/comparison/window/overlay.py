@@ -26,7 +26,7 @@ NEGLIGIBLE = 1e-4
 IN_FRONT = 0.35
 """Share of the way from the eye to a mark at which it is drawn: at the same place of the picture,
 where no link hides it."""
-FEW = 4
+FEW = 2
 """Constraints of which each gap and load is told in words; of more, the largest of each kind."""
 HEAD = 0.15
 """Barbs of an arrow, relative to its length."""
