@@ -412,6 +412,29 @@ def test_recordings_keep_what_joints_bear(world, tmp_path):
         one.rollout(1, reactions=["foot22"])
 
 
+def test_recordings_keep_what_loops_bear_beside_joints():
+    """In the world's axes, to the bit what is told after each step."""
+    model = bb.load("four_bar", "new")
+    one = model.system
+    start = one.save()
+    run = one.rollout(6, every=2, reactions=["crank", "ground_pin"])
+    one.restore(start)
+    for k in range(3):
+        one.step()
+        one.step()
+        pin = one.reactions()["ground_pin"]
+        assert np.array_equal(run.reactions["ground_pin"][k], [*pin.force, *pin.torque])
+        assert np.array_equal(run.reactions["crank"][k], one.joint_reactions()["crank"].in_link)
+    (lines,) = [
+        a.get_lines() for a in bb.plot(run, "ground_pin").axes if a.get_ylabel() == "force [N]"
+    ]
+    assert [line.get_label() for line in lines] == [f"ground_pin {x}" for x in "xyz"]
+    assert np.array_equal(lines[0].get_ydata(), run["ground_pin.fx"])
+    with pytest.raises(bb.errors.UnknownNameError, match="did you mean 'ground_pin'"):
+        one.rollout(1, reactions=["groundpin"])
+    model.close()
+
+
 def test_linearisations_tell_how_a_bearing_answers():
     """By central differences of what is told, to the square of their length."""
     model = bb.load("four_bar", "new")

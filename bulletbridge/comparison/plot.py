@@ -55,14 +55,14 @@ def _add_legend(figure: "Figure", axes: "Axes") -> None:
 def plot(recording: Recording, *joints: str) -> "Figure":
     """Positions and rates of joints over time; all revolute and prismatic ones unless named.
 
-    Below them what joints bear, where the recording has it: components along the axes of the link
-    of one joint, sizes of several.
+    Below them reactions, where the recording has them: components of those of one joint or
+    constraint, sizes of several.
 
     The figure is returned, not shown: ``plot(run, "crank").savefig("crank.png")``.
 
     Args:
         recording: What ``System.run`` or ``System.rollout`` returned.
-        joints: Joint names.
+        joints: Joint names, and those of constraints whose reactions were kept.
 
     Raises:
         ModelError: There is no such joint, or no recording.

@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from bulletbridge.errors import Hinting, ModelError, naming_the_extra, refuse_name
+from bulletbridge.errors import (
+    Hinting,
+    ModelError,
+    UnknownNameError,
+    naming_the_extra,
+    refuse_name,
+)
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -18,6 +24,21 @@ KINDS = ".npz", ".csv", ".parquet"
 """Endings of files that recordings are written to."""
 OF_REACTIONS = "fx", "fy", "fz", "mx", "my", "mz"
 """Endings of columns of reactions."""
+
+
+class Kept(dict[str, Array]):
+    """Reactions that a run has kept, by name."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        """Tell how they are kept.
+
+        Raises:
+            UnknownNameError: They are not.
+        """
+        raise UnknownNameError(
+            f"the recording has no reactions of '{name}'; ask for them:"
+            f" system.run(1.0, reactions=['{name}'])"
+        )
 
 
 @dataclass(frozen=True)
@@ -32,8 +53,10 @@ class Recording(Hinting):
         rank: (n,) independent rows.
         margin: (n,) weakest independent row over the strongest; small near a singular position.
         passes: (n,) correction passes of the step that ended there.
-        reactions: (n, 6) of each joint that was asked for, by name: force [N], then torque [N m],
-            in the axes of the link that it carries, as of ``System.joint_reactions`` there.
+        reactions: (n, 6) of each constraint and joint that was asked for, by name: force [N], then
+            torque [N m]. Those of a constraint are in the world's axes, as of
+            ``System.reactions``; of a joint in the axes of the link that it carries, as of
+            ``System.joint_reactions``.
     """
 
     ELSEWHERE: ClassVar = {
@@ -55,6 +78,10 @@ class Recording(Hinting):
     margin: Array
     passes: np.ndarray
     reactions: dict[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Have reactions that were not asked for told as that."""
+        object.__setattr__(self, "reactions", Kept(self.reactions))
 
     def __repr__(self) -> str:
         """How many states of what, and when."""
@@ -92,7 +119,7 @@ class Recording(Hinting):
 
         ``t``, then of each joint ``NAME`` its position and ``NAME.rate`` its rate; joints with
         several coordinates have ``NAME.0`` and so on; then ``rank``, ``margin`` and ``passes``, and
-        of each joint whose reactions were asked for ``NAME.fx`` to ``NAME.mz``.
+        of each constraint and joint whose reactions were asked for ``NAME.fx`` to ``NAME.mz``.
         """
         found: dict[str, np.ndarray] = {"t": self.t}
         for numbers, end, parts in ((self.q, "", "q"), (self.v, ".rate", "v")):

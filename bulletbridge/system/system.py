@@ -29,6 +29,7 @@ from bulletbridge.errors import (
     UnsupportedError,
     called_as,
     given_as,
+    refuse_name,
     require_kind,
     warn_user,
 )
@@ -182,6 +183,8 @@ class System:
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
         if chosen.limits is True:
             mechanism = with_watched_limits(mechanism)
+        said = f"forces are {given_as(forces)}; give them by name, as {{'wind': bb.Wrench(...)}}"
+        require_kind(forces or {}, Mapping, said)
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
         of_joints, wrenches = split_forces(self._forces, constraints)
@@ -604,10 +607,11 @@ class System:
         Args:
             steps: How many.
             every: One state in so many is kept.
-            reactions: Joints, fixed ones too, of which ``joint_reactions`` is kept with each state.
+            reactions: Constraints, of which ``reactions`` is kept with each state, and joints,
+                fixed ones too, of which ``joint_reactions`` is.
 
         Raises:
-            ModelError: ``steps`` or ``every`` is not a positive number, or there is no such joint.
+            ModelError: ``steps`` or ``every`` is not a positive number, or nothing is called so.
             UnsupportedError: What joints bear is not known, see ``joint_reactions``.
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: A step could not be finished; the state before it was restored.
@@ -619,15 +623,33 @@ class System:
             self._stepping.roll(steps, every, table)
             return from_table(self.mechanism, table)
         names, kept = list(reactions), len(table)
-        self.joint_reactions().in_links(names)  # refused before the first step
+        self._loads_of(names)  # refused before the first step
         loads = np.zeros((kept, len(names), 6))
         for k in range(kept):
             self._stepping.roll(every, every, table[k : k + 1])
-            loads[k] = self.joint_reactions().in_links(names)
+            loads[k] = self._loads_of(names)
         if steps % every:
             self._stepping.roll(steps % every, steps, table[:0])
         borne = {name: loads[:, k] for k, name in enumerate(names)}
         return replace(from_table(self.mechanism, table), reactions=borne)
+
+    def _loads_of(self, names: Sequence[str]) -> Array:
+        """Forces, then torques (n, 6) of constraints and joints, as recordings keep them."""
+        closed = {constraint.name for constraint in self.constraints}
+        in_tree = [name not in closed for name in names]
+        loads = np.zeros((len(names), 6))
+        if any(in_tree):
+            joints = self.joint_reactions()
+            for name, in_joint in zip(names, in_tree, strict=True):
+                if in_joint and name not in joints:
+                    refuse_name("joint or constraint", name, [*joints, *closed])
+            loads[in_tree] = joints.in_links(n for n in names if n not in closed)
+        if not all(in_tree):
+            found = self.reactions()
+            for k, name in enumerate(names):
+                if not in_tree[k]:
+                    loads[k] = *found[name].force, *found[name].torque
+        return loads
 
     def recorded(self) -> Recording:
         """The state that the last step ended in, as a recording of one."""
@@ -756,7 +778,7 @@ class System:
 
         Raises:
             ModelError: ``duration`` is not a positive number, ``every`` is none from one on, or
-                there is no such joint.
+                nothing is called so.
             UnsupportedError: What joints bear is not known, see ``joint_reactions``.
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: A step could not be finished; the state before it was restored.
