@@ -149,7 +149,8 @@ def has_points_by_links(solver: Solver, stepper: SparseStepper) -> bool:
     Where loops run in circles, as in nets, elimination hardly converges then.
     """
     trees = np.count_nonzero(solver.mechanism.bodies["parent"][1:] == 0)
-    return len(solver.encoded.loops) <= trees or links_pay_beside_loops(solver, stepper)
+    in_trees = len(solver.encoded.loops) <= int(trees)
+    return in_trees or links_pay_beside_loops(solver, stepper)
 
 
 def require_done(failure: int) -> None:

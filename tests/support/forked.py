@@ -27,12 +27,12 @@ def run_forked(
     """
     parent = forking_process()
     assert parent.stdin is not None and parent.stdout is not None
-    files = [folder / f"{module}.out", folder / f"{module}.err"]
+    out, err = files = folder / f"{module}.out", folder / f"{module}.err"
     order = [module, arguments, environment, [str(file) for file in files], os.getcwd()]
     parent.stdin.write(json.dumps(order) + "\n")
     parent.stdin.flush()
     code = int(parent.stdout.readline())
-    return code, *(file.read_text() for file in files)
+    return code, out.read_text(), err.read_text()
 
 
 @cache
@@ -44,11 +44,16 @@ def forking_process() -> "subprocess.Popen[str]":
     return process
 
 
+def abs_of(x: float) -> float:
+    """Something to compile."""
+    return abs(x)
+
+
 def serve() -> None:
     """Fork for each line of the input, and tell how the fork ended."""
     import numba
 
-    numba.njit(lambda x: x)(1.0)
+    numba.njit(abs_of)(1.0)
 
     for line in sys.stdin:
         child = os.fork()
