@@ -9,6 +9,7 @@ import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
 
 from bulletbridge import attach
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import BulletBridgeWarning
 
 MODES = ("filter", "exact")
@@ -144,6 +145,33 @@ def test_bounds_on_rates_of_many_motors_are_passed_by_as_in_bullet(connect, mode
     # a step takes the share 0.1 of what is left; Bullet's rounds in its 50 iterations
     for joint in (0, 1):
         assert client.getJointState(wheels, joint)[0] == pytest.approx(1 - 0.9**2, rel=1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bodies_are_read_again_only_where_changes_weigh(connect, mode):
+    """As of what programs say of damping and friction at every step, the same or not."""
+    client = connect()
+    client.setBridgeMode(mode)
+    box, shape = at_rest(client), [1.0, 2.0, 2.5]
+    client.createConstraint(box, -1, -1, -1, pybullet.JOINT_POINT2POINT, *[NOWHERE] * 3)
+    client.changeDynamics(box, -1, mass=2.0, lateralFriction=0.5)
+    client.stepSimulation()
+    groups = session_of(client._client).groups
+    for change, anew in (
+        ({"mass": 2.0, "linearDamping": 0}, False),
+        ({"linearDamping": 0.1}, mode == "exact"),
+        ({"lateralFriction": 0.7, "angularDamping": 0}, False),
+        ({"localInertiaDiagonal": shape}, True),
+        ({"mass": 2.0}, True),  # which makes the inertia that of the box again
+    ):
+        (group,) = groups.values()
+        client.changeDynamics(box, -1, **change)
+        client.resetBaseVelocity(box, NOWHERE, NOWHERE)
+        client.applyExternalTorque(box, -1, [0, 0, 3], pybullet.WORLD_FRAME)
+        client.stepSimulation()
+        assert (list(groups.values()) != [group]) == anew
+        inertia = client.getDynamicsInfo(box, -1)[2][2]
+        assert client.getBaseVelocity(box)[1][2] == pytest.approx(3 / 240 / inertia, rel=1e-9)
 
 
 @pytest.mark.parametrize("torque", (0.5, 2.0))

@@ -40,6 +40,9 @@ PLAIN = {int, float, bool, np.float64}
 """Types of arguments that stay what they are."""
 LASTING = {pybullet.POSITION_CONTROL, pybullet.VELOCITY_CONTROL}
 """Modes of commands that mean the same when they are given again."""
+PLACE = "bodyUniqueId", "linkIndex", "physicsClientId"
+WEIGHT = {"mass", "localInertiaDiagonal"}
+"""Arguments of changeDynamics that tell of which link, and what it weighs."""
 MOST_COMMANDS = 4096
 """Commands that are kept as they were given."""
 
@@ -159,6 +162,9 @@ class Actions:
     _given: dict[tuple[int, int], tuple[tuple[Any, ...], Given]] = field(
         default_factory=lambda: {}
     )  # last commands, of joints that had one of their own
+    _told: dict[tuple[int, int], Given] = field(
+        default_factory=lambda: {}
+    )  # what changeDynamics was given last, by body and link
     _torques: list[Call] = field(default_factory=lambda: [])
     _acting: list[tuple[int, int, Array]] = field(default_factory=lambda: [])  # what these ask for,
     _read: int = 0  # of so many of them
@@ -261,14 +267,27 @@ class Actions:
         """Take note of an external force or torque, whose arguments have these names."""
         self._pushes.append((names, frozen(args), frozen_values(kwargs) if kwargs else kwargs))
 
-    def change(self, given: Given) -> None:
-        """Take note of changeDynamics."""
+    def change(self, given: Given) -> set[str]:
+        """Take note of changeDynamics; the names of what may be otherwise than it was."""
         body, link = given["bodyUniqueId"], given["linkIndex"]
-        linear, angular = self.damping.get(body, (DEFAULT_DAMPING, DEFAULT_DAMPING))
+        known = self._told.setdefault((body, link), {})
+        told = {name: np.ravel(x).tolist() for name, x in given.items() if name not in PLACE}
+        weight = {name: told[name] for name in WEIGHT if name in told}
+        if weight:
+            told[""] = weight  # a mass makes its inertia anew
+        changed = {name for name, value in told.items() if known.get(name) != value}
+        changed |= WEIGHT & told.keys() if "" in changed else set()
+        known |= told
+        changed.discard("")
+        linear, angular = damping = self.damping.get(body, (DEFAULT_DAMPING, DEFAULT_DAMPING))
         self.damping[body] = (
             float(given.get("linearDamping", linear)),
             float(given.get("angularDamping", angular)),
         )
+        if self.damping[body] == damping:  # of all links, whichever was named
+            changed -= {"linearDamping", "angularDamping"}
+        else:
+            changed |= {"linearDamping", "angularDamping"}
         if "jointDamping" in given:
             self.joint_damping[body, link] = float(given["jointDamping"])
         if {"jointLowerLimit", "jointUpperLimit"} <= set(given):
@@ -278,13 +297,17 @@ class Actions:
         if "anisotropicFriction" in given:
             x, y, z = given["anisotropicFriction"]
             self.anisotropy[body, link] = float(x), float(y), float(z)
+        return changed
 
     def forget(self, body: int) -> None:
         """Forget a body: its id may be given to another one."""
         self.filters.forget(body)
         self.belts.discard(body)
         self.damping.pop(body, None)
-        tables = self.motors, self._given, self.joint_damping, self.limits, self.anisotropy
+        tables = (
+            *(self.motors, self._given, self.joint_damping, self.limits, self.anisotropy),
+            self._told,
+        )
         for table in tables:
             for key in [key for key in table if key[0] == body]:
                 del table[key]

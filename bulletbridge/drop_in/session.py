@@ -20,7 +20,7 @@ from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.shaped_bodies import shaped_bodies
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.comparison.window.overlay import Overlay, weight_of
-from bulletbridge.drop_in.actions import Actions
+from bulletbridge.drop_in.actions import WEIGHT, Actions
 from bulletbridge.drop_in.closing import Closing
 from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
 from bulletbridge.drop_in.filtered import FilteredGroup
@@ -46,16 +46,10 @@ Pose = tuple[Sequence[float], Sequence[float]]
 Twist = tuple[Sequence[float], Sequence[float]]
 """Its velocity [m/s], and its rate of turn [rad/s]."""
 NOTHING: Mapping[int, tuple[float, ...]] = {}
-READ = {
-    "mass",
-    "localInertiaDiagonal",
-    "linearDamping",
-    "angularDamping",
-    "jointDamping",
-    "jointLowerLimit",
-    "jointUpperLimit",
-}
-"""What changeDynamics may change of a body that has been read."""
+READ = WEIGHT | {"jointLowerLimit", "jointUpperLimit"}
+DAMPING = {"linearDamping", "angularDamping", "jointDamping"}
+"""What changeDynamics may change of a body that has been read; damping acts in Bullet's step, and
+where that is ours."""
 
 
 class LoadedRobot(NamedTuple):
@@ -341,10 +335,11 @@ class Session:
     def change_dynamics(self, given: dict[str, Any]) -> None:
         """Note that a body is not what it was when it was read."""
         body, self._counted = given["bodyUniqueId"], -1
-        self.actions.change(given)
+        changed = self.actions.change(given)
         for bodies, group in self.groups.items():
-            group.forget_friction()
-            if body in bodies and READ & set(given):
+            if not changed <= READ | DAMPING:
+                group.forget_friction()
+            if body in bodies and changed & (READ | DAMPING if group.exact else READ):
                 self._stale.add(body)
         if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
             self.outdated.add(body)
