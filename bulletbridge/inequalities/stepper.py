@@ -860,6 +860,8 @@ class InequalityStepper:
             if failure:  # the second half's finder may raise too
                 solver.state[:] = before
                 control["factored"] = 0
+        if failure in TOO_LONG and whole == OVERRUN:
+            return self._take_past(surroundings)
         if failure in TOO_LONG and (failure != LEFT_OPEN or whole == LEFT_OPEN):
             failure = whole  # which says more than that of the finest part
             for name, value in zip(TOLD, told, strict=True):
