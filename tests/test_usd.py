@@ -243,6 +243,58 @@ def test_joints_follow_others_in_three_dialects(load, numbers, relation, said):
         assert not load(cranks(more + off)).spec.constraints
 
 
+MUJOCOS = """
+    def MjcTendon "cord"
+    {{
+        prepend rel mjc:path = [</robot/b>, </robot/a>]
+        uniform double[] mjc:path:coef = [0.5, 2]
+        uniform int[] mjc:path:indices = [0, 1]
+        uniform token mjc:type = "fixed"
+        {own}
+    }}
+    def MjcTendon "line"
+    {{
+        prepend rel mjc:path = [</robot/left>]
+    }}
+    def MjcActuator "pull"
+    {{
+        uniform double[] mjc:biasPrm = [5, -100, -10]
+        uniform token mjc:biasType = "affine"
+        uniform double mjc:ctrlRange:max = 255
+        uniform double[] mjc:gear = [2, 0, 0]
+        {bounds}
+        rel mjc:target = </robot/cord>
+    }}
+}}"""
+OWN = {"mjc:stiffness": 3.0, "mjc:damping": 0.2, "mjc:frictionloss": 0.1, "mjc:range:max": 4.0}
+
+
+def test_tendons_and_actuators_of_mujoco_act_along_sums_of_joints(load):
+    own = "".join(f"\n        uniform double {key} = {value!r}" for key, value in OWN.items())
+    own += "\n        uniform double[] mjc:springlength = [1, 2]"
+    factors, pulled = {"a": 2.0, "b": 0.5}, {"a": 4.0, "b": 1.0}
+    bounds = "uniform double mjc:forceRange:max = 5\n        uniform double mjc:forceRange:min = -6"
+    text = cranks("").rstrip().removesuffix("}")
+    loaded = load(text + MUJOCOS.format(own=own, bounds=bounds), servos=True)
+    cord = bb.Tendon("cord", factors, 3.0, 0.2, 1.5, 0.5, limits=(0.0, 4.0), friction=0.1)
+    motor = bb.Motor(5.0, position=0.05, stiffness=100.0, damping=10.0, least=-6.0)
+    assert list(loaded.spec.elements) == [cord, bb.Tendon("pull", pulled, motor=motor)]
+    assert any(
+        "those that are along lines" in note and "line" in note for note in loaded.spec.notes
+    )
+    assert set(loaded.spec.actuated) == {"a", "b"}
+    own = "uniform double mjc:stiffness = 3\n        uniform double mjc:range:max = 4"
+    turned = cranks("\n        double mjc:ref = 1").rstrip().removesuffix("}")
+    turned = turned.replace("{ }", '\n{\n    token mjc:compiler:angle = "radian"\n}', 1)
+    free = load(turned + MUJOCOS.format(own=own, bounds=""), servos=True)
+    cord = bb.Tendon("cord", factors, 3.0, limits=(-0.5, 3.5))
+    assert list(free.spec.elements) == [cord, bb.Tendon("pull", pulled, 100.0, 10.0, -0.95)]
+    idle = load(text + MUJOCOS.format(own="", bounds=""))
+    assert not idle.spec.elements
+    said = "pull (force 5 -100 length -10 rate); servos=True"
+    assert any(said in note for note in idle.spec.notes)
+
+
 @pytest.mark.parametrize(("metre", "kilogram"), [(1.0, 1.0), (0.01, 0.001)])
 def test_joints_damp_rub_and_spring_back_by_what_they_say(load, metre, kilogram):
     """In the units of the stage: by degrees but for MuJoCo's, whose springs rest at degrees."""
@@ -266,6 +318,11 @@ def test_joints_damp_rub_and_spring_back_by_what_they_say(load, metre, kilogram)
         assert joint.friction == pytest.approx(friction * torque, rel=1e-6)
         assert axis["stiffness"] == pytest.approx(stiffness * torque, rel=1e-6)
         assert axis["rest"] == pytest.approx(np.radians(20.0) * (stiffness > 0.0), rel=1e-6)
+    numbers = {"mjc:stiffness": 3.0, "mjc:springref": 2.5, "mjc:ref": 1.0}
+    more = "".join(f"\n        float {key} = {value!r}" for key, value in numbers.items())
+    radian = cranks(more).replace("{ }", '\n{\n    token mjc:compiler:angle = "radian"\n}', 1)
+    mechanism = load(radian).system.mechanism
+    assert mechanism.axes[mechanism.joint("b").v.start]["rest"] == pytest.approx(1.5, rel=1e-6)
     with pytest.raises(ModelError, match="joint 'b' has negative damping"):
         load(cranks("\n        float newton:damping = -1"))
 

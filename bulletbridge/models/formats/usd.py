@@ -22,6 +22,7 @@ from bulletbridge.models.formats.joint_graph import (
 from bulletbridge.models.formats.robot import UNLIMITED, Link, Pose, Scene, free_name, listed
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.formats.usd_bodies import Units, link_of, place_of
+from bulletbridge.models.formats.usd_mujoco import ACTUATORS, TENDONS, add_mujocos, number
 from bulletbridge.models.model_spec import EARTH, JointForce, ModelSpec
 from bulletbridge.numerics.records import Array
 
@@ -55,6 +56,7 @@ class Read(NamedTuple):
         graph: What was found so far.
         at: Positions of joints with one axis, as the stage is drawn.
         servos: Whether drives act.
+        angle: What angles of MuJoCo's attributes are counted in [rad].
         idle: Drives that do not act, in words.
         driven: Joints with drives.
     """
@@ -66,6 +68,7 @@ class Read(NamedTuple):
     graph: JointGraph
     at: dict[str, float | list[float]]
     servos: bool
+    angle: float
     idle: list[str]
     driven: list[str]
 
@@ -104,7 +107,7 @@ def read_usd(
         float(geometry.GetStageMetersPerUnit(stage)),
         float(physics.GetStageKilogramsPerUnit(stage)),
     )
-    read = Read(stage, physics, units, {}, JointGraph(path.stem), {}, servos, [], [])
+    read = Read(stage, physics, units, {}, JointGraph(path.stem), {}, servos, _angle(stage), [], [])
     read.graph.digits = LEAST_DIGITS  # single precision has no more
     read.graph.gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
     _add_links(read, folder)
@@ -154,6 +157,12 @@ def _open(path: Path, top: Path) -> tuple[Any, str]:
     if stage is None:
         raise ModelError(f"USD cannot read {path}; check that it is a USD file")
     return stage, f"layers that are not there ({listed(lost)})" if lost else ""
+
+
+def _angle(stage: Any) -> float:
+    """What a scene says that angles of MuJoCo's attributes are counted in [rad]; degrees if not."""
+    said = [each.GetAttribute("mjc:compiler:angle") for each in stage.Traverse()]
+    return 1.0 if any(each and each.Get() == "radian" for each in said) else DEGREE
 
 
 def _gravity(read: Read, up: str) -> tuple[float, float, float]:
@@ -232,6 +241,26 @@ def _add_joints(read: Read) -> None:
         gear = _mimic(read, prim, name, paths)
         if gear is not None and known >= gear.coefficients.keys():
             graph.loops.append(gear)
+    _add_mujocos(read, paths)
+
+
+def _add_mujocos(read: Read, paths: Mapping[str, str]) -> None:
+    """Tendons and actuators in MuJoCo's words."""
+    of_both = (*TENDONS, *ACTUATORS)
+    prims = [prim for prim in _prims(read) if str(prim.GetTypeName()) in of_both]
+    if prims and (read.units.metre, read.units.kilogram) != (1.0, 1.0):
+        read.graph.notes.append(
+            "tendons and actuators of MuJoCo's are read in metres and kilograms alone, and left out"
+        )
+        return
+    zeros: dict[str, float] = {}
+    for path, name in paths.items():
+        joint = read.stage.GetPrimAtPath(path)
+        turns = str(joint.GetTypeName()) == HINGE
+        zeros[name] = number(joint, "mjc:ref", 0.0) * (read.angle if turns else 1.0)
+    found = add_mujocos(read.graph, prims, paths, zeros, read.servos)
+    read.driven.extend(found.driven)
+    read.idle.extend(found.idle)
 
 
 def _stack(read: Read) -> None:
@@ -308,7 +337,7 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
     position, place_b = _settled(kind, place, place_b, alongs)
     if position is not None:
         read.at[name] = position
-    armature = max(_number(prim, f"{who}:armature", 0.0) for who in ARMATURES)
+    armature = max(number(prim, f"{who}:armature", 0.0) for who in ARMATURES)
     if alongs and kind == "revolute":
         armature *= read.units.inertia
     elif alongs:
@@ -335,7 +364,7 @@ def _add_distance(read: Read, prim: Any, name: str, ends: list[tuple[str, Pose]]
     """A joint that keeps points within a range of distances: a rod, or a rope or strut."""
     graph = read.graph
     a, b = ((graph.places[link].inverse @ place).on(link) for link, place in ends)
-    said = [_number(prim, f"physics:{which}Distance", -1.0) for which in ("min", "max")]
+    said = [number(prim, f"physics:{which}Distance", -1.0) for which in ("min", "max")]
     low, high = (x * read.units.metre if 0.0 <= x < 1e30 else None for x in said)
     shortest, longest = low or 0.0, np.inf if high is None else high
     if shortest > longest:
@@ -415,8 +444,8 @@ def _along(read: Read, prim: Any, tag: str, name: str) -> Along:
         bounds = limit.GetLowAttr().Get(), limit.GetHighAttr().Get()
     else:
         bounds = (
-            _number(prim, "physics:lowerLimit", -np.inf),
-            _number(prim, "physics:upperLimit", np.inf),
+            number(prim, "physics:lowerLimit", -np.inf),
+            number(prim, "physics:upperLimit", np.inf),
         )
     lower, upper = (float(x) if abs(x) < 1e30 else float(np.copysign(np.inf, x)) for x in bounds)
     limits = (lower * size, upper * size) if lower <= upper else UNLIMITED
@@ -441,7 +470,7 @@ def _along(read: Read, prim: Any, tag: str, name: str) -> Along:
             )
             stiffness = rest = damping = 0.0
         read.driven.append(name)
-    speed = _number(prim, "physxJoint:maxJointVelocity", np.inf)
+    speed = number(prim, "physxJoint:maxJointVelocity", np.inf)
     speed = speed * size if speed < 1e6 else np.inf
     own = _passive(read, prim, tag)
     if own.stiffness:
@@ -454,7 +483,8 @@ def _passive(read: Read, prim: Any, tag: str) -> JointForce:
     """Damping, friction and spring of a joint itself, by PhysX's, Newton's or MuJoCo's attributes.
 
     Those of PhysX and Newton count in degrees where a joint turns, MuJoCo's in radians but for
-    where a spring rests. PhysX's are of one axis each, and come first.
+    where a spring rests, which is as its scene says, and from zero at ``mjc:ref`` here. PhysX's are
+    of one axis each, and come first.
     """
     turns, units = tag in TURNS, read.units
     force = units.inertia if turns else units.kilogram
@@ -465,8 +495,9 @@ def _passive(read: Read, prim: Any, tag: str) -> JointForce:
     rubbing = [(f"physxJointAxis:{axis}:dynamicFrictionEffort", effort) for axis in axes]
     damping = _first(prim, [*viscous, ("newton:damping", by_degrees), ("mjc:damping", force)])
     friction = _first(prim, [*rubbing, ("newton:friction", effort), ("mjc:frictionloss", effort)])
-    stiffness = _number(prim, "mjc:stiffness", 0.0) * force
-    rest = _number(prim, "mjc:springref", 0.0) * (DEGREE if turns else units.metre)
+    stiffness = number(prim, "mjc:stiffness", 0.0) * force
+    rest = number(prim, "mjc:springref", 0.0) - number(prim, "mjc:ref", 0.0)
+    rest *= read.angle if turns else units.metre
     if min(damping, friction, stiffness) < 0.0:
         raise ModelError(
             f"joint '{prim.GetName()}' has negative damping, friction or stiffness; correct it"
@@ -476,7 +507,7 @@ def _passive(read: Read, prim: Any, tag: str) -> JointForce:
 
 def _first(prim: Any, names: Sequence[tuple[str, float]]) -> float:
     """The first of several attributes that is not zero, times its unit."""
-    found = (_number(prim, name, 0.0) * unit for name, unit in names)
+    found = (number(prim, name, 0.0) * unit for name, unit in names)
     return next((value for value in found if value), 0.0)
 
 
@@ -512,15 +543,8 @@ def _settled(
 
 def _cone(prim: Any) -> bool:
     """Whether a ball joint is limited."""
-    angles = (_number(prim, f"physics:coneAngle{k}Limit", -1.0) for k in (0, 1))
+    angles = (number(prim, f"physics:coneAngle{k}Limit", -1.0) for k in (0, 1))
     return any(angle >= 0.0 for angle in angles)
-
-
-def _number(prim: Any, name: str, default: float) -> float:
-    """Value of an attribute that may not be there."""
-    attribute = prim.GetAttribute(name)
-    value = attribute.Get() if attribute else None
-    return default if value is None else float(value)
 
 
 def _mimic(read: Read, prim: Any, name: str, paths: Mapping[str, str]) -> Coupling | None:
@@ -530,17 +554,17 @@ def _mimic(read: Read, prim: Any, name: str, paths: Mapping[str, str]) -> Coupli
     and so on. PhysX's and Newton's count in degrees, MuJoCo's in radians.
     """
     followed, linear, unit = "", [0.0, 1.0], DEGREE
-    powers = [_number(prim, f"mjc:coef{k}", float(k == 1)) for k in range(5)]
+    powers = [number(prim, f"mjc:coef{k}", float(k == 1)) for k in range(5)]
     for tag in TURNS + WAYS:
         said = f"physxMimicJoint:{tag}"
         followed = _target(prim, f"{said}:referenceJoint")
         if followed:
-            linear = [-_number(prim, f"{said}:{x}", n) for x, n in (("offset", 0), ("gearing", 1))]
+            linear = [-number(prim, f"{said}:{x}", n) for x, n in (("offset", 0), ("gearing", 1))]
             break
     enabled = prim.GetAttribute("newton:mimicEnabled")
     if not followed and not (enabled and enabled.Get() is False):
         followed = _target(prim, "newton:mimicJoint")
-        linear = [_number(prim, f"newton:mimicCoef{k}", float(k)) for k in (0, 1)]
+        linear = [number(prim, f"newton:mimicCoef{k}", float(k)) for k in (0, 1)]
         if not followed:
             followed, linear, unit = _target(prim, "mjc:target"), powers[:2], 1.0
     if followed not in paths:
