@@ -243,6 +243,40 @@ def test_joints_follow_others_in_three_dialects(load, numbers, relation, said):
         assert not load(cranks(more + off)).spec.constraints
 
 
+def gear(kind, relations, ratio):
+    ends = "".join(f"\n        rel physics:{key} = </robot/{name}>" for key, name in relations)
+    return f"""
+    def {kind} "gear"
+    {{{ends}
+        rel physics:body0 = </robot/left>
+        rel physics:body1 = </robot/right>
+        point3f physics:localPos1 = (0, 0, 0.1)
+        float {ratio}
+    }}
+}}"""
+
+
+@pytest.mark.parametrize("metre", [1.0, 0.01])
+def test_gears_and_racks_of_physx_couple_two_joints(load, metre):
+    text = cranks("", metre).rstrip().removesuffix("}")
+    two = gear("PhysxPhysicsGearJoint", (("hinge0", "a"), ("hinge1", "b")), "physics:gearRatio = 3")
+    (coupling,) = load(text + two).spec.constraints
+    assert coupling == bb.Coupling("gear", {"a": 3.0, "b": 1.0})
+    sliding = text.replace('RevoluteJoint "b"', 'PrismaticJoint "b"').replace(
+        'token physics:axis = "Y"', 'token physics:axis = "X"'
+    )
+    sliding = sliding.replace('"X"', '"Y"', 1)
+    ends = ("hinge", "a"), ("prismatic", "b")
+    for height, side in ((0.1, 1.0), (-0.1, -1.0)):
+        rack = gear("PhysxPhysicsRackAndPinionJoint", ends, "physics:ratio = 90")
+        rack = rack.replace("(0, 0, 0.1)", f"(0, 0, {height / metre!r})")
+        (coupling,) = load(sliding + rack).spec.constraints
+        way = -side * np.radians(90.0) / metre
+        assert coupling.coefficients == {"a": 1.0, "b": pytest.approx(way, rel=1e-6)}
+    lost = load(text + two.replace("/b>", "/none>"))
+    assert any("PhysX's are left out: gear gear" in note for note in lost.spec.notes)
+
+
 MUJOCOS = """
     def MjcTendon "cord"
     {{

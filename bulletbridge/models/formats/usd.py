@@ -40,6 +40,14 @@ TYPED = {
 ARMATURES = ("physxJoint", "newton", "mjc")
 """Whose attributes give armature."""
 DISTANCE = "PhysicsDistanceJoint"
+GEARS = {
+    "PhysxPhysicsGearJoint": ("hinge0", "hinge1", "gearRatio"),
+    "PhysxPhysicsRackAndPinionJoint": ("hinge", "prismatic", "ratio"),
+}
+"""What the two joints of PhysX's gears and their ratio are called."""
+PHYSX_TENDONS = "PhysxTendonAxisRootAPI", "PhysxTendonAttachmentRootAPI"
+ROLLS = 1e-3
+"""How far from the axis of its gear a rack is at least that has a side of it [m]."""
 GENERIC = "PhysicsJoint"
 """A joint whose freedoms are what no limit locks."""
 FLOATS = 1e-5
@@ -241,7 +249,56 @@ def _add_joints(read: Read) -> None:
         gear = _mimic(read, prim, name, paths)
         if gear is not None and known >= gear.coefficients.keys():
             graph.loops.append(gear)
+    _add_gears(read, paths)
     _add_mujocos(read, paths)
+
+
+def _add_gears(read: Read, paths: Mapping[str, str]) -> None:
+    """Gears and racks of PhysX, which couple two joints; its tendons are noted."""
+    graph, left = read.graph, list[str]()
+    edges = {edge.name: edge for edge in graph.connections if len(edge.along) == 1}
+    for prim in _prims(read):
+        schemas = prim.GetPrimTypeInfo().GetAppliedAPISchemas()
+        if any(str(each).startswith(PHYSX_TENDONS) for each in schemas):
+            left.append(f"tendon of {prim.GetName()}")
+        kind = str(prim.GetTypeName())
+        enabled = prim.GetAttribute("physics:jointEnabled")
+        if kind not in GEARS or (enabled and enabled.Get() is False):
+            continue
+        *ends, ratio = (f"physics:{word}" for word in GEARS[kind])
+        names = [paths.get(_target(prim, end), "") for end in ends]
+        if not edges.keys() >= set(names) or names[0] == names[1]:
+            left.append(f"gear {prim.GetName()}")
+            continue
+        pair = edges[names[0]], edges[names[1]]
+        name = free_name(prim.GetName(), [each.name for each in (*graph.connections, *graph.loops)])
+        graph.loops.append(_gear(read, prim, name, pair, number(prim, ratio, 1.0)))
+    if left:
+        graph.notes.append(f"PhysX's are left out: {listed(left)}")
+
+
+def _gear(
+    read: Read, prim: Any, name: str, edges: tuple[Connection, Connection], ratio: float
+) -> Coupling:
+    """Two turns, of which the second is -ratio times the first, or a turn and a way.
+
+    Source: PhysX, ExtGearJoint.cpp, ExtRackAndPinionJoint.cpp: joints count backwards whose first
+    body is one of the gear's; turns are as drawn at first; a ratio of turn to way is that of a rack
+    on the side where it rolls forward.
+    """
+    (link, place), (link_b, place_b) = (_end(read, prim, which) for which in (0, 1))
+    one, two = (-1.0 if edge.parent in (link, link_b) else 1.0 for edge in edges)
+    first, second = edges
+    drawn = [float(np.ravel(read.at.get(edge.name, 0.0))[0]) for edge in edges]
+    if second.kind == "revolute":
+        factors = ratio * one, two
+        offset = factors[0] * drawn[0] + factors[1] * drawn[1]
+        return Coupling(name, {first.name: factors[0], second.name: factors[1]}, offset)
+    axis = one * first.place.R @ first.along[0].axis
+    way = two * second.place.R @ second.along[0].axis
+    rolls = float(np.cross(axis, place_b.p - place.p) @ way)
+    ratio *= DEGREE / read.units.metre * (-1.0 if rolls < -ROLLS else 1.0)
+    return Coupling(name, {first.name: one, second.name: -ratio * two}, one * drawn[0])
 
 
 def _add_mujocos(read: Read, paths: Mapping[str, str]) -> None:
@@ -312,7 +369,7 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
     if joint.GetJointEnabledAttr().Get() is False:
         graph.notes.append(f"joint '{name}' is switched off, and left out")
         return
-    ends = [_end(read, joint, which) for which in (0, 1)]
+    ends = [_end(read, prim, which) for which in (0, 1)]
     (parent, place), (child, place_b) = ends
     if parent == child:
         graph.notes.append(f"joint '{name}' joins '{parent}' to itself, and is left out")
@@ -379,23 +436,26 @@ def _add_distance(read: Read, prim: Any, name: str, ends: list[tuple[str, Pose]]
         graph.elements.append(Spring(name, a, b, limits=(shortest, longest)))
 
 
-def _end(read: Read, joint: Any, which: int) -> tuple[str, Pose]:
+def _end(read: Read, owner: Any, which: int) -> tuple[str, Pose]:
     """Link that a joint is on, and the joint's frame on it in the world."""
-    relation = joint.GetBody0Rel() if which == 0 else joint.GetBody1Rel()
-    position = joint.GetLocalPos0Attr() if which == 0 else joint.GetLocalPos1Attr()
-    rotation = joint.GetLocalRot0Attr() if which == 0 else joint.GetLocalRot1Attr()
-    targets = relation.GetTargets()
+    relation = owner.GetRelationship(f"physics:body{which}")
+    position, rotation = (
+        owner.GetAttribute(f"physics:local{what}{which}") for what in ("Pos", "Rot")
+    )
+    targets = relation.GetTargets() if relation else ()
     prim = read.stage.GetPrimAtPath(targets[0]) if targets else None
     if targets and not prim:
         raise ModelError(
-            f"joint '{joint.GetPrim().GetName()}' names the body {targets[0]}, which is not there;"
+            f"joint '{owner.GetName()}' names the body {targets[0]}, which is not there;"
             " correct the path"
         )
     from scipy.spatial.transform import Rotation
 
-    local = np.array(position.Get(), float)
-    quat = rotation.Get()
-    turn = Rotation.from_quat([*quat.GetImaginary(), quat.GetReal()]).as_matrix()
+    local = np.array(position.Get() if position else (0.0, 0.0, 0.0), float)
+    quat = rotation.Get() if rotation else None
+    turn = np.eye(3)
+    if quat is not None:
+        turn = Rotation.from_quat([*quat.GetImaginary(), quat.GetReal()]).as_matrix()
     if prim is None or prim.IsPseudoRoot():
         return WORLD, Pose(turn, local * read.units.metre)
     place = place_of(prim, read.units, local)
