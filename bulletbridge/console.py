@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +28,7 @@ def leaving_interrupts() -> Generator[None]:
     if sys.platform == "win32":
         yield
         return
+    resource_tracker.ensure_running()  # which unblocks it, where the first process brings it along
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children have it too
     try:
         yield

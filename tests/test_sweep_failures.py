@@ -3,7 +3,8 @@
 import multiprocessing
 import signal
 import sqlite3
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
@@ -147,9 +148,21 @@ def is_deaf() -> bool:
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
-def test_workers_leave_interrupts_to_whoever_starts_them():
-    """From their first instant on: while they import, each would answer with a traceback."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        with leaving_interrupts():
-            deaf = pool.submit(is_deaf)
-        assert deaf.result() and not is_deaf()
+def tell(other: Connection) -> None:
+    """Say so to the process at the other end."""
+    other.send(is_deaf())
+
+
+def test_workers_leave_interrupts_to_whoever_starts_them(monkeypatch):
+    """From their first instant on, the first one too: importing, each would answer with a trace."""
+    tracker = resource_tracker.ResourceTracker()  # not running yet, as in a fresh process
+    for name in ("ensure_running", "getfd"):
+        monkeypatch.setattr(resource_tracker, name, getattr(tracker, name))
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    with leaving_interrupts():
+        process = context.Process(target=tell, args=(there,))
+        process.start()
+    assert here.recv() and not is_deaf()
+    process.join()
+    tracker._stop()

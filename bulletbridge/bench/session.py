@@ -94,8 +94,9 @@ class Session:
 def session(peers: Sequence[str]) -> Generator[Session]:
     """Simulators in processes that end with the block."""
     made = Session(tuple(peers))
-    made.workers.update({peer: Worker() for peer in peers})  # all at once: they start slowly
     try:
+        for peer in peers:  # all at once: they start slowly
+            made.workers[peer] = Worker()
         for peer, worker in made.workers.items():
             worker("load", PACKAGES[peer].imports)
         yield made

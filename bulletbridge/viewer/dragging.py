@@ -17,14 +17,14 @@ CLOSE = 1e-9
 
 
 def range_of(joint: Joint, at: float, length: float) -> tuple[float, float]:
-    """From where to where a joint is dragged: its limits, but not beyond a turn or a length.
+    """From where to where a joint is dragged: its limits, but not beyond a turn or half a length.
 
     Args:
         joint: The joint.
         at: Where it is [rad or m].
         length: Of the mechanism [m].
     """
-    reach = 2.0 * np.pi if joint.kind == "revolute" else length
+    reach = 2.0 * np.pi if joint.kind == "revolute" else 0.5 * length
     return min(max(joint.lower, at - reach), at), max(min(joint.upper, at + reach), at)
 
 
