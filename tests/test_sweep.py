@@ -346,6 +346,12 @@ def test_figures_of_one_two_and_more_parameters(tmp_path):
         drawn = [axes for axes in figure.axes if axes.get_xlabel()]
         assert len(drawn) == (3 if len(names) == 3 else 1)
         figure.savefig(tmp_path / "f.svg")
+    grid = {"a": np.array([1.0, 1, 5, 5]), "b": np.array([-2.0, 0, -2, 0])}
+    grid["y"] = np.array([1.0, np.nan, 3.0, 4.0])
+    axes = bb.plot_study(journal.Results(("a", "b"), ("y",), grid, [""] * 4, [0, 1, 2, 3])).axes[0]
+    assert [list(axes.get_xticks()), list(axes.get_yticks())] == [[1, 5], [-2, 0]]
+    told = {text.get_position(): text.get_text() for text in axes.texts}
+    assert told == {(1, -2): "1", (1, 0): "failed", (5, -2): "3", (5, 0): "4"}
     columns = {"a": np.ones(2), "y": np.ones(2)}
     with pytest.raises(ModelError, match="nothing to draw"):
         bb.plot_study(journal.Results(("a",), ("y",), columns, ["", ""], [0, 1]))

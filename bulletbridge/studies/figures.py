@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bulletbridge.errors import ModelError
+from bulletbridge.numerics.records import Array
 from bulletbridge.studies.journal import Results
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 COLOUR = "#0b6e4f"
+NARROWEST = 0.12
+"""Share of a parameter's range that its values are apart at least where a map tells each."""
 
 
 def require_figure(file: Path) -> None:
@@ -79,8 +82,26 @@ def draw_map(axes: "Axes", results: Results, across: str, up: str, measure: str)
     if len(columns) * len(rows) == len(z):
         field = z[np.lexsort((x, y))].reshape(len(rows), len(columns))
         drawn = axes.pcolormesh(columns, rows, field, shading="nearest")
+        if _apart(columns) and _apart(rows):  # a field is of one value, not of a range
+            axes.set_xticks(columns)
+            axes.set_yticks(rows)
+            middle = 0.5 * (np.nanmin(field) + np.nanmax(field))
+            for (up_at, across_at), value in np.ndenumerate(field):
+                axes.text(
+                    columns[across_at],
+                    rows[up_at],
+                    f"{value:.3g}" if np.isfinite(value) else "failed",
+                    color="white" if value < middle else "black",
+                    ha="center",
+                    va="center",
+                )
     else:
         drawn = axes.scatter(x, y, c=z, s=14)
     axes.figure.colorbar(drawn, ax=axes).set_label(measure, parse_math=False)
     axes.set_xlabel(across, parse_math=False)
     axes.set_ylabel(up, parse_math=False)
+
+
+def _apart(values: Array) -> bool:
+    """Whether there is room for a word at each of the values, which ascend."""
+    return float(np.diff(values).min()) >= NARROWEST * float(np.ptp(values))
