@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from xml.etree import ElementTree
 
 import numpy as np
@@ -53,6 +54,7 @@ def test_the_report_shows_names_as_they_are(odd, capsys, tmp_path):
 def test_figures_show_names_as_they_are(odd):
     with load(odd) as model:
         figure = bb.plot(model.system.run(0.02))
+        assert pickle.loads(pickle.dumps(figure))._repr_png_().startswith(b"\x89PNG")  # notebooks
     figure.canvas.draw()
     shown = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert FORMULA in shown

@@ -169,7 +169,9 @@ def test_bodies_without_shapes_are_drawn_as_lines_between_their_joints(tmp_path)
         assert bones_of(model.client, [links[0][0]]) == []
         viewer = bb.view(model.system, port=PORT + 9, wait=False)
         assert 0.9 < viewer.scene.size < 1.4 and not viewer.scene.links
+        assert f'src="{viewer.url}"' in (viewer._repr_html_() or "")  # in notebooks
         viewer.close()
+        assert repr(viewer) == "<Viewer: closed>" and viewer._repr_html_() is None
 
 
 SQUARE = """mtllib square.mtl

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bulletbridge.errors import require_kind
+from bulletbridge.studies.figures import shown_in_notebooks
 from bulletbridge.system.recording import Recording
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     Below them reactions, where the recording has them: components of those of one joint or
     constraint, sizes of several.
 
-    The figure is returned, not shown: ``plot(run, "crank").savefig("crank.png")``.
+    The figure is returned, which notebooks show: ``plot(run, "crank").savefig("crank.png")``.
 
     Args:
         recording: What ``System.run`` or ``System.rollout`` returned.
@@ -113,4 +114,4 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     for axes in (positions, rates, *loads):
         for k, line in enumerate(axes.get_lines()):
             line.set_linestyle(DASHES[k // COLOURS % len(DASHES)])
-    return figure
+    return shown_in_notebooks(figure)

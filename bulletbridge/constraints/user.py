@@ -59,6 +59,10 @@ class Kinematics(Hinting):
     v: Array
     t: float
 
+    def __repr__(self) -> str:
+        """Of what, and when."""
+        return f"<Kinematics: {self.mechanism!r}, t = {self.t:.6g} s>"
+
     def point(self, frame: Frame) -> Point:
         """Position, Jacobians and bias accelerations of a frame's origin.
 

@@ -3,7 +3,9 @@
 # matplotlib declares its keyword arguments without types
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +61,19 @@ def plot_study(results: Results, measures: Sequence[str] = ()) -> "Figure":
             draw_map(row[0], results, varying[0], varying[1], measure)
         for axes, name in zip(row, varying, strict=False) if len(varying) != 2 else ():
             draw_line(axes, results, name, measure, "o-" if len(varying) == 1 else ".")
+    return shown_in_notebooks(figure)
+
+
+def shown_in_notebooks(figure: "Figure") -> "Figure":
+    """The figure, which a notebook shows though pyplot, which teaches it that, was not imported."""
+    figure.__dict__["_repr_png_"] = partial(_to_png, figure)
     return figure
+
+
+def _to_png(figure: "Figure") -> bytes:
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return picture.getvalue()
 
 
 def draw_line(axes: "Axes", results: Results, name: str, measure: str, style: str) -> None:

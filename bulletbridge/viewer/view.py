@@ -37,6 +37,8 @@ EXACTLY = 1e-9
 ASIDE = 0.12
 """Sizes of the scene by which the camera looks to its right, where the panel is."""
 PORT = 8080
+IN_NOTEBOOKS = 560
+"""Height of the page within a notebook [pixels]."""
 BRAND = (16, 110, 116)
 VISER = "the viewer needs viser", "bulletbridge[viewer]"
 
@@ -88,6 +90,18 @@ class Viewer:
         except BaseException:
             self.server.stop()
             raise
+
+    def __repr__(self) -> str:
+        """Where it is, and what answers there."""
+        if self.server is None:
+            return "<Viewer: closed>"
+        return f"<Viewer: {self.url}, which show() and serve() answer>"
+
+    def _repr_html_(self) -> str | None:
+        """The page within a notebook; ``serve`` in the next cell answers it."""
+        if self.server is None:
+            return None
+        return f'<iframe src="{self.url}" width="100%" height="{IN_NOTEBOOKS}"></iframe>'
 
     @property
     def url(self) -> str:
