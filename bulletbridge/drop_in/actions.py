@@ -165,6 +165,9 @@ class Actions:
     _told: dict[tuple[int, int], Given] = field(
         default_factory=lambda: {}
     )  # what changeDynamics was given last, by body and link
+    _weights: dict[tuple[int, int], Given] = field(
+        default_factory=lambda: {}
+    )  # of that, what the last call with a weight said
     _torques: list[Call] = field(default_factory=lambda: [])
     _acting: list[tuple[int, int, Array]] = field(default_factory=lambda: [])  # what these ask for,
     _read: int = 0  # of so many of them
@@ -272,13 +275,12 @@ class Actions:
         body, link = given["bodyUniqueId"], given["linkIndex"]
         known = self._told.setdefault((body, link), {})
         told = {name: np.ravel(x).tolist() for name, x in given.items() if name not in PLACE}
-        weight = {name: told[name] for name in WEIGHT if name in told}
-        if weight:
-            told[""] = weight  # a mass makes its inertia anew
         changed = {name for name, value in told.items() if known.get(name) != value}
-        changed |= WEIGHT & told.keys() if "" in changed else set()
+        weight = {name: told[name] for name in WEIGHT & told.keys()}
+        if weight and self._weights.get((body, link)) != weight:
+            changed |= weight.keys()  # though it be as before: a mass makes its inertia anew
+            self._weights[body, link] = weight
         known |= told
-        changed.discard("")
         linear, angular = damping = self.damping.get(body, (DEFAULT_DAMPING, DEFAULT_DAMPING))
         self.damping[body] = (
             float(given.get("linearDamping", linear)),
@@ -306,7 +308,7 @@ class Actions:
         self.damping.pop(body, None)
         tables = (
             *(self.motors, self._given, self.joint_damping, self.limits, self.anisotropy),
-            self._told,
+            *(self._told, self._weights),
         )
         for table in tables:
             for key in [key for key in table if key[0] == body]:
