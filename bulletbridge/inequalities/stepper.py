@@ -247,8 +247,9 @@ class InequalityStepper:
         self._traces: dict[BackendName, StoredCall] = {}
         self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
         self._links = self._may_take_links()
+        self._leaves_links = self._links and solver.encoded.nc > 0  # now and then, at contacts
         self._links_pay, self._pause = True, np.zeros(2)  # steps without them, and the last such
-        if self._links and solver.encoded.nc > 0 and isinstance(solver.stepper, SparseStepper):
+        if self._leaves_links and isinstance(solver.stepper, SparseStepper):
             self._links_pay = links_pay_beside_loops(solver, solver.stepper)
         self._with_contacts: BackendName = "links" if self._links else "dense"
         asked = AskedRows(motor_rows, joint_limits, inequalities)
@@ -478,26 +479,20 @@ class InequalityStepper:
         failure = self._end_of(begun, failure)
         if dense:
             self._expect(contacts)
-        self._note_way(way, dense)
+        if self._leaves_links:
+            self._note_way(way, dense)
         return failure, done
-
-    @property
-    def _may_leave_links(self) -> bool:
-        """Whether steps at contacts are dense now and then, though links are eliminated."""
-        return self._links and self.solver.encoded.nc > 0
 
     @property
     def _way_at_contacts(self) -> BackendName:
         """How a step is made that may touch something, by what became of the last ones."""
-        touched = self._may_leave_links and self.report[KEPT] > 0.0
+        touched = self._leaves_links and self.report[KEPT] > 0.0
         if touched and (not self._links_pay or self._pause[0] > 0.0):
             return "dense"
         return self._with_contacts
 
     def _note_way(self, way: BackendName, refused: bool) -> None:
         """Note how a step was made: links are eliminated ever more rarely while that fails."""
-        if not self._may_leave_links:
-            return
         if refused:
             self._pause[:] = min(2.0 * self._pause[1] + 1.0, LONGEST_PAUSE)
         elif way == "links":
@@ -649,7 +644,9 @@ class InequalityStepper:
         if detector is None:
             self.predict()
         else:
-            way, steps = self._way_at_contacts, 1 if self._may_leave_links else steps
+            way = self._with_contacts
+            if self._leaves_links:
+                way, steps = self._way_at_contacts, 1
             begun, calls = self._begin(), self._calls(way, detector)
             numbers = self.inequalities.force_limited.nc, self._size
             if trace is NO_TRACE and steps == 1 and self._is_steady:
@@ -669,7 +666,8 @@ class InequalityStepper:
                 failure = self._end_of(begun, failure)
                 if dense:
                     self._expect(self.contact_points)
-                self._note_way(way, dense)
+                if self._leaves_links:
+                    self._note_way(way, dense)
                 return failure, done
             if done > 0:
                 self._end_of(begun, DONE)
