@@ -17,6 +17,7 @@ from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.sdf import read_sdf
 from bulletbridge.models.formats.sdf_writer import write_sdf
+from bulletbridge.models.formats.urdf_text import principal
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
 
@@ -430,6 +431,17 @@ def test_an_included_model_is_found_in_the_folder_and_nowhere_else(tmp_path: Pat
     assert apart(terms_at(system, q, v).h, terms_at(oracle, q, v).h) < ROUND_OFF
     with pytest.raises(ModelError, match="files outside are not opened"):
         read(sdf.replace("model://inner", "../elsewhere"), tmp_path)
+
+
+def test_a_thin_rod_however_turned_is_one_that_bullet_takes() -> None:
+    rng = np.random.default_rng(1)
+    for turn in Rotation.random(50, random_state=1).as_matrix():
+        rod = rng.uniform(1e-6, 10.0) * rng.permutation([1.0, 1.0, 0.0])
+        J = turn @ np.diag(rod) @ turn.T
+        axes, moments = principal(J)
+        assert apart(axes @ np.diag(moments) @ axes.T, J) < 1e-14
+        smallest, middle, largest = np.sort(moments)
+        assert 0.0 <= smallest and largest <= smallest + middle
 
 
 def test_rounded_places_leave_an_over_constrained_machine_its_freedoms(tmp_path: Path) -> None:

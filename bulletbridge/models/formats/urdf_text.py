@@ -20,6 +20,8 @@ DIAGONAL = 1e-14
 """Products of inertia, against the trace, that are round-off."""
 SLACK = 1e-9
 """Relative excess of a principal moment over the sum of the others that is round-off."""
+ROD = 1e-15
+"""Relative size of a principal moment that is none but for round-off."""
 BULLETS_MESHES = (".stl", ".obj", ".dae")
 UNSAID = 1e9
 """Effort and velocity of a joint whose drive has no limit; URDF wants numbers."""
@@ -179,13 +181,18 @@ def principal(J: Array) -> tuple[Array, Array]:
     """Principal axes (3, 3) and moments (3,) of a tensor (3, 3).
 
     Moments that break the triangle inequality by round-off are brought back to it, since Bullet
-    takes such a tensor for none at all.
+    takes such a tensor for none at all; of a rod, which has none about its line, two are the same.
     """
     axes, moments = np.eye(3), np.diag(J).copy()
     if np.abs(J - np.diag(moments)).max() > DIAGONAL * np.trace(J):
         moments, axes = np.linalg.eigh(J)
         axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
-    largest = int(np.argmax(moments))
+    smallest, largest = int(np.argmin(moments)), int(np.argmax(moments))
+    if abs(moments[smallest]) <= ROD * moments[largest]:
+        moments[smallest] = 0.0
+        across = [k for k in range(3) if k != smallest]
+        if np.ptp(moments[across]) <= SLACK * moments[largest]:
+            moments[across] = moments[across].mean()
     others = float(moments.sum() - moments[largest])
     if others < moments[largest] <= others * (1.0 + SLACK):
         moments[largest] = others * (1.0 - 1e-15)
