@@ -186,7 +186,10 @@ def test_a_property_of_a_system_that_raises_keeps_its_own_message():
 
 def test_parts_of_a_system_print_as_a_line(robot, client):
     system = attach(robot, client, PIN)
-    system.assemble()
+    assert re.match(
+        "<Assembly: moved coupler by -2.*; crank by .*, gap .*>$",
+        repr(system.assemble({"crank": 1.0})),
+    )
     assert "1 constraint, " in repr(system)
     assert repr(system.evaluate()).endswith(f"energy {system.evaluate().energy:.6g} J>")
     assert repr(bb.plant_of(system, ["crank"])) == "<Plant: crank act, of 3 rates>"

@@ -1,6 +1,7 @@
 """What joints of the tree bear, against Pinocchio, cut joints, statics and momentum."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
@@ -430,6 +431,9 @@ def test_recordings_keep_what_loops_bear_beside_joints():
     ]
     assert [line.get_label() for line in lines] == [f"ground_pin {x}" for x in "xyz"]
     assert np.array_equal(lines[0].get_ydata(), run["ground_pin.fx"])
+    level = replace(run, v=0.3 + 1e-11 * np.random.default_rng(0).normal(size=run.v.shape))
+    low, high = bb.plot(level, "crank").axes[1].get_ylim()  # round-off does not fill it
+    assert high - low == pytest.approx(0.02) and low < 0.3 < high
     with pytest.raises(bb.errors.UnknownNameError, match="did you mean 'ground_pin'"):
         one.rollout(1, reactions=["groundpin"])
     model.close()

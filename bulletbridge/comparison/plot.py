@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
 
 NOTHING = 1e-9
-"""Share of the largest load that is round-off, and is not drawn larger."""
+"""Share of the largest load, position or rate that is round-off, and is not drawn larger."""
 
 WIDTH, COLUMN = 8.0, 1.2
 """Of a figure, and of what another column of names adds to it [inches]."""
@@ -51,6 +51,16 @@ def _add_legend(figure: "Figure", axes: "Axes") -> None:
         fontsize="small" if columns > 1 else None,
     )
     show_as_written(legend)
+
+
+def _level(axes: "Axes", size: float) -> None:
+    """Show lines that are level but for round-off, on the scale of some size, as level."""
+    values = [np.asarray(line.get_ydata(), float) for line in axes.get_lines()]
+    y = np.concatenate([np.zeros(0), *values])
+    y = y[np.isfinite(y)]
+    if len(y) and float(np.ptp(y)) < NOTHING * size:
+        middle = float(y.mean())
+        axes.set_ylim(middle - 0.01 * size, middle + 0.01 * size)
 
 
 def plot(recording: Recording, *joints: str) -> "Figure":
@@ -97,9 +107,7 @@ def plot(recording: Recording, *joints: str) -> "Figure":
                 axes.plot(recording.t, line, label=f"{name} {along}".rstrip())
         axes.set_ylabel(what)
         axes.grid(alpha=0.3)
-        size = max(float(np.abs(borne[name]).max(initial=0.0)) for name in shown)
-        if all(np.abs(line.get_ydata()).max(initial=0.0) < NOTHING * size for line in axes.lines):
-            axes.set_ylim(-0.01 * size, 0.01 * size)
+        _level(axes, max(float(np.abs(borne[name]).max(initial=0.0)) for name in shown))
     for axes in loads[:1]:
         _add_legend(figure, axes)
     positions.set_ylabel(f"position [{unit}]")
@@ -111,6 +119,8 @@ def plot(recording: Recording, *joints: str) -> "Figure":
         _add_legend(figure, rates)
     for axes in (positions, rates):
         axes.grid(alpha=0.3)
+        sizes = [float(np.abs(line.get_ydata()).max(initial=0.0)) for line in axes.lines]
+        _level(axes, max([1.0, *sizes]))
     for axes in (positions, rates, *loads):
         for k, line in enumerate(axes.get_lines()):
             line.set_linestyle(DASHES[k // COLOURS % len(DASHES)])

@@ -66,6 +66,10 @@ UNSHAKEN = "the least that was found downhill from there"
 """The same where the guess is all that is tried."""
 
 
+NAMED = 4
+"""Joints of an assembly that are told in a line."""
+
+
 @dataclass(frozen=True)
 class Move:
     """What assembly did to one joint: coordinates before and after."""
@@ -90,6 +94,14 @@ class Assembly(Hinting):
     moved: tuple[Move, ...]
     iterations: int
     gap: float
+
+    def __repr__(self) -> str:
+        """What moved most, in a line."""
+        ways = {move.joint: move.after - move.before for move in self.moved}
+        most = sorted(ways, key=lambda name: -float(np.abs(ways[name]).max()))
+        told = [f"{name} by {', '.join(f'{x:.3g}' for x in ways[name])}" for name in most[:NAMED]]
+        rest = f" and {len(most) - NAMED} more" if len(most) > NAMED else ""
+        return f"<Assembly: moved {'; '.join(told) or 'nothing'}{rest}, gap {self.gap:.1e}>"
 
 
 @one_blas_thread()
