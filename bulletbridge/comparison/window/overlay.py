@@ -36,7 +36,6 @@ GAP_COLOUR = (0.82, 0.1, 0.2)
 FORCE_COLOUR, MOMENT_COLOUR = (0.85, 0.4, 0.0), (0.35, 0.1, 0.75)
 SPRING_COLOUR = (0.1, 0.45, 0.3)
 EARTH_GRAVITY = 9.81  # [m/s²], the unit of force where there is no gravity
-BLACK = (0.0, 0.0, 0.0)
 
 Colour = tuple[float, float, float]
 
@@ -186,7 +185,7 @@ class Overlay:
             return
         said = f" (x{factor:g})" if factor > 1.0 else ""
         at = mark.point_b + ASIDE * self.length * away_from(mark.force, mark.moment)
-        self._text(mark, "gap", f"{mark.name}: {1e3 * size:.2g} mm{said}", at, BLACK)
+        self._text(mark, "gap", f"{mark.name}: {1e3 * size:.2g} mm{said}", at, self.gap_colour)
 
     def _arrow(
         self, mark: Mark, part: str, vector: Array, whole: float, unit: str, colour: Colour
