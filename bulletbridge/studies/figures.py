@@ -102,8 +102,8 @@ def draw_map(axes: "Axes", results: Results, across: str, up: str, measure: str)
             middle = 0.5 * (np.nanmin(field) + np.nanmax(field))
             for (up_at, across_at), value in np.ndenumerate(field):
                 axes.text(
-                    columns[across_at],
-                    rows[up_at],
+                    float(columns[across_at]),
+                    float(rows[up_at]),
                     f"{value:.3g}" if np.isfinite(value) else "failed",
                     color="white" if value < middle else "black",
                     ha="center",
