@@ -5,10 +5,12 @@ import pytest
 
 from bulletbridge.compilation.block_sizes import LANES, MOST_TURNED
 from bulletbridge.compilation.jit import (
+    add_lines,
     cosines_and_sines,
     eliminate_six,
     inner_blocks,
     kernel,
+    multiply_blocks,
     scale_after,
     subtract_blocks,
     take_lines,
@@ -35,6 +37,13 @@ def combine(y: Array, x: Array, at: int, blocks: int) -> float:
     scale_after(y, 0, 3.0, x, 0, at, blocks)
     subtract_blocks(x, 0, 0.5, y, 0, blocks)
     return found
+
+
+@kernel
+def sum_up(y: Array, shares: Array, lines: Array, factors: Array, blocks: int) -> None:
+    """Multiples of lines, from their second block on, added to y, then times factors."""
+    add_lines(y, LANES, shares, 1, lines, LANES, len(lines), blocks)
+    multiply_blocks(y, LANES, factors, 0, blocks)
 
 
 @kernel
@@ -90,6 +99,21 @@ def test_blocks_combine(blocks: int, at: int) -> None:
     assert np.array_equal(y[: at + 1], np.zeros(at + 1))
     assert np.array_equal(y[at + 1 :], 3.0 * before[at + 1 :])
     assert np.abs(x - (before - 0.5 * y)).max() <= 4.0 * EPS * np.abs(before).max()
+
+
+@pytest.mark.parametrize(("blocks", "count"), [(0, 3), (1, 0), (1, 5), (3, 2)])
+def test_lines_are_added_up(blocks: int, count: int) -> None:
+    """So many blocks of them and no more, to what is there."""
+    rng = np.random.default_rng(count)
+    y, factors = rng.normal(size=(2, LANES * (blocks + 2)))
+    shares, lines = rng.normal(size=count + 1), rng.normal(size=(count, LANES * (blocks + 2)))
+    expected, part = y.copy(), slice(LANES, LANES * (blocks + 1))
+    expected[part] = (y[part] + shares[1:] @ lines[:, part]) * factors[: LANES * blocks]
+    sum_up(y, shares, lines, factors, blocks)
+    # sums of up to six numbers below 4 squared
+    assert np.abs(y - expected).max() <= 6 * EPS * 64.0
+    assert np.array_equal(y[:LANES], expected[:LANES])
+    assert np.array_equal(y[LANES * (blocks + 1) :], expected[LANES * (blocks + 1) :])
 
 
 @pytest.mark.parametrize("n", [9, 12, 15, 16])

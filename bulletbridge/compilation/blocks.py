@@ -167,6 +167,50 @@ def _inner_blocks(_context: Any, x: Any, first: Any, y: Any, other: Any, count: 
     return real(x, whole, y, whole, whole), generate
 
 
+@intrinsic
+def _multiply_blocks(_context: Any, y: Any, first: Any, x: Any, other: Any, count: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        into = Blocks(context, builder, signature.args[0], given[0], given[1])
+        by = Blocks(context, builder, signature.args[2], given[2], given[3])
+        with cgutils.for_range(builder, given[4]) as loop:
+            into[loop.index] = builder.fmul(into[loop.index], by[loop.index], flags=FLAGS)
+        return context.get_dummy_value()
+
+    return types.void(y, whole, x, whole, whole), generate
+
+
+@intrinsic
+def _add_lines(_context: Any, y: Any, s: Any, x: Any, begins: Any, sizes: Any) -> Any:
+    """Code of ``add_lines``, block by block.
+
+    ``begins``: the first numbers of y, of s and of x that are meant; ``sizes``: numbers of a line
+    of x, lines, blocks of each.
+    """
+    three = types.UniTuple(whole, 3)
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        first_of = cast(Any, cgutils).unpack_tuple(builder, given[3])
+        size, count, blocks = cast(Any, cgutils).unpack_tuple(builder, given[4])
+        sums, shares, lines = (
+            Blocks(context, builder, kind, array, first)
+            for kind, array, first in zip(signature.args[:3], given[:3], first_of, strict=True)
+        )
+        held = cast(Any, cgutils).alloca_once_value(builder, NOTHING)
+        with cgutils.for_range(builder, blocks) as block:
+            builder.store(sums[block.index], held)
+            first = builder.mul(block.index, NUMBER(LANES))
+            with cgutils.for_range(builder, count) as loop:
+                at = builder.add(first, builder.mul(loop.index, size))
+                line = builder.bitcast(lines.number(at), BLOCK.as_pointer())
+                share = spread(builder, builder.load(shares.number(loop.index)))
+                part = builder.fmul(share, builder.load(line, align=8), flags=FLAGS)
+                builder.store(builder.fadd(builder.load(held), part, flags=FLAGS), held)
+            sums[block.index] = builder.load(held)
+        return context.get_dummy_value()
+
+    return types.void(y, s, x, three, three), generate
+
+
 def _taking(down: bool) -> Callable[..., Any]:
     """Generates ``take_lines``, or ``take_lines_down``, for up to ``MOST_HELD`` blocks."""
 
@@ -341,6 +385,22 @@ if is_plain_python():
         size = LANES * count
         return float(x.reshape(-1)[first : first + size] @ y.reshape(-1)[other : other + size])
 
+    def multiply_blocks(y: Any, first: int, x: Any, other: int, count: int) -> None:
+        """Multiply so many blocks of y by those of x, number by number."""
+        size = LANES * count
+        y.reshape(-1)[first : first + size] *= x.reshape(-1)[other : other + size]
+
+    def add_lines(
+        y: Any, into: int, s: Any, other: int, x: Any, first: int, count: int, blocks: int
+    ) -> None:
+        """Add to y, from number ``into`` on, numbers of s from ``other`` on times lines of x.
+
+        These are lines of a matrix: so many blocks of each, from number ``first`` on in the first.
+        """
+        for k in range(count):
+            share = -s.reshape(-1)[other + k]
+            subtract_blocks(y, into, share, x, first + x.shape[1] * k, blocks)
+
     def _take_held(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
         for k in range(count):
             subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, blocks)
@@ -393,6 +453,22 @@ else:
     def inner_blocks(x: Any, first: int, y: Any, other: int, count: int) -> float:
         """Scalar product of so many blocks of x and of y."""
         return _inner_blocks(x, first, y, other, count)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def multiply_blocks(y: Any, first: int, x: Any, other: int, count: int) -> None:
+        """Multiply so many blocks of y by those of x, number by number."""
+        _multiply_blocks(y, first, x, other, count)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def add_lines(
+        y: Any, into: int, s: Any, other: int, x: Any, first: int, count: int, blocks: int
+    ) -> None:
+        """Add to y, from number ``into`` on, numbers of s from ``other`` on times lines of x.
+
+        These are lines of a matrix: so many blocks of each, from number ``first`` on in the first.
+        """
+        begins, sizes = (into, other, first), (x.shape[1], count, blocks)
+        _add_lines(y, s, x, begins, sizes)  # pyright: ignore[reportCallIssue]
 
     @helper
     def _take_held(y: Any, x: Any, first: int, count: int, blocks: int) -> None:

@@ -11,10 +11,12 @@ from bulletbridge.compilation import objects
 if objects.SHELF is None:
     with objects.compiling():
         from bulletbridge.compilation.blocks import (
+            add_lines,
             clear_blocks,
             cosines_and_sines,
             eliminate_six,
             inner_blocks,
+            multiply_blocks,
             scale_after,
             subtract_blocks,
             take_lines,
@@ -37,6 +39,7 @@ if objects.SHELF is None:
         )
 else:
     from bulletbridge.compilation.late import (
+        add_lines,
         assist,
         bundling,
         call_back,
@@ -52,6 +55,7 @@ else:
         is_compiled,
         is_plain_python,
         kernel,
+        multiply_blocks,
         outlined,
         scale_after,
         subtract_blocks,
@@ -62,6 +66,7 @@ else:
 
 __all__ = [
     "Callback",
+    "add_lines",
     "assist",
     "bundling",
     "call_back",
@@ -77,6 +82,7 @@ __all__ = [
     "is_compiled",
     "is_plain_python",
     "kernel",
+    "multiply_blocks",
     "outlined",
     "scale_after",
     "subtract_blocks",

@@ -221,10 +221,12 @@ def is_plain_python() -> bool:
 _FILE = PACKAGE / "compilation" / "by_numba.py"
 call_back = Late(of_numba("call_back"), "call_back")
 take_number = Late(of_numba("take_number"), "take_number")
+add_lines = Late(of_blocks("add_lines"), "add_lines")
 clear_blocks = Late(of_blocks("clear_blocks"), "clear_blocks")
 cosines_and_sines = Late(of_blocks("cosines_and_sines"), "cosines_and_sines")
 eliminate_six = Late(of_blocks("eliminate_six"), "eliminate_six")
 inner_blocks = Late(of_blocks("inner_blocks"), "inner_blocks")
+multiply_blocks = Late(of_blocks("multiply_blocks"), "multiply_blocks")
 scale_after = Late(of_blocks("scale_after"), "scale_after")
 subtract_blocks = Late(of_blocks("subtract_blocks"), "subtract_blocks")
 take_lines = Late(of_blocks("take_lines"), "take_lines")

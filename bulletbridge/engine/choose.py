@@ -30,9 +30,10 @@ from bulletbridge.mechanism.records import STRETCH, TENDON
 PER_BODY, PER_OPERATION, PER_ISLAND = 0.36, 8.5e-5, 0.72
 """Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``, and
 of an island beside its own, whose slices are taken."""
-PER_CLUSTERED_OPERATION, PER_CLUSTERED_RATE = 1.2e-4, 0.12
-"""The same of clusters, whose lines are shorter, beside that of bodies: of one of their operations,
-and of a rate outside the trunk, which is handed back and forth."""
+PER_CLUSTERED_OPERATION, PER_CLUSTERED_RATE, PER_CLUSTER = 2.3e-4, 0.02, 0.17
+"""The same of clusters, beside that of bodies: of one of their operations, of a rate outside the
+trunk, which is handed back and forth, and of a cluster. By turns with dense steps, of clusters of
+three to six rates and of some fifty of many trees, whose zeros nothing skips."""
 AT_ALL, PER_FRONT, PER_ENTRY = 1.5, 0.75, 2.3e-3
 """Cost of a step in link coordinates [µs], of a front, of one entry of its matrix. All are of one
 fit to four ways of 45 systems, of rows, ladders, walkers, robots, and several of them side by side,
@@ -129,9 +130,9 @@ def cost_of_factors(whole: Solver) -> float:
 
 
 def least_of_clusters(whole: Solver) -> float:
-    """What ``cost_of`` is at least: a trunk has half of the rates at most."""
+    """What ``cost_of`` is at least: two clusters, as a trunk has half of the rates at most."""
     nv = whole.mechanism.nv
-    return PER_CLUSTERED_RATE * (nv - nv // 2)
+    return PER_CLUSTERED_RATE * (nv - nv // 2) + 2 * PER_CLUSTER
 
 
 def least_of_sparse(whole: Solver) -> float:
@@ -151,7 +152,8 @@ def as_a_whole() -> None:
 def cost_of(plan: ClusterPlan) -> float:
     """Cost of a step by clusters beside that of bodies [µs]."""
     rates = sum(map(len, plan.rates))
-    return PER_CLUSTERED_OPERATION * plan.work() + PER_CLUSTERED_RATE * rates
+    of_clusters = PER_CLUSTERED_RATE * rates + PER_CLUSTER * len(plan.rates)
+    return PER_CLUSTERED_OPERATION * plan.work() + of_clusters
 
 
 def clusters_of(whole: Solver, decision: Decision) -> ClusterPlan | None:

@@ -6,7 +6,8 @@ The equations are those of ``dense``.
 import math
 from typing import NamedTuple
 
-from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.compilation.block_sizes import LANES
+from bulletbridge.compilation.jit import clear_blocks, helper, outlined
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.prescribed import prescribed_rates
 from bulletbridge.constraints.rows import add_rows
@@ -31,9 +32,12 @@ from bulletbridge.numerics.clusters import (
     Clusters,
     add_square,
     factor_clusters,
+    meet_rows,
+    own_size,
     solve_clusters,
     split_clusters,
     take_rows,
+    trunk_size,
     whiten_forces,
     whiten_velocities,
 )
@@ -66,15 +70,15 @@ def column_of(k: int, columns: Ints) -> int:
 @helper
 def put_masses(a: Arrays, e: Clusters) -> None:
     """M into the lines of the clusters, and of the trunk."""
-    c, t = a.control, len(e.u)
+    c, m = a.control, own_size(e)
     composite_inertias(a.bodies, a.beams, a.stations, a.poses)
     for place in range(len(e.rates)):
-        k = int(e.rates[place])
-        clear(e.line, len(e.line))
-        mass_row(column_of, e.columns, a.axes, a.poses, k, e.line)
-        e.line[e.columns[k]] += impedance(a.axes[k], c.damper_dt, c.spring_dt)
-        copy_into(e.S[place] if place < t else e.T[place], e.line[:t])
-        copy_into(e.L[place], e.line[t:])
+        k, line = int(e.rates[place]), e.L[place]
+        clear(line, len(line))
+        mass_row(column_of, e.columns, a.axes, a.poses, k, line)
+        line[e.columns[k]] += impedance(a.axes[k], c.damper_dt, c.spring_dt)
+        if place < trunk_size(e):
+            copy_into(e.S[place], line[m:])
 
 
 @outlined
@@ -93,40 +97,33 @@ def add_compliances(a: Arrays, e: Clusters, owners: Ints) -> None:
 
 @helper
 def put_jacobian(a: Arrays, f: ClusterFactors, instant: Instant) -> None:
-    """Rows of velocities, scaled, in the order of the clusters; their g_t.
+    """Rows of velocities, scaled, in columns of the clusters; their g_t.
 
     J is zero before and after: what constraints move is touched alone.
     """
-    B, Y = f.e.B, f.e.Y
     add_rows(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.J)
     prescribed_rates(a.loops, a.couplings, a.poses, instant.targets, f.rows)
-    for i in range(Y.shape[0]):
-        clear(Y[i], Y.shape[1])
-        clear(B[i], B.shape[1])
+    clear_blocks(f.e.B, 0, f.e.B.shape[0] * (f.e.B.shape[1] // LANES))
     for i in range(len(a.loops)):
         loop = a.loops[i]
         for end in range(2):
             k = loop.axis_b if end == 1 else loop.axis_a
             while k != loop.common_axis:
-                for row in range(loop.row, loop.row + loop.rows):
-                    put_entry(f, row, k)
+                put_column(f, loop.row, loop.rows, k)
                 k = a.axes[k].below
     for i in range(len(a.couplings)):
         coupling = a.couplings[i]
         for n in range(coupling.first, coupling.first + coupling.count):
-            put_entry(f, coupling.row, a.terms[n].axis)
+            put_column(f, coupling.row, 1, a.terms[n].axis)
 
 
 @helper
-def put_entry(f: ClusterFactors, row: int, k: int) -> None:
-    """One entry of J to where it belongs; zero is left."""
-    e, x = f.e, f.rows[row].scale * f.J[row, k]
-    place, column, t = int(e.places[row]), int(e.columns[k]), len(e.u)
-    if column < t:
-        e.B[place, column] = x
-    else:
-        e.Y[place, column - t] = x
-    f.J[row, k] = 0.0
+def put_column(f: ClusterFactors, row: int, count: int, k: int) -> None:
+    """What so many rows of J say of one rate to where it belongs; zero is left."""
+    column = f.e.columns[k]
+    for i in range(row, row + count):
+        f.e.B[i, column] = f.rows[i].scale * f.J[i, k]
+        f.J[i, k] = 0.0
 
 
 @helper
@@ -231,9 +228,8 @@ def accelerate_at(
 def correction_step(a: Arrays, f: ClusterFactors, rank: int) -> float:
     """Step J⁺ g of all kept rows into vectors[SOLUTION]; its length."""
     x, y = a.vectors[SOLUTION, : len(a.axes)], a.vectors[RIGHT_SIDE]
-    clear(x, len(x))
     ask_rows(f, GAP, y)
-    length2 = solve_clusters(f.e, x, y)
+    length2 = meet_rows(f.e, x, y)
     return math.sqrt(max(length2, 0.0)) if length2 < math.inf else length2
 
 

@@ -35,20 +35,22 @@ class ClusterArrays(NamedTuple):
     columns: Ints  # (nv,)
     owners: Ints  # (forces,)
     numbers: Ints  # (nc,)
-    places: Ints  # (nc,)
-    T: Array  # (2, nv, t)
-    L: Array  # (2, nv, m)
-    B: Array  # (nc, t)
+    L: Array  # (2, nv, m + t)
+    V: Array  # (2, n (m + t), m)
+    roots: Array  # (2, 2, n, m)
+    B: Array  # (nc, m + t)
     C: Array  # (2, nc, t)
     Y: Array  # (2, nc, m)
     R: Array  # (2, nc, most)
     rows: np.ndarray  # (2, nc)
-    S: Array  # (2, t, t)
-    K: Array  # (2, t, t)
-    u: Array  # (t,)
-    z: Array  # (m,)
-    line: Array  # (t + m,)
-    N: Array  # (t, t)
+    S: Array  # (2, rates of the trunk, t)
+    K: Array  # (2, 2, rates of the trunk, t)
+    N: Array  # (rates of the trunk, t)
+    inverses: Array  # (2, 2, t)
+    u: Array  # (2, t)
+    Z: Array  # (n, m + t)
+    W: Array  # (n, m)
+    shares: Array  # (nc,)
     J: Array  # (nc, nv)
 
 
@@ -63,8 +65,9 @@ class ClusterPair(NamedTuple):
 def factors_of(s: ClusterArrays, arrays: SystemArrays, n: int) -> ClusterFactors:
     """Set n of the factors, as helpers take it."""
     e = Clusters(
-        s.clusters[n], s.rates, s.columns, s.numbers, s.places, s.T[n], s.L[n], s.B, s.C[n], s.Y[n],
-        s.R[n], s.rows[n], s.S[n], s.K[n], s.u, s.z, s.line, s.N,
+        s.clusters[n], s.rates, s.columns, s.numbers, s.L[n], s.V[n], s.roots[n], s.B,
+        s.C[n], s.Y[n], s.R[n], s.rows[n], s.S[n], s.K[n], s.N, s.inverses[n], s.u, s.Z, s.W,
+        s.shares,
     )  # fmt: skip
     return ClusterFactors(e, s.J, s.owners, arrays.rows[n])
 

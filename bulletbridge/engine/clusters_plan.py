@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.compilation.block_sizes import in_blocks
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.clusters_kernel import ClusterArrays, run_clusters
 from bulletbridge.engine.handing_over import HandingStepper
@@ -166,42 +167,46 @@ class ClusterStepper(HandingStepper):
 def cluster_arrays(whole: Solver, plan: ClusterPlan) -> ClusterArrays:
     """What the kernel of a solver's clusters works on."""
     nv, nc, t = whole.mechanism.nv, whole.encoded.nc, len(plan.trunk)
-    m, most = max(map(len, plan.rates)), max(map(len, plan.rows))
-    clusters, columns = np.zeros(len(plan.rates), CLUSTER), np.zeros(nv, np.int64)
-    columns[plan.trunk] = np.arange(t)
+    m, n, most = in_blocks(max(map(len, plan.rates))), len(plan.rates), max(map(len, plan.rows))
+    T = in_blocks(t)
+    clusters, columns = np.zeros(n, CLUSTER), np.zeros(nv, np.int64)
+    trunk, own = plan.trunk[::-1], [rates[::-1] for rates in plan.rates]
+    columns[trunk] = m + np.arange(t)
     place, row = t, 0
-    for one, rates, rows in zip(clusters, plan.rates, plan.rows, strict=True):
+    for one, rates, rows in zip(clusters, own, plan.rows, strict=True):
         one["first"], one["rates"], one["row"], one["rows"] = place, len(rates), row, len(rows)
-        columns[rates] = t + np.arange(len(rates))
+        columns[rates] = np.arange(len(rates))
         place, row = place + len(rates), row + len(rows)
     assert place == nv
     assert row == nc
     numbers = np.concatenate(plan.rows).astype(np.int64)
     owners = np.full(nv, TRUNK)
-    for n, rates in enumerate(plan.rates):
-        owners[rates] = n
+    for number, rates in enumerate(plan.rates):
+        owners[rates] = number
     splits = np.zeros((2, nc), ROW)
     splits["level"] = whole.rows[0]["level"][numbers]
     return ClusterArrays(
         np.array([clusters, clusters]),
-        np.array([*plan.trunk, *(k for rates in plan.rates for k in rates)], np.int64),
+        np.array([*trunk, *(k for rates in own for k in rates)], np.int64),
         columns,
         owners_of_efforts(whole, owners),
         numbers,
-        np.argsort(numbers),
-        np.zeros((2, nv, t)),
-        np.zeros((2, nv, m)),
-        np.zeros((nc, t)),
-        np.zeros((2, nc, t)),
+        np.zeros((2, nv, m + T)),
+        np.zeros((2, n * (m + T), m)),
+        np.zeros((2, 2, n, m)),
+        np.zeros((nc, m + T)),
+        np.zeros((2, nc, T)),
         np.zeros((2, nc, m)),
         np.zeros((2, nc, most)),
         splits,
-        np.zeros((2, t, t)),
-        np.zeros((2, t, t)),
-        np.zeros(t),
-        np.zeros(m),
-        np.zeros(t + m),
-        np.zeros((t, t)),
+        np.zeros((2, t, T)),
+        np.zeros((2, 2, t, T)),
+        np.zeros((t, T)),
+        np.zeros((2, 2, T)),
+        np.zeros((2, T)),
+        np.zeros((n, m + T)),
+        np.zeros((n, m)),
+        np.zeros(nc),
         np.zeros((nc, nv)),
     )
 

@@ -33,12 +33,9 @@ from bulletbridge.inequalities.row_impulses import NO_SUPPLIES
 from bulletbridge.inequalities.step_kernel import InequalityBackend, stepping_with_inequalities
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.clusters import (
-    admit_clusters,
-    length_squared,
     prepare_lengths,
     release_clusters,
-    whiten_forces,
-    whiten_velocities,
+    restrict_clusters,
 )
 from bulletbridge.numerics.projection import square
 from bulletbridge.numerics.records import Array, Records
@@ -50,10 +47,8 @@ def restrict(a: Arrays, f: ClusterFactors, h: InequalityProblem, n: int) -> None
     prepare_lengths(f.e)
     for i in range(n):
         keep_raw(h, i)
-        whiten_forces(f.e, h.C[i])
-        full = length_squared(f.e, h.C[i])
+        full = restrict_clusters(f.e, h.C[i])
         h.lengths[i] = full
-        admit_clusters(f.e, h.C[i])
         if not square(h.C, i) >= DEAD * full or full == 0.0:
             kill(h, i)
 
@@ -62,13 +57,6 @@ def restrict(a: Arrays, f: ClusterFactors, h: InequalityProblem, n: int) -> None
 def release(a: Arrays, f: ClusterFactors, x: Array) -> None:
     """Velocities of what is free, whitened, in place."""
     release_clusters(f.e, x, a.vectors[RIGHT_SIDE])
-
-
-@helper
-def whiten(a: Arrays, f: ClusterFactors, v: Array) -> None:
-    """What is free of velocities, whitened, in place."""
-    whiten_velocities(f.e, v)
-    admit_clusters(f.e, v)
 
 
 @helper
@@ -104,7 +92,6 @@ CLUSTER_INEQUALITIES = InequalityBackend(
     CLUSTERS_END.finish_after,
     move_by,
     admit,
-    whiten,
     AdmissibleSpace(restrict, release, no_compliances, nothing_loose),
     NO_SUPPLIES,
     no_points,

@@ -9,14 +9,12 @@ from bulletbridge.engine.dense import ask_forces, forces_less_bias, put_bias
 from bulletbridge.engine.records import (
     ACCELERATION,
     ONE_OVER_UNITS,
-    SOLUTION,
     Arrays,
 )
 from bulletbridge.inequalities.arrays import WITH_MOTORS, WITHOUT_MOTORS
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulses import InequalityProblem
 from bulletbridge.mechanism.records import ContactPoint, StickingPoint
-from bulletbridge.numerics.projection import inner
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import put, vec
 
@@ -28,42 +26,23 @@ STICKING = 0.999
 
 
 class Pushing(NamedTuple):
-    """What forces and impulses do, by factors of one kind.
+    """What forces do, by factors of one kind.
 
     Attributes:
-        impulsive_work: (a, f, h, first, last, before, after) work [J] of rows up to ``first``, and
-            from there.
         predict_velocity: (a, f, q, v, tau) v at the end of the step by forces and constraints.
         push_by_motors: (a, f, tau, v) turns v without motors into those with them.
     """
 
-    impulsive_work: Callable[..., tuple[float, float]]
     predict_velocity: Callable[..., None]
     push_by_motors: Callable[..., None]
 
 
-def pushing(move_by: Callable[..., None], whiten: Callable[..., None]) -> Pushing:
-    """The helpers of what forces and impulses do, by factors of one kind.
+def pushing(move_by: Callable[..., None]) -> Pushing:
+    """The helpers of what forces do, by factors of one kind.
 
     Args:
         move_by: (a, f, x) forces (nv,) into what they do to the admissible velocities, in place.
-        whiten: (a, f, v) velocities (nv,) into coordinates of the ``AdmissibleSpace``, in place.
     """
-
-    @outlined
-    def impulsive_work(
-        a: Arrays, f: Any, h: InequalityProblem, first: int, last: int, before: Array, after: Array
-    ) -> tuple[float, float]:
-        """Work [J] of rows up to ``first``, and from there: impulses along mean velocities."""
-        y, given, met = a.vectors[SOLUTION, : len(after)], 0.0, 0.0
-        for k in range(len(after)):
-            y[k] = 0.5 * (before[k] + after[k])
-        whiten(a, f, y)
-        for i in range(first):
-            given += h.problem.x[i] * inner(h.C, i, y)
-        for i in range(first, last):
-            met += h.problem.x[i] * inner(h.C, i, y)
-        return given, met
 
     @outlined
     def predict_velocity(a: Arrays, f: Any, q: Array, v: Array, tau: Array) -> None:
@@ -93,7 +72,29 @@ def pushing(move_by: Callable[..., None], whiten: Callable[..., None]) -> Pushin
         for k in range(len(v)):
             v[k] += a.control.dt * vdot[k]
 
-    return Pushing(impulsive_work, predict_velocity, push_by_motors)
+    return Pushing(predict_velocity, push_by_motors)
+
+
+@helper
+def mean_rate(h: InequalityProblem, i: int, before: Array, after: Array) -> float:
+    """Mean of the rates of row i before and after: what constraints forbid of it is not in them."""
+    rate = 0.0
+    for k in range(len(after)):
+        rate += 0.5 * h.raw[i, k] * (before[k] + after[k])
+    return rate
+
+
+@outlined
+def impulsive_work(
+    h: InequalityProblem, first: int, last: int, before: Array, after: Array
+) -> tuple[float, float]:
+    """Work [J] of rows up to ``first``, and from there: impulses along mean velocities."""
+    given = met = 0.0
+    for i in range(first):
+        given += h.problem.x[i] * mean_rate(h, i, before, after)
+    for i in range(first, last):
+        met += h.problem.x[i] * mean_rate(h, i, before, after)
+    return given, met
 
 
 @outlined
@@ -104,9 +105,7 @@ def largest_work(h: InequalityProblem, first_unilateral: int, before: Array, aft
     """
     total = 0.0
     for i in range(first_unilateral):
-        bound, rate = h.problem.bounds[i], 0.0
-        for k in range(len(after)):
-            rate += 0.5 * h.raw[i, k] * (before[k] + after[k])
+        bound, rate = h.problem.bounds[i], mean_rate(h, i, before, after)
         total += max(min(max(h.problem.x[i], bound.lower), bound.upper) * rate, 0.0)
     return total
 

@@ -80,7 +80,7 @@ def islands_that_pay(solver: Solver, asked: AskedRows) -> Islands | None:
     return islands if whole - one_by_one > BESIDE_WORK * len(islands.members) else None
 
 
-LEAST_GAIN = 1e5
+LEAST_GAIN = 5e4
 """Operations that clusters must save: below, they save less than their kernel is worth waiting for
 when it is compiled."""
 

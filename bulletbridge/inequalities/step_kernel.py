@@ -77,6 +77,7 @@ from bulletbridge.inequalities.energy_budget import (
     work,
 )
 from bulletbridge.inequalities.impulse_step import (
+    impulsive_work,
     largest_work,
     lead_by_motors,
     list_sticking,
@@ -115,7 +116,7 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import (
     ContactPoint,
 )
-from bulletbridge.numerics.projection import inner, whiten_velocity
+from bulletbridge.numerics.projection import inner
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
 
@@ -128,7 +129,6 @@ class InequalityBackend(NamedTuple):
         finish_after: As of ``step_end.StepEnd``.
         move_by: (a, f, x) forces (nv,) into what they do to the admissible velocities, in place.
         admit: (a, f, force, vdot) the same elsewhere.
-        whiten: (a, f, v) velocities (nv,) into coordinates of the space, in place.
         space: Of what constraints leave free.
         supplies: What constraints with a force limit supply.
         close_at_points: (a, f, own, stuck, end, q, v) closes loops while contacts stick.
@@ -138,7 +138,6 @@ class InequalityBackend(NamedTuple):
     finish_after: Callable[..., None]
     move_by: Callable[..., None]
     admit: Callable[..., None]
-    whiten: Callable[..., None]
     space: AdmissibleSpace
     supplies: Supplies
     close_at_points: Callable[..., bool]
@@ -204,7 +203,7 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
     supplies_against_forces, supplies_against_impulses, supplies_change = way.supplies
     keep_account = budgeting(backend.energy_of, way.admit)
     solve_inequalities = solving(way.space)
-    impulsive_work, predict_velocity, push_by_motors = pushing(way.move_by, way.whiten)
+    predict_velocity, push_by_motors = pushing(way.move_by)
 
     @outlined
     def judge_with_inequalities(
@@ -381,7 +380,7 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                     int(report[WITH_FRICTION]) + len(limited.rows),
                     int(report[TOGETHER]),
                 )
-                driven, met = impulsive_work(a, f, h, pressing, found, before, v)
+                driven, met = impulsive_work(h, pressing, found, before, v)
                 if found < int(report[ROWS]):
                     met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
                 gained = work(a, before, v, force) + min(max(report[WORK], met), 0.0) + driven
@@ -437,18 +436,11 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
     return do_task
 
 
-@helper
-def whiten(a: Arrays, f: Factors, v: Array) -> None:
-    """Velocities into whitened coordinates, in place."""
-    whiten_velocity(f.L, v, f.first)
-
-
 DENSE_INEQUALITIES = InequalityBackend(
     DENSE_APART,
     ending(DENSE_APART).finish_after,
     move_by,
     admit,
-    whiten,
     DENSE_SPACE,
     DENSE_SUPPLIES,
     close_at_points,
