@@ -280,6 +280,29 @@ def test_bodies_that_are_led_into_each_other_are_told_once():
     assert system.q[0] == pytest.approx(-speed * system.t, abs=1e-12)
 
 
+def test_what_is_moved_out_of_others_passes_no_limit():
+    """A ball on a slide at its limit is 0.3 mm within a wall, another one beside it 1 cm.
+
+    The limit leaves the first no way out; the second is moved out by 1 m/s, the most there is.
+    """
+    dt, deep = 1e-3, 1e-2
+    mechanism, load = empty_mechanism((0.0, 0.0, 0.0)), Load(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    for k in range(2):
+        at = 2.0 * k, 0.0, 0.0
+        mechanism = with_joint(mechanism, f"j{k}", "prismatic", f"l{k}", xyz=at, load=load)
+    joints = mechanism.joints | {"j0": replace(mechanism.joints["j0"], lower=-1.0, upper=0.0)}
+    mechanism, start = replace(mechanism, joints=joints), (np.zeros(2), np.zeros(2))
+    balls = [Sphere(k + 1, np.zeros(3), 0.1 + depth) for k, depth in enumerate((3e-4, deep))]
+    world = Spheres(mechanism, start, balls, [Wall(np.array([0.0, 0.0, 1.0]), -0.1)])
+    system = bb.System(mechanism, [], world=world, dt=dt, contacts=True, limits=True)
+    system.set_state(*start)
+    for n in range(1, 4):
+        system.step()
+        assert system.q[0] <= SHALLOW
+        assert system.q[1] == pytest.approx(n * dt * FASTEST_RECOVERY, rel=1e-9)
+        assert np.abs(system.v).max() < 1e-12
+
+
 def test_a_limit_that_closing_cannot_keep_is_told_once_and_the_loop_is_closed():
     """A slide is geared to 1 cm beyond its limit at once; an upper limit of the other is not met.
 

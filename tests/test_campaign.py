@@ -13,6 +13,7 @@ from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
 from _processes import read, run_all
 from bounded_campaign import BoundedRun, bounded_case, touching_case
+from drop_in_campaign import DropInRun
 from numpy.testing import assert_allclose
 from support import campaign_jobs
 from support.planar import planar_chain
@@ -384,6 +385,14 @@ def test_contacts_of_random_mechanisms_follow_their_laws(number, steps, end):
     """
     record = BoundedRun(touching_case(number), steps).record()
     assert record["end"] == end
+    assert not record["faults"], record
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 14])
+def test_random_robots_keep_loops_and_limits_whatever_a_program_does(number, tmp_path):
+    """In exact mode, judged by Bullet's kinematics."""
+    record = DropInRun(number, tmp_path).record(24)
+    assert record["end"] == "held", record
     assert not record["faults"], record
 
 

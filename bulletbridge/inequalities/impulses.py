@@ -457,7 +457,7 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
 
 @outlined
 def hold(p: ComplementarityProblem, first: int, last: int, n: int, tolerance: float) -> None:
-    """Let constraints with force limits hold, as far as these allow, whatever the rest came to.
+    """Let bounded rows hold, as far as their bounds allow, whatever the rest came to.
 
     A problem that is solved to a part only leaves its residual to motors, limits and contacts.
     """
@@ -720,6 +720,15 @@ def slow_down(a: Arrays, moving: Array) -> None:
 
 
 @helper
+def last_limit(h: InequalityProblem, first: int) -> int:
+    """Where rows of joint limits end, which begin with ``first``."""
+    last = first
+    for i in range(len(h.joint_limits)):
+        last += h.joint_limits[i].row >= 0
+    return last
+
+
+@helper
 def outermost(a: float, b: float) -> float:
     """Whichever of two numbers of one sign is further from zero."""
     return a if math.fabs(a) > math.fabs(b) else b
@@ -896,6 +905,9 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             wait(h.report, PARTING_IN, PARTING_AFTER, not there_is_one)
             if there_is_one:
                 residual = max(residual, outcome.residual)
+                if outcome.residual > tolerance:  # what is wedged passes no limit on its way
+                    last = last_limit(h, first_unilateral)
+                    hold(p, first_unilateral, last, together, tolerance)
                 for i in range(n):
                     p.x[i] -= h.resting[i]
                 put_velocity_of_impulses(a, f, h, rows, p.x, math.sqrt(gentle), h.moving)

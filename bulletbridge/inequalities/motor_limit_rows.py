@@ -121,6 +121,12 @@ def motion_state(
 
 
 @helper
+def rate_of(axis: int, G: Array, v: Array) -> float:
+    """What velocities (nv,) move along a joint's motion, without what is prescribed there."""
+    return v[axis] if axis >= 0 else rate_along(G, -1 - axis, v)
+
+
+@helper
 def compliance(drive: MotorRow, dt: float) -> float:
     """Rate at the end of a step per impulse of a servo within its bounds; zero for other motors.
 

@@ -11,7 +11,7 @@ from bulletbridge.compilation.jit import outlined
 from bulletbridge.engine.records import CORRECTION, START_Q, START_V, Arrays
 from bulletbridge.inequalities.arrays import TOGETHER
 from bulletbridge.inequalities.impulses import InequalityProblem
-from bulletbridge.inequalities.motor_limit_rows import motion_state, rate_along
+from bulletbridge.inequalities.motor_limit_rows import motion_state, rate_along, rate_of
 from bulletbridge.numerics.records import Array
 
 BENDS = 3.0
@@ -47,7 +47,7 @@ def overrun(a: Arrays, h: InequalityProblem, moved: Array, end_v: Array) -> int:
         axis = int(limit.axis)
         position, rate = motion_state(axis, own.G, -1 - axis, a.axes, own, start, moved)
         placed = position + dt * rate
-        shift = closing[axis] if axis >= 0 else rate_along(own.G, -1 - axis, closing)
+        shift = rate_of(axis, own.G, closing)
         end = placed + shift
         if shift < 0.0 and end < min(limit.lower, position, placed) - bent:
             return 1 + i
