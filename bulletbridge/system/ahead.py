@@ -22,6 +22,7 @@ from bulletbridge.compilation.cache import PACKAGE, kernel_folder
 from bulletbridge.compilation.jit import assist, is_plain_python
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.redundancy import Decision
+from bulletbridge.engine.springs import compliance
 from bulletbridge.engine.step_kernel import (
     run,
     run_by_stages,
@@ -44,6 +45,7 @@ from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.surfaces import SURFACE_LINK
 from bulletbridge.numerics.projection import Caps
+from bulletbridge.system.evaluation import measured
 from bulletbridge.system.rollout_workers import cores
 
 SCRIPT = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import work; " + (
@@ -96,11 +98,13 @@ def compile_step(kernel: Callable[..., int]) -> None:
 
 
 def compile_terms() -> None:
-    """Compile what Python calls by itself: terms of the equations of motion, and their split."""
+    """Compile what Python calls by itself: terms of the equations of motion, and of elements."""
     solver = solver_of_a_hinge()
     terms = solver.terms(solver.q, solver.v, 0.0)
     split_of(terms.M + np.eye(len(terms.h)), terms.J, solver.encoded.scale)
     displace(solver.bodies, solver.q.copy(), solver.v, 1.0, solver.q)
+    measured(solver.encoded.elements, terms)
+    compliance(solver, terms, 1.0, 1.0)
 
 
 RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
