@@ -56,8 +56,9 @@ class Parts(NamedTuple):
     at: Ints  # (parts,) when each is
     joined: Ints  # (parts, parts) 1 where rows are on both, or they come to be by eliminations
     degree: Ints  # (parts,) coordinates of those that each is joined to
-    later: Ints  # (parts, parts) for each turn, the parts that are joined to it then,
-    laters: Ints  # (parts,) and how many
+    later: Ints  # (parts, parts) for each turn, the parts that are joined to it then: where runs of
+    until: Ints  # (parts, parts) their coordinates begin and end,
+    laters: Ints  # (parts,) and how many there are
     S: Array  # (nv, nv) factors
     U: Array  # (widest part, nv) columns side by side
     line: Array  # (nv,)
@@ -341,6 +342,7 @@ def parts_of(C: Array, first: Ints) -> Parts:
         joined=numbers(count, count),
         degree=numbers(count),
         later=numbers(count, count),
+        until=numbers(count, count),
         laters=numbers(count),
         S=np.zeros((nv, nv)),
         U=np.zeros((widest, nv)),

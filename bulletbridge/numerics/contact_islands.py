@@ -36,7 +36,14 @@ from bulletbridge.numerics.complementarity_rows import (
     parts_of,
     violation,
 )
-from bulletbridge.numerics.parts import end_of_unit, form_matrix, may_pay, order_parts
+from bulletbridge.numerics.parts import (
+    end_of_unit,
+    form_matrix,
+    may_pay,
+    number_in_turn,
+    order_parts,
+    put_runs,
+)
 from bulletbridge.numerics.projection import whiten_force
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.solution_selection import (
@@ -154,8 +161,9 @@ def parts_in(parts: Parts, count: int) -> Parts:
     """The first ``count`` parts."""
     return Parts(
         parts.C, parts.first[: count + 1], parts.state, parts.touched, parts.blocks, parts.own,
-        parts.order, parts.at, parts.joined, parts.degree, parts.later, parts.laters, parts.S,
-        parts.U, parts.line, parts.unit, parts.turns, parts.soft, parts.x, parts.rates, parts.y,
+        parts.order, parts.at, parts.joined, parts.degree, parts.later, parts.until, parts.laters,
+        parts.S, parts.U, parts.line, parts.unit, parts.turns, parts.soft, parts.x, parts.rates,
+        parts.y,
     )  # fmt: skip
 
 
@@ -329,6 +337,9 @@ def solve_island(
     state[NEAREST] = state[USED]
     if state[USED] == 0:
         form_matrix(own, n)
+    else:
+        number_in_turn(own, n)
+        put_runs(own.parts)
     beside = False
     if effort == RESTING:
         outcome = select_solution(own, rest, n, tolerance, UNTRIED)

@@ -33,10 +33,9 @@ from bulletbridge.numerics.complementarity_rows import (
     USED,
     ComplementarityProblem,
     Parts,
+    along_block,
     are_three_on_bodies,
-    moved_by,
     other_row,
-    push,
     put_pushed,
     put_rates,
     width,
@@ -73,6 +72,7 @@ def plan_parts(p: ComplementarityProblem, n: int) -> None:
             return
         i = end
     order_parts(p, n)
+    put_runs(parts)
 
 
 @helper
@@ -139,22 +139,104 @@ def join(parts: Parts, a: int, b: int) -> None:
 
 
 @outlined
+def number_in_turn(p: ComplementarityProblem, n: int) -> None:
+    """Number parts, and their coordinates, by their turns, so that what is joined is side by side.
+
+    Turns are put in postorder: what is eliminated into a part comes just before it.
+    """
+    parts, count = p.parts, len(p.parts.first) - 1
+    order, at, later, laters, place = parts.order, parts.at, parts.later, parts.laters, parts.degree
+    into, left, moved, wide = parts.until, parts.joined, parts.until, parts.turns
+    for turn in range(count):
+        place[turn], into[turn, 0] = 1, count
+    for turn in range(count):  # sizes of what is eliminated into each
+        for k in range(laters[turn]):
+            into[turn, 0] = min(into[turn, 0], at[later[turn, k]])
+        if into[turn, 0] < count:
+            place[into[turn, 0]] += place[turn]
+    end = count
+    for turn in range(count - 1, -1, -1):
+        last, size = end, place[turn]
+        if into[turn, 0] < count:
+            last = left[into[turn, 0], 0]
+            left[into[turn, 0], 0] -= size
+        else:
+            end -= size
+        place[turn] = left[turn, 0] = last - 1
+    for turn in range(count):
+        at[order[turn]] = place[turn]
+        wide[place[turn]], left[place[turn], 0] = width(parts, int(order[turn])), laters[turn]
+    for turn in range(count):
+        for k in range(laters[turn]):
+            moved[place[turn], k] = at[later[turn, k]]
+    for r in range(n):
+        for side in range(2):
+            if parts.touched[r, side] >= 0:
+                parts.touched[r, side] = at[parts.touched[r, side]]
+    for turn in range(count):
+        laters[turn], order[turn] = left[turn, 0], turn
+        for k in range(laters[turn]):
+            later[turn, k] = moved[turn, k]
+        parts.first[turn + 1] = parts.first[turn] + wide[turn]
+
+
+@outlined
+def put_runs(parts: Parts) -> None:
+    """Turn parts that are joined to others into runs of coordinates."""
+    for turn in range(len(parts.first) - 1):
+        later, until, runs = parts.later[turn], parts.until[turn], 0
+        for k in range(1, parts.laters[turn]):  # sorted
+            a, m = later[k], k
+            while m > 0 and later[m - 1] > a:
+                later[m] = later[m - 1]
+                m -= 1
+            later[m] = a
+        for k in range(parts.laters[turn]):
+            start, end = parts.first[later[k]], parts.first[later[k] + 1]
+            if runs > 0 and until[runs - 1] == start:
+                until[runs - 1] = end
+            else:
+                later[runs], until[runs] = start, end
+                runs += 1
+        parts.laters[turn] = runs
+
+
+@outlined
 def form_matrix(p: ComplementarityProblem, n: int) -> None:
     """Write what D lacks beside the blocks of single units."""
-    parts, i = p.parts, 0
-    if parts.state[FORMED] == 1:
+    i = 0
+    if p.parts.state[FORMED] == 1:
         return
-    parts.state[FORMED] = 1
+    p.parts.state[FORMED] = 1
     while i < n:
         end = end_of_unit(p, i, n)
-        for r in range(i, end):
-            for k in range(parts.first[len(parts.first) - 1]):
-                parts.y[k] = 0.0
-            push(parts, r, 1.0)
-            for m in range(n):
-                if m < i or m >= end:
-                    p.D[r, m] = moved_by(parts, m)
+        j = end
+        while j < n:
+            last = end_of_unit(p, j, n)
+            put_between(p, i, end, j, last)
+            j = last
         i = end
+
+
+@helper
+def put_between(p: ComplementarityProblem, i: int, end: int, j: int, last: int) -> None:
+    """D between the rows of two units, which begin at i and j."""
+    parts, D = p.parts, p.D
+    for r in range(i, end):
+        for m in range(j, last):
+            D[r, m] = 0.0
+    for side in range(2):
+        for other in range(2):
+            part = parts.touched[i, side]
+            if part < 0 or parts.touched[j, other] != part:
+                continue
+            wide = width(parts, part)
+            for r in range(i, end):
+                for m in range(j, last):
+                    D[r, m] += along_block(parts.blocks[r, side], wide, parts.blocks[m, other], 0)
+    for r in range(i, end):
+        for m in range(j, last):
+            D[m, r] = D[r, m]
 
 
 @helper
@@ -244,8 +326,7 @@ def begin_part(parts: Parts, turn: int) -> None:
             S[i, j] = 0.0
         S[i, i] = 1.0
     for k in range(parts.laters[turn]):
-        b = parts.later[turn, k]
-        start, stop = parts.first[b], parts.first[b + 1]
+        start, stop = parts.later[turn, k], parts.until[turn, k]
         for i in range(first, end):
             for j in range(start, stop):
                 S[i, j] = 0.0
@@ -343,12 +424,11 @@ def eliminate(parts: Parts, turn: int) -> None:
     S, U, line, part = parts.S, parts.U, parts.line, int(parts.order[turn])
     first, end, wide = parts.first[part], parts.first[part + 1], 0
     for c in range(parts.laters[turn]):  # side by side they vectorise
-        b = parts.later[turn, c]
-        start = parts.first[b]
+        start, run = parts.later[turn, c], int(parts.until[turn, c] - parts.later[turn, c])
         for k in range(first, end):
-            for j in range(width(parts, b)):
+            for j in range(run):
                 U[k - first, wide + j] = S[k, start + j]
-        wide += width(parts, b)
+        wide += run
     for k in range(first, end):
         take_pivot(parts, k, first, end, wide)
         for i in range(k + 1, end):
@@ -361,8 +441,7 @@ def eliminate(parts: Parts, turn: int) -> None:
                     U[i - first, j] -= s * U[k - first, j]
     put_back(parts, turn, first, end)
     for c in range(parts.laters[turn]):
-        b = parts.later[turn, c]
-        for i in range(parts.first[b], parts.first[b + 1]):
+        for i in range(parts.later[turn, c], parts.until[turn, c]):
             for k in range(first, end):
                 S[i, k] *= S[k, k]
                 s = S[i, k]
@@ -393,12 +472,11 @@ def put_back(parts: Parts, turn: int, first: int, end: int) -> None:
     """Write the columns of U that lie side by side to where they belong."""
     at = 0
     for c in range(parts.laters[turn]):
-        b = parts.later[turn, c]
-        start = parts.first[b]
+        start, run = parts.later[turn, c], int(parts.until[turn, c] - parts.later[turn, c])
         for k in range(first, end):
-            for j in range(width(parts, b)):
+            for j in range(run):
                 parts.S[k, start + j] = parts.U[k - first, at + j]
-        at += width(parts, b)
+        at += run
 
 
 @helper
@@ -428,11 +506,10 @@ def take_from(parts: Parts, turn: int, x: Array, line: Array) -> None:
     """Take the numbers in line, which lie side by side, from those of x where they belong."""
     at = 0
     for c in range(parts.laters[turn]):
-        b = parts.later[turn, c]
-        start = parts.first[b]
-        for j in range(width(parts, b)):
+        start, run = parts.later[turn, c], int(parts.until[turn, c] - parts.later[turn, c])
+        for j in range(run):
             x[start + j] -= line[at + j]
-        at += width(parts, b)
+        at += run
 
 
 @outlined
@@ -448,16 +525,15 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
             for j in range(first, k):
                 y[k] -= S[k, j] * y[j]
         for c in range(parts.laters[turn]):
-            b = parts.later[turn, c]
-            for i in range(parts.first[b], parts.first[b + 1]):
+            for i in range(parts.later[turn, c], parts.until[turn, c]):
                 y[i] -= along(S[i], y, first, end)
     for turn in range(count - 1, -1, -1):
         part = parts.order[turn]
         first, end = int(parts.first[part]), int(parts.first[part + 1])
         for c in range(parts.laters[turn]):
-            b = parts.later[turn, c]
+            start, stop = int(parts.later[turn, c]), int(parts.until[turn, c])
             for k in range(first, end):
-                y[k] -= along(S[k], y, int(parts.first[b]), int(parts.first[b + 1]))
+                y[k] -= along(S[k], y, start, stop)
         for k in range(end - 1, first - 1, -1):
             for j in range(k + 1, end):
                 y[k] -= S[k, j] * y[j]
