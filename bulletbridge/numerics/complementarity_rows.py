@@ -38,6 +38,9 @@ LINES = 13 + DERIVATIVES
 MOST_OF_A_UNIT = 6
 """Rows of a contact: its normal, friction, spinning and rolling resistance."""
 USED, FACTORED, FORMED, NEAREST, STATE = range(5)
+NOWHERE, IF_NEAR, ALWAYS = range(3)
+"""Where any impulses near the last are looked for, before others: if the last are near a solution
+themselves, or wherever they are."""
 BODY = 6
 """Coordinates of a part that is a body by itself."""
 
@@ -48,7 +51,7 @@ class Parts(NamedTuple):
     C: Array  # (rows, nv) rows in whitened coordinates; D is C Cᵀ, and what rows give way by
     first: Ints  # (parts + 1,) first coordinate of each part
     state: Ints  # (STATE,) whether parts are eliminated, S holds factors of rows by their kinds, D
-    # has more than the blocks of single units, and impulses near the last are looked for
+    # has more than the blocks of single units, and when impulses near the last are looked for
     touched: Ints  # (rows, 2) parts that the rows of a unit are on, or -1
     blocks: Array  # (rows, 2, widest part) what of C is there
     own: Array  # (rows,) of the diagonal of D, what is no softness

@@ -20,10 +20,13 @@ from bulletbridge.numerics.complementarity import (
     solve_complementarity,
 )
 from bulletbridge.numerics.complementarity_rows import (
+    ALWAYS,
     BODY,
     FACTORED,
     FORMED,
+    IF_NEAR,
     NEAREST,
+    NOWHERE,
     ROW_BOUNDS,
     USED,
     ComplementarityProblem,
@@ -334,10 +337,11 @@ def solve_island(
     state[USED] = state[FACTORED] = state[FORMED] = 0
     if may_pay(n):
         order_parts(own, n)
-    state[NEAREST] = state[USED]
     if state[USED] == 0:
         form_matrix(own, n)
+        state[NEAREST] = NOWHERE
     else:
+        state[NEAREST] = IF_NEAR if effort == RESTING else ALWAYS
         number_in_turn(own, n)
         put_runs(own.parts)
     beside = False

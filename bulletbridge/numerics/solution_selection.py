@@ -101,6 +101,15 @@ def squared_slip(p: Any, start: Array, warm: Array, i: int) -> float:
 
 
 @helper
+def moves(start: Array, n: int) -> bool:
+    """Whether any of n rows did not rest at the start of the step."""
+    for i in range(n):
+        if math.fabs(start[i]) > AT_REST:
+            return True
+    return False
+
+
+@helper
 def load(p: ComplementarityProblem, n: int) -> float:
     """Sum of the normal impulses."""
     total = 0.0
@@ -120,14 +129,15 @@ def select_solution(
     from those of the last step. Until one solves, the best counts; then those that solve as well,
     if less begins to slide and the load is no greater. One that is not finite is none. Without any,
     impulses are no numbers, and the step fails. Where parts are eliminated there are two attempts,
-    the second of them short: what many bodies do is seldom at rest.
+    the second of them short, and one if anything moved before: rest of the others is not theirs.
 
     ``first`` is how the first attempt went, if x and w are what it led to; else its residual is
     infinite.
     """
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
     jammed, many = JAMMED * tolerance, p.parts.state[USED] == 1
-    for attempt in range(2 if many else 5):
+    attempts = 5 if not many else 1 if moves(selection.start, n) else 2
+    for attempt in range(attempts):
         if attempt > 0:
             count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
             for i in range(n):
