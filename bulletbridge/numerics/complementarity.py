@@ -96,11 +96,11 @@ MOST_PASSES = 20
 BY_PARTS = (
     (200, Course(0.03, 1e-7, 0.99, 40, True)),
     (200, Course(0.1, 1e-7, 0.95, 40, True)),
+    (0, Course(0.0, 1e-7, 0.95, 40, True)),
 )
 """Sweeps, and how a path inside of all bounds is followed then, where parts are eliminated; one
 after the other, until one leads so far that Newton's method solves the problem next: near to where
-sweeps lead, and less near to it. From the beginning that is always the same one in seven succeeds
-where both have failed, at the cost of the softer problems that follow."""
+sweeps lead, less near to it, and from the beginning that is always the same."""
 ENOUGH = 1e3
 """Residual, in tolerances, with which nothing is looked for further where parts are eliminated."""
 NEAR = 1e-2

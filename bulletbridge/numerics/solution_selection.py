@@ -129,15 +129,15 @@ def select_solution(
     from those of the last step. Until one solves, the best counts; then those that solve as well,
     if less begins to slide and the load is no greater. One that is not finite is none. Without any,
     impulses are no numbers, and the step fails. Where parts are eliminated there are two attempts,
-    the second of them short, and one if anything moved before: rest of the others is not theirs.
+    the second of them short, and none for the sake of rest if anything in the heap moved before.
 
     ``first`` is how the first attempt went, if x and w are what it led to; else its residual is
     infinite.
     """
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
     jammed, many = JAMMED * tolerance, p.parts.state[USED] == 1
-    attempts = 5 if not many else 1 if moves(selection.start, n) else 2
-    for attempt in range(attempts):
+    moving = many and moves(selection.start, n)
+    for attempt in range(2 if many else 5):
         if attempt > 0:
             count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
             for i in range(n):
@@ -166,7 +166,7 @@ def select_solution(
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
             for i in range(n):
                 selection.found[i] = p.x[i]
-        if residual <= jammed and (slip <= max(STARTS, residual) or attempt >= 2):
+        if residual <= jammed and (moving or slip <= max(STARTS, residual) or attempt >= 2):
             break
     for i in range(n):
         p.x[i] = selection.found[i] if residual < math.inf else math.nan
