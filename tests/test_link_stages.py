@@ -17,6 +17,7 @@ FIXED = {
 fixed_steps = pytest.mark.parametrize("options", FIXED.values(), ids=FIXED)
 
 
+@pytest.mark.filterwarnings("ignore:a damper between two links is strong")
 @fixed_steps
 @settings(max_examples=25, deadline=None)
 @given(several_loops)

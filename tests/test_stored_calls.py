@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
-from test_jit import package, run  # noqa: F401  a fixture
+from test_jit import compiled_once, package, run  # noqa: F401  fixtures
 
 from bulletbridge.compilation.jit import caller, kernel
 from bulletbridge.compilation.stored_calls import StoredCall, call_stored, in_turn, put_own_words
