@@ -133,20 +133,6 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         super().add_ir_module(ir_module)
         self.own = [f.name for f in self._final_module.functions if not f.is_declaration]
 
-    def _optimize_functions(self, ll_module: Any) -> None:
-        """Simplify functions as far as inlining gains by it.
-
-        All that is linked into a kernel is optimised there once more: what takes long is left to
-        that, and comes to the same code within a thousandth.
-        """
-        ll_module.data_layout = self._codegen._data_layout
-        passes, builder = self._codegen._function_pass_manager(
-            opt=1, loop_vectorize=False, slp_vectorize=False
-        )
-        for function in ll_module.functions:
-            if not function.is_declaration:
-                passes.run(function, builder)
-
     def _optimize_final_module(self) -> None:
         """Optimise as numba does, but for two things.
 

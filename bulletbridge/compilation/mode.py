@@ -36,7 +36,6 @@ SCRIPT = f"import sys; sys.path.insert(0, sys.argv[1]); import {PROBE}; {PROBE}.
 
 TOUCHED: dict[str, tuple[str, ...] | None] = {
     "numba.core.codegen:JITCodeLibrary._optimize_final_module": ("self",),
-    "numba.core.codegen:JITCodeLibrary._optimize_functions": ("self", "ll_module"),
     "numba.core.codegen:JITCodeLibrary._get_module_for_linking": ("self",),
     "numba.core.codegen:JITCodeLibrary._finalize_final_module": ("self",),
     "numba.core.codegen:JITCodeLibrary._ensure_finalized": ("self",),
@@ -47,7 +46,6 @@ TOUCHED: dict[str, tuple[str, ...] | None] = {
     "numba.core.codegen:JITCodeLibrary.enable_object_caching": ("self",),
     "numba.core.codegen:JITCodeLibrary.get_pointer_to_function": ("self", "name"),
     "numba.core.codegen:JITCodeLibrary.serialize_using_object_code": ("self",),
-    "numba.core.codegen:JITCPUCodegen._function_pass_manager": ("self",),
     "numba.core.codegen:JITCPUCodegen._module_pass_manager": ("self",),
     "numba.core.compiler:CompilerBase.compile_extra": ("self", "func"),
     "numba.core.compiler:CompilerBase.define_pipelines": ("self",),
