@@ -142,6 +142,8 @@ if __name__ == "__main__":
     print(whole(1.0))
 """
 STATE = [(f"{name}_with_a_name_that_is_long", "f8") for name in ("position", "velocity")]
+LONG_AGO = 1e9
+"""When a package of tests was written [s]: Python tells texts of one length apart by seconds."""
 LONGEST = 100
 """Characters of the name of a function of a small module: place, name and two numbers."""
 
@@ -180,6 +182,8 @@ def put_package(folder):
     (root / "callee.py").write_text(CALLEE.format(step=1))
     (root / "caller.py").write_text(CALLER)
     (root / "other.py").write_text(OTHER)
+    for path in root.rglob("*.py"):  # else byte code may be taken for that of a text edited at once
+        os.utime(path, (LONG_AGO, LONG_AGO))
     return root
 
 
