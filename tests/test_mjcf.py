@@ -332,7 +332,8 @@ CONTROLS = """<tendon><fixed name="t"><joint joint="c" coef="-0.5"/></fixed>
 
 
 def test_servos_act_as_in_mujoco_where_they_are_asked_to(tmp_path: Path) -> None:
-    path = write(tmp_path, SERVOS, CONTROLS.format(more="", rest="", act=""), ANGLES)
+    more = '<general joint="b" biastype="affine" biasprm="9 0 0" forcerange="-5 5"/>'
+    path = write(tmp_path, SERVOS, CONTROLS.format(more=more, rest="0 ", act=""), ANGLES)
     asked, silent = read_model(path, servos=True), read_model(path)
     assert asked.actuated == silent.actuated == ("a", "b", "c", "d")
     assert said(silent, "servos=True (--servos)") and not said(asked, "no force acts")

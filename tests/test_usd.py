@@ -323,6 +323,9 @@ def test_tendons_and_actuators_of_mujoco_act_along_sums_of_joints(load):
     free = load(turned + MUJOCOS.format(own=own, bounds=""), servos=True)
     cord = bb.Tendon("cord", factors, 3.0, limits=(-0.5, 3.5))
     assert list(free.spec.elements) == [cord, bb.Tendon("pull", pulled, 100.0, 10.0, -0.95)]
+    steady = text + MUJOCOS.format(own="", bounds=bounds).replace("5, -100, -10", "9, 0, 0")
+    (pull,) = load(steady, servos=True).spec.elements
+    assert pull == bb.Tendon("pull", pulled, force=5.0)
     idle = load(text + MUJOCOS.format(own="", bounds=""))
     assert not idle.spec.elements
     said = "pull (force 5 -100 length -10 rate); servos=True"

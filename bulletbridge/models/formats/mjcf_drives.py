@@ -4,17 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Tendon
-from bulletbridge.constraints.joints import Motor
 from bulletbridge.models.formats.mjcf_constraints import Path, element_name, path_of
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
+from bulletbridge.models.formats.mujoco_servo import Servo
 from bulletbridge.models.formats.robot import Scene, listed
 from bulletbridge.models.model_spec import JointForce
 
 FREE, BALL = range(2)
-LARGEST_FORCE = 1e9
-"""Of a servo that is bounded on one side alone [N or N m]."""
 
 
 class Pull(NamedTuple):
@@ -173,68 +170,43 @@ def _add_spring(model: Any, places: Places, k: int, pull: Pull) -> str:
         u = float(np.clip(u, *model.actuator_ctrlrange[control]))
     constant, per_length, per_rate = (float(x) for x in model.actuator_biasprm[k, :3])
     force = float(model.actuator_gainprm[k, 0]) * u + constant
-    stiffness, damping = 0.0 - per_length, 0.0 - per_rate
-    rest = force / stiffness if stiffness else 0.0
-    lowest, highest = _bounds(model, k, pull)
+    servo = Servo(force, 0.0 - per_length, 0.0 - per_rate, _bounds(model, k, pull))
     scene = places.scene
     name = element_name(scene, model.actuator(k).name or f"actuator_{k}")
     if pull.path:
-        return _add_line(scene, name, pull, (stiffness, damping, force), (lowest, highest))
+        return _add_line(scene, name, pull, servo)
     factors: dict[str, float] = {}
     for j, gear in zip(pull.joints, pull.gears, strict=True):
         factors[places.full_joint(j)] = factors.get(places.full_joint(j), 0.0) + gear
-    said = f"stiffness {stiffness:g}, damping {damping:g}, at {rest:g}"
-    bounded = np.isfinite((lowest, highest)).any()
-    if bounded and (stiffness or damping):
-        most, least = min(highest, LARGEST_FORCE), max(lowest, -LARGEST_FORCE)
-        rate = force / damping if not stiffness else 0.0
-        motor = Motor(most, rate, rest, stiffness=stiffness, damping=damping, least=least)
-        scene.elements.append(Tendon(name, factors, motor=motor))
-        return f"{said}, from {lowest:g} to {highest:g}: motor '{name}'"
-    if len(factors) > 1:
-        if stiffness or damping or force:
-            # of what pulls all the same, the spring's rest is where it is in balance
-            pull_all = 0.0 if stiffness else force
-            spring = Tendon(name, factors, stiffness, damping, rest, force=pull_all)
-            scene.elements.append(spring)
-        return said
+    if servo.is_motor or len(factors) > 1:
+        if servo.acts:
+            scene.elements.append(servo.along(name, factors))
+        return f"{servo.said}{servo.between(name)}"
     ((full, gear),) = factors.items()
-    stiffness, damping, force = gear**2 * stiffness, gear**2 * damping, gear * force
-    rest = force / stiffness if stiffness else 0.0
-    scene.joints()[full].add_spring(stiffness, rest, damping)
-    if force and not stiffness:
-        scene.forces.append(JointForce(full, torque=force))
-        return f"damping {damping:g}, force {force:g}"
-    return f"stiffness {stiffness:g}, damping {damping:g}, at {rest:g}"
+    own = servo.geared(gear)
+    scene.joints()[full].add_spring(own.stiffness, own.rest, own.damping)
+    if own.constant:
+        scene.forces.append(JointForce(full, torque=own.constant))
+        return f"damping {own.damping:g}, force {own.constant:g}"
+    return own.said
 
 
-def _add_line(
-    scene: Scene,
-    name: str,
-    pull: Pull,
-    servo: tuple[float, float, float],
-    bounds: tuple[float, float],
-) -> str:
+def _add_line(scene: Scene, name: str, pull: Pull, servo: Servo) -> str:
     """Put a servo along a line through points; what was put, in words.
 
     It pushes it longer by the gear times force - stiffness gear length - damping gear rate.
     """
     assert pull.path is not None
     (gear,) = pull.gears
-    stiffness, damping, force = gear**2 * servo[0], gear**2 * servo[1], gear * servo[2]
-    said = f"stiffness {stiffness:g}, damping {damping:g}, force {force:g} along a line"
-    if not (stiffness or damping or force):
-        return said
-    if not (np.isfinite(bounds).any() and (stiffness or damping)):
-        numbers = {"stiffness": stiffness, "damping": damping, "force": force}
+    own = servo.geared(gear)
+    said = f"stiffness {own.stiffness:g}, damping {own.damping:g}, force {own.force:g} along a line"
+    if own.is_motor:
+        scene.elements.append(pull.path.spring(name, motor=own.motor))
+    elif own.acts:
+        force = own.force if own.stiffness else own.constant
+        numbers = {"stiffness": own.stiffness, "damping": own.damping, "force": force}
         scene.elements.append(pull.path.spring(name, **numbers))
-        return said
-    least, most = sorted(gear * min(max(x, -LARGEST_FORCE), LARGEST_FORCE) for x in bounds)
-    at = force / stiffness if stiffness else 0.0
-    rate = 0.0 if stiffness else force / damping
-    motor = Motor(most, rate, at, stiffness=stiffness, damping=damping, least=least)
-    scene.elements.append(pull.path.spring(name, motor=motor))
-    return f"{said}, from {least:g} to {most:g}: motor '{name}'"
+    return f"{said}{own.between(name)}"
 
 
 def _servo(model: Any, k: int) -> str:

@@ -11,39 +11,13 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.constraints.force_elements import Tendon
-from bulletbridge.constraints.joints import Motor
 from bulletbridge.models.formats.joint_graph import JointGraph
+from bulletbridge.models.formats.mujoco_servo import Servo
 from bulletbridge.models.formats.robot import free_name, listed
 
 TENDONS, ACTUATORS = ("MjcTendon", "MjcPhysicsTendon"), ("MjcActuator", "MjcPhysicsActuator")
 AUTOMATIC = -1.0
 """Length of a spring at rest that says: where the joints are at their references."""
-
-
-@dataclass(frozen=True)
-class Servo:
-    """What an actuator does at zero control: push by force - stiffness length - damping rate."""
-
-    force: float
-    stiffness: float
-    damping: float
-    bounds: tuple[float, float]
-
-    @property
-    def said(self) -> str:
-        """The same in words."""
-        return f"force {self.force:g} {-self.stiffness:+g} length {-self.damping:+g} rate"
-
-    def along(self, name: str, factors: dict[str, float]) -> Tendon:
-        """The same as a force along a sum of joint positions; bounded it is a motor's."""
-        rest = self.force / self.stiffness if self.stiffness else 0.0
-        if not np.isfinite(self.bounds).any():
-            pull = 0.0 if self.stiffness else self.force
-            return Tendon(name, factors, self.stiffness, self.damping, rest, force=pull)
-        least, most = self.bounds
-        rate = self.force / self.damping if not self.stiffness else 0.0
-        motor = Motor(most, rate, rest, stiffness=self.stiffness, damping=self.damping, least=least)
-        return Tendon(name, factors, motor=motor)
 
 
 @dataclass
@@ -142,8 +116,8 @@ def _drive(
     name = str(prim.GetName())
     linear = _word(prim, "mjc:gainType", "fixed") == "fixed" and dynamics in ("none", "integrator")
     if not (servos and linear and min(servo.stiffness, servo.damping) >= 0.0):
-        found.idle.append(f"{name} ({servo.said}{'' if linear else ', not linear'})")
-    elif servo.stiffness or servo.damping or servo.force:
+        found.idle.append(f"{name} ({_law(servo)}{'' if linear else ', not linear'})")
+    elif servo.acts:
         graph.elements.append(servo.along(_free(graph, name), factors))
 
 
@@ -156,6 +130,10 @@ def _servo(prim: Any, bounds: tuple[float, float], zero: float) -> Servo | None:
     control = float(np.clip(0.0, *_range(prim, "ctrl")))
     force = gain * control + constant + per_length * zero
     return Servo(force, 0.0 - per_length, 0.0 - per_rate, bounds)
+
+
+def _law(servo: Servo) -> str:
+    return f"force {servo.force:g} {-servo.stiffness:+g} length {-servo.damping:+g} rate"
 
 
 def _sum(factors: dict[str, float], positions: Mapping[str, float]) -> float:
