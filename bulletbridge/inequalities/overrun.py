@@ -45,13 +45,15 @@ def overrun(a: Arrays, h: InequalityProblem, moved: Array, end_v: Array) -> int:
     for i in range(len(h.joint_limits)):
         limit = h.joint_limits[i]
         axis = int(limit.axis)
+        shift = rate_of(axis, own.G, closing)
+        if math.fabs(shift) <= bent:
+            continue
         position, rate = motion_state(axis, own.G, -1 - axis, a.axes, own, start, moved)
         placed = position + dt * rate
-        shift = rate_of(axis, own.G, closing)
         end = placed + shift
-        if shift < 0.0 and end < min(limit.lower, position, placed) - bent:
+        if end < min(limit.lower, position, placed) - bent:
             return 1 + i
-        if shift > 0.0 and end > max(limit.upper, position, placed) + bent:
+        if end > max(limit.upper, position, placed) + bent:
             return 1 + i
     near, most_sunk = h.row_targets.gap, a.control.length * bent
     for i in range(len(h.contact_points)):
@@ -59,7 +61,9 @@ def overrun(a: Arrays, h: InequalityProblem, moved: Array, end_v: Array) -> int:
         if n >= int(h.report[TOGETHER]):  # of bodies that no loop moves
             continue
         shift = rate_along(h.raw, n, closing)
+        if shift >= -most_sunk:
+            continue
         placed = dt * (near[n] + rate_along(h.raw, n, moved))
-        if shift < 0.0 and max(placed, 0.0) + shift < -most_sunk:
+        if max(placed, 0.0) + shift < -most_sunk:
             return -1 - i
     return 0
