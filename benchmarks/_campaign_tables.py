@@ -1,5 +1,6 @@
 """Tables of a campaign in Markdown: by integrator, by kind of case, by kind of constraint."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -8,6 +9,17 @@ from _campaign_run import ENDS, FAULTS
 Line = dict[str, Any]
 GAINS = 0.5
 """Energy that a free run must not gain, of the largest kinetic energy."""
+
+
+def tell(what: str, records: Iterable[Line]) -> None:
+    """Print runs in which something was found, or that were not held, and count."""
+    found, ends = 0, Counter[str]()
+    for record in records:
+        found += bool(record["faults"])
+        ends[record["end"]] += 1
+        if record["faults"] or record["end"] != "held":
+            print(record)
+    print(f"{found} {what} with faults;", ", ".join(f"{n} {end}" for end, n in ends.items()))
 
 
 def tables(lines: Sequence[Line]) -> str:

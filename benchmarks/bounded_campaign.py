@@ -11,7 +11,6 @@ and each other, and contacts are judged too.
 import argparse
 import re
 import warnings
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +21,7 @@ from _campaign_forces import BENT, BEYOND, Forces, State
 from _campaign_judge import ROLLING, Judge
 from _campaign_run import OPEN, SLIPS
 from _campaign_spheres import Sphere, Spheres, Surface, Wall
+from _campaign_tables import tell
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError
@@ -260,16 +260,11 @@ def main() -> None:
     parser.add_argument("--mechanisms", type=int, default=100)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--contacts", action="store_true", help="with spheres among walls")
-    given, found, ends = parser.parse_args(), 0, Counter[str]()
-    for number in range(given.first, given.first + given.mechanisms):
-        bounded = (touching_case if given.contacts else bounded_case)(number)
-        if not bounded.case.parts.assembled:
-            record = BoundedRun(bounded, given.steps).record()
-            found += bool(record["faults"])
-            ends[record["end"]] += 1
-            if record["faults"] or record["end"] != "held":
-                print(record)
-    print(f"{found} mechanisms with faults;", ", ".join(f"{n} {end}" for end, n in ends.items()))
+    given = parser.parse_args()
+    make = touching_case if given.contacts else bounded_case
+    cases = (make(given.first + k) for k in range(given.mechanisms))
+    closed = (bounded for bounded in cases if not bounded.case.parts.assembled)
+    tell("mechanisms", (BoundedRun(bounded, given.steps).record() for bounded in closed))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ import argparse
 import math
 import tempfile
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
+from _campaign_tables import tell
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError
@@ -316,15 +316,10 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first robot")
     parser.add_argument("--robots", type=int, default=100)
     parser.add_argument("--steps", type=int, default=24)
-    given, found, ends = parser.parse_args(), 0, Counter[str]()
+    given = parser.parse_args()
+    numbers = range(given.first, given.first + given.robots)
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(given.first, given.first + given.robots):
-            record = DropInRun(number, Path(folder)).record(given.steps)
-            found += bool(record["faults"])
-            ends[record["end"]] += 1
-            if record["faults"] or record["end"] != "held":
-                print(record)
-    print(f"{found} robots with faults;", ", ".join(f"{n} {end}" for end, n in ends.items()))
+        tell("robots", (DropInRun(number, Path(folder)).record(given.steps) for number in numbers))
 
 
 if __name__ == "__main__":
