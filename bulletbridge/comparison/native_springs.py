@@ -30,5 +30,5 @@ class SpringTorques:
         beams, stations = m.beams.copy(), m.stations.copy()
         kinematics(m.bodies, beams, stations, q, poses, axes)
         # bodies without inertia need no other forces
-        bias(m.bodies, beams, stations, self._elements, poses, axes, np.zeros(3), v, h)
+        bias(m.bodies, beams, stations, self._elements, poses, axes, v, h)
         return -h

@@ -35,6 +35,7 @@ from bulletbridge.mechanism.dynamics import (
     joint_forces,
     look_ahead,
     mass_matrix,
+    put_gravity,
 )
 from bulletbridge.mechanism.force_elements import (
     add_compliance,
@@ -201,15 +202,15 @@ def set_implicit_horizon(a: Arrays, ahead: float) -> None:
 @outlined
 def put_bias(a: Arrays, v: Array) -> None:
     """Bias forces h (nv,) at the rates v into vectors[BIAS], and twists into the poses."""
-    h = a.vectors[BIAS]
-    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, a.control.gravity, v, h)
+    put_gravity(a.poses, a.control.gravity)
+    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, v, a.vectors[BIAS])
 
 
 @outlined
 def put_bias_of_motion(a: Arrays, gravity: Array, v: Array) -> None:
     """The same without efforts, as derivatives of the motion take it."""
-    h = a.vectors[BIAS]
-    bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, gravity, v, h)
+    put_gravity(a.poses, gravity)
+    bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, v, a.vectors[BIAS])
 
 
 @outlined

@@ -44,7 +44,7 @@ from bulletbridge.engine.records import (
     Instant,
 )
 from bulletbridge.mechanism.bending import rates_of
-from bulletbridge.mechanism.dynamics import composite_inertias, is_damped, joint_forces
+from bulletbridge.mechanism.dynamics import bias, composite_inertias, is_damped, joint_forces
 from bulletbridge.mechanism.inertias import own_inertia
 from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
 from bulletbridge.mechanism.records import Beam, Body, Pose, Station
@@ -202,12 +202,8 @@ def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
     still, forces, h = a.vectors[STILL], a.vectors[FORCE, :nv], a.vectors[BIAS]
     for k in range(len(still)):
         still[k] = 0.0
-    weight = vec(
-        a.control.gravity
-    )  # put back below: an array of another kind is another ``put_bias``
-    put(a.control.gravity, ZERO)
-    put_bias(a, still)
-    put(a.control.gravity, weight)
+    put(a.poses[0].av, ZERO)  # without weight
+    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, still, h)
     most = -math.inf
     for i in range(len(tau)):
         joint_forces(a.axes, q, still[:nv], tau[i], forces)

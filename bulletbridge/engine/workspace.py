@@ -248,13 +248,14 @@ class SolverArrays:
         poses, axes, rows = copied(self.poses), copied(self.axes), copied(self.rows[0])
         beams, stations = copied(self.beams), copied(self.stations)
         M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
-        targets, gravity = self.targets_at(t), self.control[0]["gravity"]
+        targets = self.targets_at(t)
         kinematics(self.bodies, beams, stations, q, poses, axes)
         mass_matrix(self.bodies, beams, stations, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
         efforts = self.efforts_at(targets, poses, axes, q, v, t)
-        bias(self.bodies, beams, stations, efforts, poses, axes, gravity, v, h)
+        poses["av"][0] = -self.control[0]["gravity"]
+        bias(self.bodies, beams, stations, efforts, poses, axes, v, h)
         drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])

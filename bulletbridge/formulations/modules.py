@@ -101,8 +101,9 @@ class Modules:
         block_masses(s.bodies, beams, stations, poses, axes, self.first, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         block_jacobian(e.loops, e.couplings, poses, axes, targets, self.first, J, rows)
-        efforts, gravity = s.efforts_at(targets, poses, axes, q, v, t), s.control[0]["gravity"]
-        bias(s.bodies, beams, stations, efforts, poses, axes, gravity, v, h)
+        efforts = s.efforts_at(targets, poses, axes, q, v, t)
+        poses["av"][0] = -s.control[0]["gravity"]
+        bias(s.bodies, beams, stations, efforts, poses, axes, v, h)
         drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
         joint_forces(axes, q, v, s.tau[0] + s.scripted(t), forces)
         others: Array | None = None

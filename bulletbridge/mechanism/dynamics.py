@@ -167,6 +167,12 @@ def block_masses(
         add_modes(beams[i], body, stations, axes, first[body.v], M)
 
 
+@helper
+def put_gravity(poses: Records[Pose], gravity: Array) -> None:
+    """Gravity [m/s²] for ``bias``: a world that accelerates against it."""
+    put(poses[0].av, scale(-1.0, vec(gravity)))
+
+
 @kernel
 def bias(
     bodies: Records[Body],
@@ -175,15 +181,15 @@ def bias(
     efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
-    gravity: Array,
     v: Array,
     h: Array,
 ) -> None:
     """Forces h (nv,) that hold all joint accelerations at zero: recursive Newton-Euler.
 
     They oppose gravity, drag and force elements too. Takes poses with inertias and axes from
-    ``mass_matrix``; leaves every body's spatial velocity in poses .w, .v and its acceleration at
-    zero joint accelerations, less gravity, in .aw, .av, and v in axes .rate.
+    ``mass_matrix``, and gravity as ``put_gravity`` puts it; leaves every body's spatial velocity in
+    poses .w, .v and its acceleration at zero joint accelerations, less gravity, in .aw, .av, and v
+    in axes .rate.
     """
     for k in range(len(axes)):
         axes[k].rate = v[k]
@@ -191,7 +197,6 @@ def bias(
     put(world.w, ZERO)
     put(world.v, ZERO)
     put(world.aw, ZERO)
-    put(world.av, scale(-1.0, vec(gravity)))
     for i in range(1, len(bodies)):
         body, pose, parent = bodies[i], poses[i], poses[bodies[i].parent]
         twist = pose_twist(parent)

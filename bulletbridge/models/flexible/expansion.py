@@ -6,7 +6,7 @@ import numpy as np
 
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.constraints.records import Loop
-from bulletbridge.mechanism.dynamics import bias, mass_matrix
+from bulletbridge.mechanism.dynamics import bias, mass_matrix, put_gravity
 from bulletbridge.mechanism.inertias import rigid_acceleration
 from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
 from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Station
@@ -105,7 +105,8 @@ def expand(
             work[1, i] = v[i] + more * dv[i]
         kinematics(bodies, beams, stations, work[0, :nq], poses, axes)
         mass_matrix(bodies, beams, stations, poses, axes, M)
-        bias(bodies, beams, stations, efforts, poses, axes, gravity, work[1, :nv], work[2, :nv])
+        put_gravity(poses, gravity)
+        bias(bodies, beams, stations, efforts, poses, axes, work[1, :nv], work[2, :nv])
         for o in range(orders):
             weight = weights[o, n]
             if weight == 0.0:
