@@ -32,8 +32,10 @@ most. Its size is how far its bounding sphere reaches from its centre of mass.""
 EXTREME, ROUGH = 1e-4, 1e-3
 """Shares of its size that a corner of a convex hull may be inside of it, and that Bullet's may be
 away from that of the file: it makes hulls of integers."""
-ROUND_CORNERS = 64
-"""Corners of the hull that Bullet makes of a cylinder in a URDF."""
+SIDES = 32
+"""Of the prism that Bullet makes of a cylinder in a URDF."""
+BULGE = 1.0 - math.cos(math.pi / SIDES)
+"""How far a cylinder stands out from the middle of a side, as a share of its radius."""
 LARGEST_FILE = 50_000_000
 """Of meshes [bytes]."""
 UNSET_MARGIN = 0.04
@@ -158,7 +160,7 @@ def _known(
 def _hulls(
     told: tuple[tuple[Any, ...], ...], body: int, link: int, margin: float, client: int
 ) -> list[ShapeSpec] | None:
-    """Convex hulls of a link's meshes; None if Bullet does not tell enough of them.
+    """Convex hulls of a link's meshes, and cylinders; None if Bullet does not tell enough of them.
 
     It tells the corners of all of them in one list, in the link's inertial frame, and those of
     concave meshes not at all.
@@ -168,15 +170,38 @@ def _hulls(
         return None
     points, count = np.array(corners), len(told)
     try:
-        if count > 1 and number != count * ROUND_CORNERS:
+        if count > 1 and number != count * 2 * SIDES:
             return _parts(told, points, margin)
         parts = np.split(points, count)
-        hulls = [hull(part, margin) for part in parts]
-        if all(_is_convex(part.tobytes()) for part in parts):
-            return hulls
+        round_ones = list(map(_cylinder, parts, told))
+        pairs = list(zip(parts, round_ones, strict=True))
+        if all(found is not None or _is_convex(part.tobytes()) for part, found in pairs):
+            return [hull(part, margin) if found is None else found for part, found in pairs]
         return _parts(told, points, margin)  # several hulls under one name
     except ModelError:
         return None
+
+
+def _cylinder(corners: Array, told: tuple[Any, ...]) -> ShapeSpec | None:
+    """The cylinder of a URDF that Bullet tells as a prism; None if that is no such prism.
+
+    On its corners, which touch the ground one after another, no wheel rolls evenly.
+    """
+    if len(corners) != 2 * SIDES:
+        return None
+    R, p = matrix(told[6]), np.array(told[5])
+    x, y, z = ((corners - p) @ R).T
+    radii, radius, half = np.hypot(x, y), float(np.hypot(x, y).max()), float(np.abs(z).max())
+    sides = np.arctan2(y, x) * SIDES / (2.0 * math.pi)
+    places = np.unique(np.column_stack([np.rint(sides) % SIDES, z > 0.0]), axis=0)
+    near = ROUGH * radius
+    exact = (
+        radii.min() >= radius - near
+        and np.abs(np.abs(z) - half).max() <= near
+        and np.abs(sides - np.rint(sides)).max() <= ROUGH * SIDES
+        and len(places) == 2 * SIDES
+    )
+    return cylinder(radius, half).at(R, p) if exact else None
 
 
 @lru_cache(MOST_HULLS)
@@ -277,7 +302,7 @@ def _fits(shapes: tuple[ShapeSpec, ...], R: Array, p: Array, lower: Array, upper
     """Whether shapes lie in Bullet's AABB of the link, as they do unless they were read wrongly."""
     placed = tuple(spec.at(R, p) for spec in shapes)
     low, high = _boxes(placed)
-    slack = 1e-4 * float(np.ptp([lower, upper], axis=0).max()) + 1e-6
+    slack = (1e-4 + BULGE) * float(np.ptp([lower, upper], axis=0).max()) + 1e-6
     return bool(
         np.all(low.min(axis=0) >= lower - slack) and np.all(high.max(axis=0) <= upper + slack)
     )

@@ -99,7 +99,7 @@ def _load(body: BodySpec, urdf: Path, client: int) -> int:
         baseOrientation=pybullet.getQuaternionFromEuler(body.rpy),
         useFixedBase=body.fixed_base,
         globalScaling=body.scale,
-        flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
+        flags=pybullet.URDF_USE_INERTIA_FROM_FILE | pybullet.URDF_USE_IMPLICIT_CYLINDER,
         physicsClientId=client,
     )
 
