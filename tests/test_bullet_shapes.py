@@ -11,7 +11,7 @@ from bulletbridge.bullet.collision_shapes import inertial_pose, read_shapes, tol
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.collision.query import Poses, touches
-from bulletbridge.collision.records import BOX, HULL, UNKNOWN
+from bulletbridge.collision.records import BOX, CYLINDER, HULL, SPHERE, UNKNOWN
 from bulletbridge.collision.shapes import sphere
 
 DATA = pybullet_data.getDataPath()
@@ -144,6 +144,38 @@ def test_several_shapes_on_one_link(client):
     shapes = read_shapes(made, -1, client).shapes
     assert [spec.kind for spec in shapes] == [BOX, sphere(1.0).kind]
     assert shapes[1].p == pytest.approx([0, 0, 0.5])
+
+
+def test_meshes_of_several_files_and_a_cylinder_on_one_link(client, tmp_path):
+    """Bullet tells the corners of all of them in one list."""
+    wheel = f"{DATA}/bicycle/files/wheel_scaled.stl"
+    forms = (
+        f'<mesh filename="{wheel}" scale="2 2 2"/>', '<cylinder radius="0.1" length="0.3"/>',
+        f'<mesh filename="{DATA}/duck_vhacd.obj"/>', '<sphere radius="0.1"/>',
+    )  # fmt: skip
+    told = "".join(
+        f'<collision><origin xyz="0 {k} 0" rpy="{k} 0.5 0.2"/>'
+        f"<geometry>{form}</geometry></collision>"
+        for k, form in enumerate(forms)
+    )
+    path = tmp_path / "several.urdf"
+    path.write_text(
+        '<robot name="r"><link name="a"><inertial><origin xyz="0.1 0 0" rpy="0.3 0 0"/><mass '
+        'value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+        f"{told}</link></robot>"
+    )
+    made = pybullet.loadURDF(
+        str(path), flags=pybullet.URDF_USE_INERTIA_FROM_FILE, physicsClientId=client
+    )
+    shapes = read_shapes(made, -1, client).shapes
+    kinds = [spec.kind for spec in shapes]
+    assert kinds.count(HULL) > 2 and kinds.count(CYLINDER) == kinds.count(SPHERE) == 1
+    drum = shapes[kinds.index(CYLINDER)]
+    inertial = Rotation.from_rotvec([0.3, 0, 0])
+    assert drum.size == pytest.approx([0.1, 0.1, 0.15], abs=1e-9)
+    assert drum.p == pytest.approx(inertial.inv().apply([-0.1, 1, 0]), abs=1e-9)
+    turn = inertial.inv() * Rotation.from_euler("xyz", [1, 0.5, 0.2])
+    assert drum.R[:, 2] == pytest.approx(turn.as_matrix()[:, 2], abs=1e-9)
 
 
 def test_a_box_rests_on_a_height_field_by_bullets_contacts(client):

@@ -9,6 +9,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.coordinates import matrix
+from bulletbridge.bullet.worlds import connect_direct, disconnect
 from bulletbridge.collision.records import PLANE
 from bulletbridge.collision.shapes import (
     MOST_HULLS,
@@ -168,18 +169,53 @@ def _hulls(
     number, corners = pybullet.getMeshData(body, link, physicsClientId=client)
     if number <= 0 or len(corners) != number:
         return None
-    points, count = np.array(corners), len(told)
+    hulls: list[ShapeSpec] = []
     try:
-        if count > 1 and number != count * 2 * SIDES:
-            return _parts(told, points, margin)
-        parts = np.split(points, count)
-        round_ones = list(map(_cylinder, parts, told))
-        pairs = list(zip(parts, round_ones, strict=True))
-        if all(found is not None or _is_convex(part.tobytes()) for part, found in pairs):
-            return [hull(part, margin) if found is None else found for part, found in pairs]
-        return _parts(told, points, margin)  # several hulls under one name
+        for shape, part in zip(told, _by_shape(told, np.array(corners)), strict=True):
+            found = _cylinder(part, shape)
+            if found is not None:
+                hulls.append(found)
+            elif _is_convex(part.tobytes()):
+                hulls.append(hull(part, margin))
+            else:
+                hulls += _objects(shape, part, margin)
+        return hulls
     except ModelError:
         return None
+
+
+def _by_shape(told: tuple[tuple[Any, ...], ...], points: Array) -> list[Array]:
+    """Corners (n, 3) of each mesh of a link, of which Bullet tells all in one list.
+
+    Raises:
+        ModelError: They are not as many as those of each mesh by itself.
+    """
+    if len(told) == 1:
+        return [points]
+    numbers = [
+        _number_of_corners(path, path.stat().st_mtime_ns, shape[3]) if path.is_file() else 2 * SIDES
+        for shape in told
+        for path in [Path(shape[4].decode(errors="replace"))]
+    ]
+    if sum(numbers) != len(points):
+        raise ModelError("Bullet tells other corners of the meshes together than of each of them")
+    return np.split(points, np.cumsum(numbers)[:-1])
+
+
+@lru_cache(MOST_HULLS)
+def _number_of_corners(path: Path, _changed: int, scale: tuple[float, float, float]) -> int:
+    """Of the hulls that Bullet makes of a file, in a world of their own."""
+    client = connect_direct()
+    try:
+        shape = pybullet.createCollisionShape(
+            pybullet.GEOM_MESH, fileName=str(path), meshScale=scale, physicsClientId=client
+        )
+        body = pybullet.createMultiBody(1.0, shape, physicsClientId=client)
+        return int(pybullet.getMeshData(body, -1, physicsClientId=client)[0])
+    except pybullet.error as error:
+        raise ModelError(f"Bullet does not load '{path}': {error}") from None
+    finally:
+        disconnect(client)
 
 
 def _cylinder(corners: Array, told: tuple[Any, ...]) -> ShapeSpec | None:
@@ -220,33 +256,28 @@ def _is_convex(content: bytes) -> bool:
     return bool(depth.max() <= EXTREME * np.ptp(points, axis=0).max())
 
 
-def _parts(
-    told: tuple[tuple[Any, ...], ...], points: Array, margin: float
-) -> list[ShapeSpec] | None:
-    """Hulls of the objects in OBJ files, of each of which Bullet makes one; None unless it has.
+def _objects(told: tuple[Any, ...], points: Array, margin: float) -> list[ShapeSpec]:
+    """Hulls of the objects in an OBJ file, of each of which Bullet makes one.
 
-    It must have the corners of all of them, and no others; they are Bullet's, which rounds them.
+    They have Bullet's corners, which it rounds, where it has as many.
+
+    Raises:
+        ModelError: It is no such file, or Bullet has other corners than they.
     """
     from scipy.spatial import cKDTree
 
-    hulls: list[ShapeSpec] = []
-    for shape in told:
-        path = Path(shape[4].decode(errors="replace"))
-        if path.suffix.lower() != ".obj" or not path.is_file():
-            return None
-        if path.stat().st_size > LARGEST_FILE:
-            return None
-        R = matrix(shape[6])
-        for part in read_objects(path.read_text(errors="replace")):
-            hulls.append(hull(shape[5] + (part * shape[3]) @ R.T, margin))
+    path = Path(told[4].decode(errors="replace"))
+    if path.suffix.lower() != ".obj" or not path.is_file() or path.stat().st_size > LARGEST_FILE:
+        raise ModelError(f"'{path}' is no OBJ file that can be read")
+    R = matrix(told[6])
+    parts = [told[5] + (x * told[3]) @ R.T for x in read_objects(path.read_text(errors="replace"))]
+    hulls = [hull(part, margin) for part in parts]
     sides = [spec.hull for spec in hulls if spec.hull is not None]
-    if not sides:
-        return None
-    corners = np.vstack([each.corners for each in sides])
+    corners = np.vstack([np.zeros((0, 3)), *(each.corners for each in sides)])
     near = ROUGH * np.ptp(points, axis=0).max()
     both = (points, corners), (corners, points)
-    if any(np.max(cKDTree(x).query(y)[0]) > near for x, y in both):
-        return None
+    if not sides or any(np.max(cKDTree(x).query(y)[0]) > near for x, y in both):
+        raise ModelError(f"Bullet has other corners than the objects in '{path}'")
     if len(points) != len(corners):
         return hulls
     ends = np.cumsum([len(each.corners) for each in sides])[:-1]
