@@ -419,12 +419,8 @@ class ContactFinder:
         assert self._detector is not None
         for k, (body, first) in enumerate(self._bystanders):
             if self._places[k] != body.version:
-                self._places[k], ways = body.version, self._detector.links["way"]
-                for n, (place, way) in enumerate(
-                    zip(body.poses(), body.ways(), strict=True), first
-                ):
-                    self._put(self._detector, n, place)
-                    ways[n] = way
+                self._places[k] = body.version
+                self._detector.place(first, *body.motion(), body.reaches)
 
     def _put(self, detector: Detector, link: int, place: Pose) -> None:
         """Put a link's shapes where its inertial frame is on its body."""

@@ -5,7 +5,6 @@ Shapes are read once, and places are asked for once a look, whoever looks; who i
 from boxes that are larger than the bodies, and change only where one leaves its own.
 """
 
-import math
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +14,7 @@ import pybullet
 
 from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, reach_of, read_shapes
 from bulletbridge.bullet.contacts import RIGID
-from bulletbridge.bullet.coordinates import Floats, matrix, unit
+from bulletbridge.bullet.coordinates import Floats
 from bulletbridge.bullet.stamps import stamp
 from bulletbridge.numerics.records import Array, Ints
 
@@ -58,13 +57,13 @@ class ShapedBody:
                 self.links.append(link)
                 self.shapes.append(read)
         self.rigid = [self._is_rigid(link) for link in self.links]
-        self.reaches = [reach_of(each.shapes) + each.margin for each in self.shapes]
+        self.reaches = np.array([reach_of(each.shapes) + each.margin for each in self.shapes])
         self.places: tuple[Any, ...] = ()
         self._before: tuple[Any, ...] = ()  # places before they were these
         self.version = 0
         self.surrounded: tuple[Any, ...] = ()
         self.room = 0.0
-        self._posed, self._poses = -1, list[Pose]()
+        self._told, self._motion = -1, (np.zeros((0, 7)), np.zeros((0, 7)))
 
     def _is_rigid(self, link: int) -> bool:
         return pybullet.getDynamicsInfo(self.number, link, self._client)[10] in RIGID
@@ -117,24 +116,22 @@ class ShapedBody:
         own = (base,) if self.links[0] < 0 else ()
         return (*own, *(state[:2] for state in states))
 
-    def ways(self) -> list[float]:
-        """How far points of each link went on the way to where they are, at most [m]."""
-        ends = zip(self._before, self.places, self.reaches, strict=True)
-        return [way_between(before, after, reach) for before, after, reach in ends]
+    def motion(self) -> tuple[Array, Array]:
+        """Where its links' inertial frames were before, and when they were looked at last.
 
-    def poses(self) -> list[Pose]:
-        """Of its links' inertial frames, where they were when they were looked at last."""
-        if self._posed != self.version:
-            self._poses = [(matrix(unit(quat)), np.array(p)) for p, quat in self.places]
-            self._posed = self.version
-        return self._poses
+        Returns:
+            Positions and quaternions (n, 7) of both.
+        """
+        if self._told != self.version:
+            known = self._told == self.version - 1
+            before = self._motion[1] if known else _numbers(self._before)
+            self._motion, self._told = (before, _numbers(self.places)), self.version
+        return self._motion
 
 
-def way_between(before: Place, after: Place, reach: float) -> float:
-    """How far points within a reach [m] of a frame's origin have gone at most [m]."""
-    (p, (x, y, z, w)), (q, (a, b, c, d)) = before, after
-    cosine = abs(x * a + y * b + z * c + w * d)
-    return math.dist(p, q) + 2.0 * reach * math.sqrt(max(1.0 - cosine * cosine, 0.0))
+def _numbers(places: tuple[Place, ...]) -> Array:
+    """Places as an array (n, 7)."""
+    return np.array([(*position, *quat) for position, quat in places])
 
 
 class ShapedBodies:
@@ -240,7 +237,7 @@ class ShapedBodies:
     def _surround(self, moved: list[ShapedBody]) -> None:
         """Put other boxes around some bodies."""
         centres = np.array([position for one in moved for position, _ in one.places])
-        reaches = np.array([x for one in moved for x in one.reaches])[:, None]
+        reaches = np.concatenate([one.reaches for one in moved])[:, None]
         ends = np.cumsum([0] + [len(one.reaches) for one in moved])
         first: Ints = ends[:-1]
         lower = np.minimum.reduceat(centres - reaches, first)

@@ -1,5 +1,6 @@
 """All contacts of a mechanism with itself and with what stands around it, at a configuration."""
 
+import math
 from typing import NamedTuple
 
 from bulletbridge.collision.broad_phase import (
@@ -30,7 +31,20 @@ from bulletbridge.mechanism.kinematics import (
 from bulletbridge.mechanism.records import Axis, Beam, Body, ContactPoint, Pose, Station
 from bulletbridge.mechanism.surfaces import MOST_LINKS, SurfaceLink, put_surface
 from bulletbridge.numerics.records import Array, Ints, Records
-from bulletbridge.numerics.spatial import put, scale, vec, velocity_at
+from bulletbridge.numerics.spatial import (
+    add,
+    apply,
+    mat,
+    mul,
+    norm,
+    put,
+    put_mat,
+    rotation,
+    scale,
+    sub,
+    vec,
+    velocity_at,
+)
 
 CONTACTS, ASKED, PAIRS, STRANGER, OUTSIDE, COUNTS = range(6)
 """Counts of a detection: contacts, pairs of links somebody must be asked about, pairs of shapes
@@ -89,6 +103,50 @@ class Detection(NamedTuple):
     contacts: Records[ContactPoint]
     asked: Ints
     counts: Ints
+
+
+class LinksAround(NamedTuple):
+    """Links of a detection that no body of the mechanism carries, and where their shapes are.
+
+    Attributes:
+        links: All of the detection,
+        shapes: and their shapes in the bodies of the mechanism or in the world.
+        on_links: (n,) these shapes, in the links' inertial frames.
+    """
+
+    links: Records[SurfaceLink]
+    shapes: Records[Shape]
+    on_links: Records[Shape]
+
+
+@kernel
+def place_links(a: LinksAround, first: int, before: Array, now: Array, reaches: Array) -> int:
+    """Put links into the world, and how far their points went on the way there; how many.
+
+    Args:
+        a: All links.
+        first: The first of those that are put there.
+        before: (n, 7) positions and quaternions of their inertial frames at the last look,
+        now: (n, 7) and at this one.
+        reaches: (n,) how far from there their points are at most [m].
+    """
+    for k in range(len(now)):
+        x, link = now[k], a.links[first + k]
+        size = math.sqrt(x[3] * x[3] + x[4] * x[4] + x[5] * x[5] + x[6] * x[6])
+        R, p = rotation(x[3] / size, x[4] / size, x[5] / size, x[6] / size), vec(x)
+        put_mat(link.R, R)
+        cosine = 0.0
+        for i in range(3, 7):
+            cosine += before[k, i] * now[k, i]
+        link.way = norm(sub(p, vec(before[k])))
+        if cosine * cosine < 1.0:  # planes reach without end
+            link.way += 2.0 * reaches[k] * math.sqrt(1.0 - cosine * cosine)
+        i = link.first
+        while i < len(a.shapes) and a.shapes[i].link == first + k:
+            put_mat(a.shapes[i].R, mul(R, mat(a.on_links[i].R)))
+            put(a.shapes[i].p, add(p, apply(R, vec(a.on_links[i].p))))
+            i += 1
+    return len(now)
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Collision detection of one mechanism, with the room that it takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from bulletbridge.mechanism.contact_detection import (
     STRANGER,
     UPPER,
     Detection,
+    LinksAround,
     find_contacts,
     finish_contacts,
+    place_links,
 )
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT, POSE
@@ -70,6 +72,8 @@ class Detector:
         self._poses = np.zeros(len(mechanism.bodies), POSE)
         self._poses["R"][0] = np.eye(3)
         self.bodies = mechanism.bodies.copy()
+        self._on_links = self.shapes.copy()
+        self._place: Callable[[tuple[int, Array, Array, Array]], int] | None = None
         self._own = (
             self.bodies,
             mechanism.beams.copy(),
@@ -105,6 +109,22 @@ class Detector:
         with announce_compilation(find_contacts):
             self.call = StoredCall(find_contacts, (made,), rest)
         self.version += 1
+
+    def place(self, first: int, before: Array, now: Array, reaches: Array) -> None:
+        """Put links that no body of the mechanism carries where they are in the world.
+
+        Args:
+            first: The first of them.
+            before: (n, 7) positions and quaternions of their inertial frames at the last look,
+            now: (n, 7) and at this one.
+            reaches: (n,) how far from there their points are at most [m].
+        """
+        rest = first, before, now, reaches
+        if self._place is None:
+            all_links = LinksAround(self.links, self.shapes, self._on_links)
+            with announce_compilation(place_links):
+                self._place = StoredCall(place_links, (all_links,), rest).call
+        self._place(rest)
 
     def find(self, q: Array, v: Array, dt: float) -> tuple[np.ndarray, bool]:
         """Contacts (n,) of dtype ``CONTACT_POINT`` at a configuration, valid until the next.
