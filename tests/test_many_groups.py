@@ -5,7 +5,7 @@ import pybullet
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.errors import BulletBridgeWarning
+from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 
 CONTRADICTION = 0.3  # [m] between two places where one point is to be
 
@@ -49,3 +49,15 @@ def test_a_group_that_cannot_be_closed_leaves_the_others_alone():
         # of a box at its length from the pin, whatever way it hangs: round-off of these numbers
         away = np.linalg.norm(np.subtract(position, (0, 3.0 * k, 0)))
         assert away == pytest.approx(length, abs=1e-12)
+
+
+def test_exact_mode_says_what_a_program_can_do_about_constraints_that_cannot_close():
+    p = bb.BulletClient(pybullet.DIRECT, mode="exact")
+    ball = p.createMultiBody(1.0, p.createCollisionShape(p.GEOM_SPHERE, radius=0.1))
+    for x in (0.0, 0.5):
+        p.createConstraint(ball, -1, -1, -1, p.JOINT_POINT2POINT, (0, 0, 0), (0, 0, 0), (x, 0, 0))
+    before = p.getBasePositionAndOrientation(ball)
+    with pytest.raises(AssemblyError, match=r"^exact mode of .*'constraint \d' cannot .*; create"):
+        p.stepSimulation()
+    assert p.getBasePositionAndOrientation(ball) == before
+    p.disconnect()

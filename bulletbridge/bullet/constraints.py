@@ -96,6 +96,13 @@ def all_but_child_frame(loop: CreatedConstraint, client: int) -> tuple[Any, ...]
     return loop.kind, info[:4], loop.axis, info[6], info[8]
 
 
+CREATE_CLOSER = (
+    "create constraints where they are nearly closed,"
+    " and not more of them than the bodies can follow"
+)
+"""Remedy for those that cannot close."""
+
+
 def in_numbers_of_today(text: str, loops: Iterable[CreatedConstraint]) -> str:
     """A message that calls constraints by the ids that Bullet has for them now."""
     numbers = {str(loop.first): str(loop.number) for loop in loops if loop.first != NOBODY}

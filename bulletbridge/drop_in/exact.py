@@ -7,7 +7,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.constraints import CreatedConstraint, frame_on, in_numbers_of_today
+from bulletbridge.bullet.constraints import (
+    CREATE_CLOSER,
+    CreatedConstraint,
+    frame_on,
+    in_numbers_of_today,
+)
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, turned, unit
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
@@ -19,7 +24,7 @@ from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Mot
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place, named
-from bulletbridge.errors import BulletBridgeError, StepError, warn_user
+from bulletbridge.errors import AssemblyError, BulletBridgeError, StepError, warn_user
 from bulletbridge.inequalities.motors import ALONG
 from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.model import Mechanism
@@ -266,6 +271,7 @@ class ExactGroup:
 
         Raises:
             BulletsOwnError: The bodies need what exact steps do not have; nothing was done.
+            AssemblyError: Constraints that are new cannot be closed.
             StepError: The step cannot be finished.
         """
         self._refuse_constraints()
@@ -278,7 +284,7 @@ class ExactGroup:
         if self.joined.disturbed:
             self.joined.follow_bases()
             self.joined.rebase_gears()
-            system.filter(assemble=True)
+            self._close()
             system.forget()
             self.joined.disturbed = False
         if self.joined.must_be_driven:
@@ -301,6 +307,19 @@ class ExactGroup:
             raise StepError(f"exact mode of {named(self.joined.bodies)}: {what}") from None
         if self._pushed:
             self._watch_swings()
+
+    def _close(self) -> None:
+        """Close constraints that are new, or whose bodies were moved.
+
+        Raises:
+            AssemblyError: They cannot be closed; with what a program can do about it.
+        """
+        try:
+            self.system.filter(assemble=True)
+        except AssemblyError as error:
+            what = in_numbers_of_today(str(error), self.joined.loops.values()).split(";")[0]
+            bodies = named(self.joined.bodies)
+            raise AssemblyError(f"exact mode of {bodies}: {what}; {CREATE_CLOSER}") from None
 
     def _watch_swings(self) -> None:
         """Look whether what the program does to joints makes them swing to and fro at every step.

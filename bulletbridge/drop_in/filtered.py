@@ -8,7 +8,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.collision_filters import CollisionFilters
-from bulletbridge.bullet.constraints import CreatedConstraint, in_numbers_of_today
+from bulletbridge.bullet.constraints import CREATE_CLOSER, CreatedConstraint, in_numbers_of_today
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
@@ -344,9 +344,8 @@ class FilteredGroup:
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             what = what.split(";")[0]  # the remedy there is for our own API
             warn_user(
-                f"Bullet's own state stays until the loops can be closed again: {what};"
-                " create constraints where they are nearly closed, and not more of them than"
-                " the bodies can follow"
+                "Bullet's own state stays until the loops can be closed again:"
+                f" {what}; {CREATE_CLOSER}"
             )
 
     def _leave_out(self) -> bool:
