@@ -23,6 +23,8 @@ CALLED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("constraints", "closures", "loop_joints"), ("loops",)),
     **dict.fromkeys(("motors", "actuators", "active"), ("actuated", "motor")),
     "springs": ("forces",),
+    **dict.fromkeys(("robots", "models"), ("bodies",)),
+    **dict.fromkeys(("robot", "model"), ("urdf",)),
     **dict.fromkeys(("initial", "init", "initial_state"), ("start",)),
     **dict.fromkeys(("parent", "parent_link", "link_a", "body_a"), ("a",)),
     **dict.fromkeys(("child", "child_link", "link_b", "body_b"), ("b",)),
