@@ -276,24 +276,6 @@ def test_margins_that_change_are_followed(client):
     assert system.q[2] == pytest.approx(0.105, abs=2e-4)
 
 
-@pytest.mark.parametrize("stiffness", [1e3, 1e4])
-def test_contacts_that_give_way_in_bullet_are_told_to_be_rigid(client, recwarn, stiffness):
-    """By m g/k, 10 mm or 1: Bullet's box sinks by that, which is told if it is more than 5 mm."""
-    box(client, [0, 0, -1], 0.0, (5, 5, 1))
-    cube = box(client, [0, 0, 0.1])
-    pybullet.changeDynamics(
-        cube, -1, contactStiffness=stiffness, contactDamping=1e2, physicsClientId=client
-    )
-    system = system_of(client, cube)
-    for _ in range(3):
-        system.step()
-    told = [str(w.message) for w in recwarn]
-    assert system.q[2] == pytest.approx(0.1, abs=1e-9)
-    assert [f"{stiffness:.6g} N/m" in text and "0.01 m" in text for text in told] == (
-        [True] if stiffness == 1e3 else []
-    )
-
-
 def test_a_body_that_may_move_is_refused(client):
     box(client, [0, 0, 0.1])
     system = system_of(client, box(client, [0, 0, 0.299]))

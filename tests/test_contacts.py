@@ -69,6 +69,55 @@ def test_a_disc_slides_to_rest(solids, shape):
     assert system.q[0] == pytest.approx(1.5**2 / (2 * 0.3 * G), abs=0.5 * 1.5 * DT + ROUND_OFF)
 
 
+UNSET = 0.1
+"""Bullet's contact damping of links that were given none [N s/m]."""
+
+
+def give_way(solids, body, stiffness, damping):
+    """Have a body's contacts give way."""
+    pybullet.changeDynamics(
+        body, -1, contactStiffness=stiffness, contactDamping=damping, physicsClientId=solids.client
+    )
+
+
+@pytest.mark.parametrize("soft_ground", [False, True])
+def test_a_ball_on_contacts_that_give_way_bounces_as_a_spring_and_damper(solids, soft_ground):
+    """Implicit Euler of one freedom: a spring, or two in a row, while it pushes."""
+    solids.ground(plane=True)
+    ball = solids.solid('<sphere radius="0.1"/>', [0, 0, 0.15])
+    give_way(solids, ball, 1e3, 5.0)
+    stiffness, damping = 1e3, 5.0 + UNSET
+    if soft_ground:
+        give_way(solids, 0, 2e3, 1.0)
+        stiffness, damping = 1.0 / (1.0 / 1e3 + 1.0 / 2e3), 5.0 + 1.0
+    system = solids.system(ball)
+    gap, v, mass, least, pressed = 0.05, 0.0, 2.0, 0.0, 0
+    for _ in range(240):
+        system.step()
+        free, whole = v - DT * G, DT * stiffness + damping
+        wanted = gap / DT if gap > 0.0 else gap * stiffness / whole
+        impulse = max(0.0, -(free + wanted) / (1.0 / mass + 1.0 / (DT * whole)))
+        v = free + impulse / mass
+        gap += DT * v
+        least, pressed = min(least, gap), pressed + (impulse > 0.0)
+        assert system.v[5] == pytest.approx(v, abs=1e-11)
+        assert system.q[2] - 0.1 == pytest.approx(gap, abs=1e-11)
+    assert least < -0.01 and 20 < pressed < 230
+
+
+def test_what_stands_on_contacts_that_give_way_sinks_by_its_weight(solids):
+    """m g/(4 k), and no further, however long: a box on its four corners, held by friction."""
+    solids.ground(0.1)
+    body = solids.solid(f'<box size="{BLOCK}"/>', [0, 0, 0.16], [0, np.sin(0.05), 0, np.cos(0.05)])
+    give_way(solids, body, 1e4, 300.0)
+    system = solids.system(body)
+    run(system, 2.0)
+    forces = sum(contact.force for contact in system.contacts())
+    assert forces == pytest.approx([0.0, 0.0, 2.0 * G], abs=1e-6)
+    lengths = [-c.gap for c in system.contacts()]
+    assert sum(lengths) == pytest.approx(2.0 * G * np.cos(0.1) / 1e4, rel=1e-6)
+
+
 def test_a_ball_with_rolling_friction_stops(solids):
     """Rolling resistance of arm r: deceleration r m g R/(I + m R²), Bullet's product of both."""
     solids.ground(plane=True)

@@ -19,7 +19,7 @@ from bulletbridge.bullet.collision_shapes import LinkShapes
 from bulletbridge.bullet.contacts import moves
 from bulletbridge.bullet.coordinates import matrix
 from bulletbridge.bullet.shaped_bodies import SLACK, Pose, ShapedBody, shaped_bodies
-from bulletbridge.bullet.worlds import gravity, text_of
+from bulletbridge.bullet.worlds import text_of
 from bulletbridge.collision.records import COLLIDE, DOUBTED, NEVER, UNDECIDED
 from bulletbridge.collision.shapes import Owner, records_of
 from bulletbridge.errors import WorldError, warn_user
@@ -29,8 +29,8 @@ from bulletbridge.mechanism.records import CONTACT_POINT
 from bulletbridge.mechanism.surfaces import MOST_LINKS, SURFACE_LINK
 from bulletbridge.numerics.records import Array, Vector
 
-LITTLE = 5e-3
-"""By which contacts of Bullet's may give way under the weight of all without a word [m]."""
+CONTACT_DAMPING = 0.1
+"""Of links that were given none, which Bullet adds to the other link's [N s/m]."""
 Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
 ContactPlace = tuple[Key, Vector]
@@ -117,7 +117,6 @@ class ContactFinder:
         self._surfaces = False  # whether they are known
         self._given: dict[str, float] = {}  # numbers of surfaces that are not Bullet's
         self._told = False  # whether it was said that they have changed
-        self._told_stiffness = False  # whether it was said that contacts have none
 
     def forget(self) -> None:
         """Read coefficients again, after ``changeDynamics`` of whatever is in contact."""
@@ -391,8 +390,9 @@ class ContactFinder:
             record = detector.links[k]
             for name, value in zip(RUBBING.values(), (info[1], *info[5:8]), strict=True):
                 record[name] = value
-            if info[9] > 0.0:
-                self._tell_of_stiffness(body, link, info[9])
+            given = info[9] > 0.0
+            record["stiffness"] = info[9] if given else 0.0
+            record["damping"] = info[8] if given else CONTACT_DAMPING
             scales = self.scales.get((body, link))
             record["scaled"] = scales is not None
             record["scales"] = (1.0, 1.0, 1.0) if scales is None else scales
@@ -407,20 +407,6 @@ class ContactFinder:
         if changed:
             self._build([each.body for each in self._bystanders])
             self._read_surfaces()
-
-    def _tell_of_stiffness(self, body: int, link: int, stiffness: float) -> None:
-        """Say once that contacts are rigid, where Bullet's would give way by more than a little."""
-        weight = self._mechanism.bodies["mass"].sum() * np.linalg.norm(gravity(self.client))
-        if self._told_stiffness or weight / stiffness < LITTLE:
-            return
-        self._told_stiffness = True
-        name = dict(zip(self._links, self.names(), strict=True))[body, link]
-        own = f"of '{name}'" if name != WORLD else f"of body {body}"
-        warn_user(
-            f"contacts are rigid: the contactStiffness {own}, {stiffness:.6g} N/m, is not followed,"
-            f" by which Bullet's would give way by up to {weight / stiffness:.2g} m under the weight;"
-            " its own steps and filter mode follow it"
-        )
 
     def _place_own(self, detector: Detector) -> None:
         """Put shapes of the mechanism's links on its bodies."""

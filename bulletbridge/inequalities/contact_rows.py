@@ -22,7 +22,7 @@ from bulletbridge.mechanism.records import (
     ContactPoint,
     Pose,
 )
-from bulletbridge.numerics.records import Array, Int, Records, Vector, dtype_of
+from bulletbridge.numerics.records import Array, Int, Real, Records, Vector, dtype_of
 from bulletbridge.numerics.spatial import (
     ZERO,
     Pair,
@@ -46,6 +46,7 @@ class ContactRows:
     spin: Int  # resistance to turns about the normal
     roll: Int  # first of two: about the tangents
     end: Int  # row after its last
+    softness: Real  # what the normal gives way by [m/s per N s]
 
 
 CONTACT_ROWS = dtype_of(ContactRows)
@@ -158,6 +159,36 @@ class RowForm(NamedTuple):
     rate_along: Callable[..., float]
 
 
+@helper
+def any_gives_way(contact_points: Records[ContactPoint]) -> bool:
+    """Whether a contact is a spring, which takes energy and gives it back."""
+    for i in range(len(contact_points)):
+        if contact_points[i].stiffness > 0.0:
+            return True
+    return False
+
+
+@helper
+def softness_of(contact: ContactPoint, dt: float) -> float:
+    """What a contact's normal gives way by at the end of a step [m/s per N s].
+
+    With the gap g at the start the force at the end is -k (g + dt v) - d v, so that v is
+    softness times the impulse dt F, less g k dt softness: Bullet's own, by implicit Euler.
+    """
+    if not contact.stiffness > 0.0:
+        return 0.0
+    return 1.0 / (dt * (dt * contact.stiffness + contact.damping))
+
+
+@helper
+def energy_of_contact(contact: ContactPoint, softness: float, target: float, dt: float) -> float:
+    """What it has stored at the start of a step [J], by its row's ``RowTargets.gap``."""
+    if not softness > 0.0 or target >= 0.0:
+        return 0.0
+    pressed = target / (dt * softness)  # force of the spring alone, at the start
+    return 0.5 * pressed * pressed / contact.stiffness
+
+
 def contact_rows_of(form: RowForm) -> Callable[..., int]:
     """``put_contact_rows`` for rows of one form.
 
@@ -205,12 +236,17 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
             approach = rate_along(C, n, before)
             asked.initial[n] = approach
             asked.gap[n] = max(left, 0.0) / dt
+            own.softness = softness_of(contact, dt)
             hits = contact.gap <= 0.0 and approach < -SLOWEST_BOUNCE
             bounce = contact.restitution * approach if hits else 0.0
             asked.restitution[n] = min(bounce - asked.gap[n], 0.0) if bounce < 0.0 else 0.0
             asked.stabilisation[n] = (
                 max(a.control.recovery * left / dt, -fastest) if left < -SHALLOW else 0.0
             )
+            if own.softness > 0.0:
+                asked.stabilisation[n] = 0.0
+                if left < 0.0:
+                    asked.gap[n] = left * contact.stiffness * dt * own.softness
             b[n] = rate + asked.gap[n]
             put_row_bounds(bounds[n], 0.0, math.inf)
             n += 1

@@ -642,6 +642,7 @@ def carry(a: Arrays, contact: ContactPoint, to: ContactPoint, into_world: bool) 
     to.friction, to.friction_across = contact.friction, contact.friction_across
     to.spinning, to.rolling = contact.spinning, contact.rolling
     to.restitution = contact.restitution
+    to.stiffness, to.damping = contact.stiffness, contact.damping
     body = contact.body_b if contact.body_b > 0 else contact.body_a
     R, p = mat(a.poses[body].R), world_position(a.poses[body])
     point = vec(contact.position)
@@ -697,6 +698,9 @@ def put_compliances_of_contacts(
         if not p.D[i, i] > 0.0:
             p.x[i] = 0.0
     add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
+    for i in range(len(h.contact_points)):
+        row = h.contact_rows[i].normal
+        p.D[row, row] += h.contact_rows[i].softness
     for i in range(others):  # wedges are as soft as what they could be squeezed by
         row = h.contact_rows[i].normal
         if p.D[row, row] > 0.0:

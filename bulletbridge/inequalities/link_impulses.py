@@ -343,6 +343,8 @@ def put_compliances(p: LinkProblem) -> bool:
     for c in range(len(p.contact_rows)):
         own = p.contact_rows[c]
         ends = links.bodies[own.normal]
+        if own.softness > 0.0:
+            return False
         if free:
             put_blocks(p, own.normal, own.end)
             p.spare[own.normal] = p.D[own.normal, own.normal]

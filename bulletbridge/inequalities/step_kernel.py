@@ -71,6 +71,7 @@ from bulletbridge.inequalities.arrays import (
     Given,
     InequalityArrays,
 )
+from bulletbridge.inequalities.contact_rows import any_gives_way, energy_of_contact
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     budgeting,
@@ -223,6 +224,9 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
         given = max(largest_work(h, first, v0, pushed), largest_work(h, first, v0, v))
         if h.report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
             given += kinetic_energy_of_bodies(a, h.moving)
+        for i in range(len(h.contact_points)):
+            own, target = h.contact_rows[i], h.row_targets.gap[h.contact_rows[i].normal]
+            given += energy_of_contact(h.contact_points[i], own.softness, target, a.control.dt)
         find_least(a, f)
         excess = max(EXCESS_WITH_INEQUALITIES, a.control.excess)
         judge_leap(a, start, end, q, pushed, lines, given, excess)
@@ -357,11 +361,9 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
             for j in range(nv):
                 vectors[START_V, j] = v[j]
             copy_into(impulses[RATES], v)
-            force, before, accounted = (
-                tau[min(n, len(tau) - 1)],
-                impulses[RATES, :nv],
-                accountable(a),
-            )
+            force, before = tau[min(n, len(tau) - 1)], impulses[RATES, :nv]
+            springy = any_gives_way(contact_points)
+            accounted = accountable(a) and not springy
             if holding:
                 supplies_against_forces(a, f, q, v, force, supplied)
             if task == PREDICTED_STEP:
@@ -428,6 +430,8 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 known = not math.isnan(report[BUDGET])
                 keep_account(a, f, before, v, gained, report)
                 c.biased = int(known and report[TAKEN] == 0.0)
+            elif springy:
+                report[BUDGET] = math.nan
             report[BY_LINKS] = report[ALONE] = 0.0
             state[nq + nv] = end.t
             c.done = n + 1

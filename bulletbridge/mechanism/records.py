@@ -184,6 +184,8 @@ class ContactPoint:
     spinning: Real  # resistance to turns about the normal [m]
     rolling: Real  # and about the tangents [m]
     restitution: Real
+    stiffness: Real  # [N/m] with which it gives way along the normal; zero if it does not
+    damping: Real  # then [N s/m]
     friction_across: Real  # coefficient at right angles to the direction
     direction: Vec3  # that ``friction`` belongs to, zero for any
     pair: Int  # of links in contact, and what of them touches: the same from step to step

@@ -50,6 +50,8 @@ class SurfaceLink:
     rolling: Real  # [m]
     spinning: Real  # [m]
     restitution: Real
+    stiffness: Real  # [N/m] with which its contacts give way; zero if they do not
+    damping: Real  # [N s/m] where they or those of the other link give way
     scaled: Int  # whether friction differs by direction:
     scales: Vec3  # factors on it along these axes
     R: Mat3  # in the body
@@ -74,6 +76,9 @@ def put_surface(
     contact.rolling = bounded(b.rolling * a.friction + a.rolling * b.friction)
     contact.spinning = bounded(b.spinning * a.friction + a.spinning * b.friction)
     contact.restitution = a.restitution * b.restitution
+    contact.stiffness, contact.damping = max(a.stiffness, b.stiffness), a.damping + b.damping
+    if min(a.stiffness, b.stiffness) > 0.0:  # one behind the other
+        contact.stiffness = a.stiffness * b.stiffness / (a.stiffness + b.stiffness)
     contact.friction = contact.friction_across = friction
     put(contact.direction, ZERO)
     if a.scaled + b.scaled > 0:
