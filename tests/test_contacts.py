@@ -90,7 +90,7 @@ def test_a_ball_on_contacts_that_give_way_bounces_as_a_spring_and_damper(solids,
     if soft_ground:
         give_way(solids, 0, 2e3, 1.0)
         stiffness, damping = 1.0 / (1.0 / 1e3 + 1.0 / 2e3), 5.0 + 1.0
-    system = solids.system(ball)
+    system = solids.system(ball, contacts="compliant")
     gap, v, mass, least, pressed = 0.05, 0.0, 2.0, 0.0, 0
     for _ in range(240):
         system.step()
@@ -110,7 +110,7 @@ def test_what_stands_on_contacts_that_give_way_sinks_by_its_weight(solids):
     solids.ground(0.1)
     body = solids.solid(f'<box size="{BLOCK}"/>', [0, 0, 0.16], [0, np.sin(0.05), 0, np.cos(0.05)])
     give_way(solids, body, 1e4, 300.0)
-    system = solids.system(body)
+    system = solids.system(body, contacts="compliant")
     run(system, 2.0)
     forces = sum(contact.force for contact in system.contacts())
     assert forces == pytest.approx([0.0, 0.0, 2.0 * G], abs=1e-6)

@@ -153,7 +153,7 @@ class JoinedBodies:
             integrator=WITH_INEQUALITIES,  # Bullet's
             allow_structure=True,
             tolerances=Tolerances(still=ROUNDED),
-            contacts=exact and self.has_shapes,
+            contacts="compliant" if exact and self.has_shapes else False,
             limits="always" if exact else False,
         )
 

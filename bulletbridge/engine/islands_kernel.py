@@ -157,6 +157,7 @@ def take_settings(c: Control, given: Control, factored: int) -> None:
     c.controlled, c.rtol, c.atol = given.controlled, given.rtol, given.atol
     c.weighting = given.weighting
     c.recovery, c.energy_budget = given.recovery, given.energy_budget
+    c.compliant = given.compliant
     if given.factored != factored:
         c.factored = c.charted = c.charts = c.uncorrected = c.uncorrected_before = 0
 

@@ -39,6 +39,7 @@ class Control:
     controlled: Int  # whether an error estimate sets the length of sub-steps
     rtol: Real
     atol: Real
+    compliant: Int  # whether contacts give way that have a stiffness
     energy_budget: Int  # whether steps with inequalities may not add energy by their length
     recovery: Real  # share of a penetration or of a crossed limit that one step takes back
     implicit: Int  # whether joint springs are taken at the end of an Euler step

@@ -101,7 +101,7 @@ TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before"
 NO_RECORD = np.zeros((0, 0))
 SETTINGS = (
     "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol",
-    "energy_budget", "weighting",
+    "energy_budget", "compliant", "weighting",
 )  # fmt: skip
 """Fields of the control that hold settings."""
 

@@ -236,7 +236,7 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
             approach = rate_along(C, n, before)
             asked.initial[n] = approach
             asked.gap[n] = max(left, 0.0) / dt
-            own.softness = softness_of(contact, dt)
+            own.softness = softness_of(contact, dt) if a.control.compliant else 0.0
             hits = contact.gap <= 0.0 and approach < -SLOWEST_BOUNCE
             bounce = contact.restitution * approach if hits else 0.0
             asked.restitution[n] = min(bounce - asked.gap[n], 0.0) if bounce < 0.0 else 0.0

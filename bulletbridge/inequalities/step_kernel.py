@@ -362,7 +362,7 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 vectors[START_V, j] = v[j]
             copy_into(impulses[RATES], v)
             force, before = tau[min(n, len(tau) - 1)], impulses[RATES, :nv]
-            springy = any_gives_way(contact_points)
+            springy = c.compliant != 0 and any_gives_way(contact_points)
             accounted = accountable(a) and not springy
             if holding:
                 supplies_against_forces(a, f, q, v, force, supplied)

@@ -79,7 +79,7 @@ def require_whole(step: InequalityStepper | None, dt: float) -> InequalitySteppe
     """
     if step is None or step.dt != dt:
         raise UnsupportedError(f"the step was made in parts{OTHERWISE}")
-    if (step.contact_points["stiffness"] > 0.0).any():
+    if (step.contact_rows["softness"][: len(step.contact_points)] > 0.0).any():
         raise UnsupportedError(f"contacts give way (contactStiffness){OTHERWISE}")
     return step
 

@@ -106,6 +106,7 @@ class Integration:
             control["rtol"] = 1e-12 if options.rtol is None else options.rtol
             control["atol"] = options.atol
         control["energy_budget"] = options.energy_budget
+        control["compliant"] = options.contacts == "compliant"
         control["directions"] = START if options.correction == "start" else CURRENT
         control["passes"] = -1 if options.passes is None else options.passes
         self._methods = COMPILED

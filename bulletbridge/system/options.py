@@ -69,6 +69,7 @@ EXPLICIT = (
 INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 Springs = Literal["implicit", "explicit"]
 Limits = bool | Literal["always"]
+Contacts = bool | Literal["compliant"]
 ImpulseSolver = Literal["compiled", "clarabel"]
 
 
@@ -86,7 +87,7 @@ class SystemOptions(TypedDict, total=False):
     passes: int | None
     formulation: str | Callable[[Dynamics], Formulation]
     velocity_filter: bool
-    contacts: bool
+    contacts: Contacts
     limits: Limits
     springs: Springs | None
     impulse_solver: ImpulseSolver
@@ -123,7 +124,8 @@ class Options:
             ``dop853``, step in Python, and their semi-implicit Euler is that of accelerations.
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
         contacts: Whether contacts of the bodies with each other and with what stands in the world
-            act. Steps then need a world.
+            act. Steps then need a world. They are rigid; ``"compliant"``: but those of links
+            that have a ``contactStiffness`` in Bullet.
         limits: Whether joint limits stop joints; those of loop joints always do. A step that would
             lead beyond one is a step of ``semi_implicit_euler`` with inequalities, whatever
             compiled integrator was given; ``"always"``: every step is.
@@ -165,7 +167,7 @@ class Options:
     passes: int | None = None
     formulation: str | Callable[[Dynamics], Formulation] = "projector"
     velocity_filter: bool = True
-    contacts: bool = False
+    contacts: Contacts = False
     limits: Limits = False
     springs: Springs | None = None
     impulse_solver: ImpulseSolver = "compiled"
@@ -196,8 +198,10 @@ class Options:
             if (given := getattr(self, name)) not in known:
                 there = ", ".join(name for name in known if name)
                 raise ModelError(f"unknown {name} '{given}'; there are {there}")
-        for name in ("contacts", "velocity_filter", "energy_budget"):
+        for name in ("velocity_filter", "energy_budget"):
             check_switch(name, getattr(self, name))
+        if self.contacts != "compliant":
+            check_switch("contacts", self.contacts, "True, False or 'compliant'")
         if self.limits != "always":
             check_switch("limits", self.limits, "True, False or 'always'")
         if self.springs == "implicit" and self.integrator not in (None, WITH_INEQUALITIES):

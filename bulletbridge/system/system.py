@@ -198,7 +198,7 @@ class System:
         self._link_tree: LinkTree | None = None  # once joint reactions were asked for
         self._bearing: list[JointLoads] = []  # likewise
         self._inequalities = InequalitySteps(
-            self._active, self._shown, chosen.contacts, chosen.limits, chosen.impulse_solver
+            self._active, self._shown, bool(chosen.contacts), chosen.limits, chosen.impulse_solver
         )
         self._integration = Integration(self._active, self._inequalities, chosen)
         self._variation = Variation(
