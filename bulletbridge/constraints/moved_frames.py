@@ -36,6 +36,8 @@ WAYS = Annotated[Array, "f8", (2, 3)]
 
 FURTHEST_AHEAD = 0.5
 """Turn [rad] up to which a frame is put ahead."""
+STILL = 1e-15
+"""Half a turn [rad] that the product of two equal quaternions may have by rounding."""
 
 
 class Moved:
@@ -85,7 +87,7 @@ def drive_frame(frames: Records[Moved], told: Array) -> int:
     linear = apply(inverse, sub(p, vec(f.p)))
     x, y, z, w = quat_mul((-f.q[0], -f.q[1], -f.q[2], f.q[3]), q)
     size, turn = norm((x, y, z)), (0.0, 0.0, 0.0)
-    if size > 0.0:
+    if size > STILL:
         turn = scale(math.copysign(2.0 * math.atan2(size, abs(w)), w) / size, (x, y, z))
     if f.carried[0] != 0.0 or f.carried[1] != 0.0:
         link = mat(f.link_R)

@@ -338,7 +338,7 @@ class JoinedBodies:
         """Put moved frames where they are now, and stop those that were not moved again.
 
         Args:
-            lead: As of ``MovedFrame.drive``.
+            lead: As of ``MovedFrame.drive``, of those that were moved.
             steady: Whether frames of loops with a force limit have a velocity only as of
                 ``MovedFrame.drive``.
         """
@@ -346,7 +346,8 @@ class JoinedBodies:
         for number in self._moved | self._moving:
             loop = self.loops[number]
             limited = loop.max_force is not None
-            self.frames[number].drive(self.system, shifts, lead, steady and limited)
+            ahead = lead if number in self._moved else 0.0
+            self.frames[number].drive(self.system, shifts, ahead, steady and limited)
             if number in self.models:
                 self.frames[number].place_in(self.system)
         self._moved, self._moving = set(), self._moved
