@@ -11,11 +11,22 @@ from support.contact_planes import ContactPlanes
 from support.planar import planar_chain
 
 import bulletbridge as bb
+from bulletbridge.compilation.jit import kernel
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.errors import StepError
 from bulletbridge.inequalities.arrays import X
-from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
-from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
+from bulletbridge.numerics.complementarity_rows import (
+    LINES,
+    ROW_BOUNDS,
+    complementarity_problem,
+    room_for,
+)
+from bulletbridge.numerics.solution_selection import (
+    LINES_OF_SELECTION,
+    Selection,
+    slip_after_rest,
+    solve_resting_problem,
+)
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DT = 1 / 240
@@ -66,6 +77,27 @@ def resting():
     for _ in range(3):
         system.step()
     return system, plane
+
+
+@kernel
+def slip(bounds, x, w, warm, room):
+    """``slip_after_rest`` of contacts that rested."""
+    more = room.vectors[LINES:]
+    p = complementarity_problem(room.A, more[0], bounds, x, w, room)
+    return slip_after_rest(p, Selection(more[1], warm, more[2]), len(x))
+
+
+def test_what_lifts_off_does_not_begin_to_slide():
+    """A body turns about one edge: what rested on the other goes up, and may go aside meanwhile."""
+    bounds = np.zeros(4, ROW_BOUNDS)
+    for normal in (0, 2):
+        bounds[normal] = (0.0, np.inf, -1, 1, 1, 0)
+        bounds[normal + 1] = (0.0, 0.0, normal, 1, 1, 0.5)
+    room, warm = room_for(4, LINES_OF_SELECTION), np.array([1.0, 0.1, 1.0, 0.1])
+    w = np.array([0.0, 0.0, 0.2, 0.1])
+    assert slip(bounds, np.array([2.0, 0.1, 0.0, 0.0]), w, warm, room) == 0.0
+    w[2] = 0.0
+    assert slip(bounds, np.array([1.5, 0.1, 0.5, -0.25]), w, warm, room) == 0.1
 
 
 def test_a_search_that_starts_from_no_numbers_is_replaced():

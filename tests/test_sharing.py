@@ -164,6 +164,31 @@ def test_limits_give_way_to_no_motor_where_not_all_of_them_hold():
     assert solved > 30
 
 
+def test_friction_that_slides_too_slowly_to_show_contradicts_no_other():
+    """A block pressed onto two belts of which one creeps at 5e-8 m/s: one sticks, the other slides.
+
+    Taken to stick both they contradict each other, whatever motors do. The belt that stands has the
+    better friction and keeps the block, which weighs 1, where it is; the motor, whose link hangs on
+    the block, turns as it is asked to.
+    """
+    creep, turns = 5e-8, 0.2
+    free = np.array([-0.1, -1.0, 0.0])  # along, down and about: without impulses
+    along, down = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
+    C = np.array([[0.3, 0.0, 1.0], down, along, down, along])
+    bounds = np.zeros(5, ROW_BOUNDS)
+    bounds[0] = (-10.0, 10.0, -1, 1, 1, 0)
+    for normal, mu in ((1, 1.0), (3, 0.5)):
+        bounds[normal] = (0.0, np.inf, -1, 1, 1, 0)
+        bounds[normal + 1] = (0.0, 0.0, normal, 1, 1, mu)
+    b = C @ free + np.array([-turns, 0.0, 0.0, 0.0, creep])
+    x, room = np.zeros(5), room_for(5, LINES + 5)
+    enough = 1e-12 * np.abs(b).max()
+    assert solve_complying(C @ C.T, b, bounds, x, np.zeros(5), room, 1, enough) <= 100 * enough
+    assert_allclose(free + C.T @ x, [0.0, 0.0, turns], atol=1e-9)
+    assert x[4] == pytest.approx(-0.5 * x[3], rel=1e-9)  # against the creep, with all it has
+    assert x[3] > 0.1
+
+
 def moment_about(p, robot, joint, contacts):
     """Moment about a hinge of weights and contact forces on all that it carries [N m]."""
     info = [p.getJointInfo(robot, j) for j in range(p.getNumJoints(robot))]

@@ -24,8 +24,8 @@ SUPPLIED = 2
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
     COMPLIED, KEPT, BY_LINKS, UNPLANNED, COMPLYING_IN, COMPLYING_AFTER, PARTING_IN, PARTING_AFTER,
-    ALONE, TOGETHER, LET_PAST, LED_PAST, REPORT,
-) = range(24)  # fmt: skip
+    ALONE, TOGETHER, LET_PAST, LED_PAST, REST_IN, REST_AFTER, REPORT,
+) = range(26)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
@@ -33,7 +33,8 @@ contacts whose impulses are kept, whether links were eliminated, steps in which 
 no plan of this expects; steps until motors that could not give way, and bodies that could not be
 moved apart, try again, and the last such wait; whether each island was solved for alone; rows that
 are solved for together, before those of loose bodies; whether a step is made though closing loops
-leads past a limit or into a contact, and which (``overrun.overrun``). A budget that is not a number
+leads past a limit or into a contact, and which (``overrun.overrun``); steps until contacts that
+begin to slide are looked at for rest again, and the last such wait. A budget that is not a number
 begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,

@@ -35,6 +35,8 @@ from bulletbridge.inequalities.arrays import (
     PARTING_IN,
     PUSHED,
     RECOVER,
+    REST_AFTER,
+    REST_IN,
     RESTING,
     RIGHT,
     ROOM,
@@ -106,7 +108,14 @@ from bulletbridge.numerics.projection import (
 )
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import JUST_AS_WELL, Sharing, agree, comply, push_softly, weigh
-from bulletbridge.numerics.solution_selection import AT_REST, UNTRIED, Selection, select_solution
+from bulletbridge.numerics.solution_selection import (
+    AT_REST,
+    STARTS,
+    UNTRIED,
+    Selection,
+    select_solution,
+    slip_after_rest,
+)
 from bulletbridge.numerics.spatial import add, apply, mat, put, sub, transpose, vec
 
 DEAD = 1e-18
@@ -128,6 +137,8 @@ taken where these would be flung about faster than anything was asked to move.""
 PAUSE = 32.0
 """Steps until motors that are blocked, and could not push with all they have, try that again; and
 the most until what failed again and again is tried once more."""
+LONGEST_SLIDE = 8.0
+"""The most steps in which contacts that begin to slide are let slide, after no rest was found."""
 GENTLE = 10.0
 """Times the energy that each would take alone and without loops, which bodies that are moved apart
 together may have: a stack is moved the slower, and what is held goes round nothing."""
@@ -325,7 +336,7 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
         h.report[COMPLIED] = 0.0
         if not search:
             return solve_complementarity(p, n, tolerance, NEARBY)
-        return select_solution(p, h.rest, n, tolerance, UNTRIED)
+        return select(h, n, tolerance, UNTRIED)
     before, waits = UNTRIED, h.report[COMPLYING_IN] > 0.0
     if search and waits:
         h.report[COMPLYING_IN] -= 1.0
@@ -333,12 +344,12 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
         effort = ANYWHERE if search and waits else NEARBY
         before = solve_complementarity(p, n, tolerance, effort)
         if before.residual <= tolerance or waits:
-            return select_solution(p, h.rest, n, tolerance, before) if search else before
+            return select(h, n, tolerance, before) if search else before
         for i in range(n):
             p.x[i] = h.rest.warm[i]
     outcome = comply(p, h.sharing, rows.motors, rows.first_unilateral, n, tolerance)
     if search:
-        wait(h.report, COMPLYING_IN, COMPLYING_AFTER, outcome.residual == math.inf)
+        wait(h.report, COMPLYING_IN, COMPLYING_AFTER, outcome.residual == math.inf, PAUSE)
     most, left = 0.0, 0.0
     for i in range(n):
         h.sharing.gave[i] = p.b[i] - h.sharing.asked[i]
@@ -359,17 +370,34 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
     if outcome.residual == math.inf and search:
         for i in range(n):
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0
-        outcome = select_solution(p, h.rest, n, tolerance, UNTRIED)
+        outcome = select(h, n, tolerance, UNTRIED)
     return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
 
 
+@outlined
+def select(h: InequalityProblem, n: int, tolerance: float, first: Outcome) -> Outcome:
+    """``select_solution``; where no rest was found it is not looked for in the next few steps.
+
+    The feet of a robot that sags on motors at their limits begin to slide in every other step.
+    """
+    seeks = not h.report[REST_IN] > 0.0
+    outcome = select_solution(h.problem, h.rest, n, tolerance, first, seeks)
+    if seeks:
+        slip = slip_after_rest(h.problem, h.rest, n)
+        failed = slip > max(STARTS, outcome.residual)
+        wait(h.report, REST_IN, REST_AFTER, failed, LONGEST_SLIDE)
+    else:
+        h.report[REST_IN] -= 1.0
+    return outcome
+
+
 @helper
-def wait(report: Array, left: int, last: int, failed: bool) -> None:
+def wait(report: Array, left: int, last: int, failed: bool, most: float) -> None:
     """Leave alone what failed, for twice as many steps each time; what did not is tried again.
 
     What is jammed stays so for many steps, and to find that out costs more than all else.
     """
-    report[last] = min(max(2.0 * report[last], 1.0), PAUSE) if failed else 0.0
+    report[last] = min(max(2.0 * report[last], 1.0), most) if failed else 0.0
     report[left] = report[last]
 
 
@@ -407,7 +435,7 @@ def push_rigidly(
             p.x[i] = p.bounds[i].upper if h.sharing.gave[i] > 0.0 else p.bounds[i].lower
     outcome = solve_complementarity(p, n, tolerance, NEARBY)
     if search and outcome.residual > JUST_AS_WELL * tolerance:
-        outcome = select_solution(p, h.rest, n, tolerance, outcome)
+        outcome = select(h, n, tolerance, outcome)
     if not outcome.residual <= enough:
         for i in range(n):
             p.x[i], p.centre[i] = kept[i], h.sharing.start[i]
@@ -906,7 +934,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
             wanted = h.row_targets.stabilisation
             there_is_one = is_usable(outcome.residual, tolerance, wanted, first_unilateral, n)
-            wait(h.report, PARTING_IN, PARTING_AFTER, not there_is_one)
+            wait(h.report, PARTING_IN, PARTING_AFTER, not there_is_one, PAUSE)
             if there_is_one:
                 residual = max(residual, outcome.residual)
                 if outcome.residual > tolerance:  # what is wedged passes no limit on its way

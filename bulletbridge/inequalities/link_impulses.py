@@ -18,6 +18,7 @@ from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulses import (
     DOUBTFUL,
     GENTLE,
+    PAUSE,
     WEDGE,
     Solved,
     outermost,
@@ -441,7 +442,7 @@ def add_contact_impulses(
             return solved
         sweeps, newton = sweeps + solved.sweeps, newton + solved.newton
         usable = is_usable(solved.residual, tolerance, t.stabilisation, 0, n)
-        wait(h.report, PARTING_IN, PARTING_AFTER, not usable)
+        wait(h.report, PARTING_IN, PARTING_AFTER, not usable, PAUSE)
         if usable:
             residual = max(residual, solved.residual)
             for i in range(n):

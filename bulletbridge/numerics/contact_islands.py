@@ -346,7 +346,7 @@ def solve_island(
         put_runs(own.parts)
     beside = False
     if effort == RESTING:
-        outcome = select_solution(own, rest, n, tolerance, UNTRIED)
+        outcome = select_solution(own, rest, n, tolerance, UNTRIED, True)
     elif effort == APART:
         outcome = solve_complementarity(own, n, tolerance, SETTLED if state[USED] == 1 else NEARBY)
         beside = not outcome.residual <= tolerance

@@ -44,8 +44,9 @@ independent of them."""
 GIVES = 0.01
 """Share of the velocity that its impulse alone would give it, by which a motor gives way to what
 contradicts it: in a step it is a hundred times as stiff as what it moves is heavy."""
-ROUNDS, HARDEST_AT_FIRST = 10, 1e-6
-"""Attempts to find the rows that hold, and the least softness of the problems that show them."""
+ROUNDS, HARDEST_AT_FIRST, HARDER = 12, 1e-8, 0.1
+"""Attempts to find the rows that hold, the least softness of the problems that show them, and its
+share from one to the next."""
 STRONGER, TURNS = 1e3, 3
 """Times as strong as the strongest motor a row that holds counts, and how often what it gives way
 by is asked of the motors again."""
@@ -61,6 +62,18 @@ class Sharing(NamedTuple):
     strength: Array  # (rows,)
     start: Array  # (rows,) impulses
     gave: Array  # (rows,) what b was changed by
+
+
+class Softness(NamedTuple):
+    """How rows that hold are found.
+
+    Attributes:
+        rho: How soft the problem is, as a share of the diagonal.
+        rim: Share of a cone's radius by which friction may be beyond it and holds.
+    """
+
+    rho: float
+    rim: float
 
 
 @outlined
@@ -127,8 +140,8 @@ def comply(
     for i in range(n):
         s.asked[i], p.diagonal[i], p.right[i] = p.b[i], p.D[i, i], p.b[i]
     velocities(p, p.x, p.w, n)
-    mark(p, s, n, False)
-    softened, rho, newtons = False, GIVES, 0
+    mark(p, s, n, False, RIM)
+    softened, rho, rim, newtons = False, GIVES, RIM, 0
     for _ in range(ROUNDS):
         agree(p, s, motors, loaded, n)
         for i in range(n):
@@ -136,21 +149,22 @@ def comply(
         if give_way(p, s, loaded, n) > JUST_AS_WELL * tolerance:
             for i in range(n):  # not all of them hold: which do is found anew
                 p.right[i], s.holds[i] = s.asked[i], 0.0
-            soften(p, s, n, rho, tolerance, softened)
-            softened, rho = True, max(0.3 * rho, HARDEST_AT_FIRST)
+            rim = 0.0 if softened else RIM  # what is used up may be what slides
+            soften(p, s, n, Softness(rho, rim), tolerance, softened)
+            softened, rho = True, max(HARDER * rho, HARDEST_AT_FIRST)
             continue
         residual, steps = settle(p, n, tolerance)
         newtons += steps
         if residual <= JUST_AS_WELL * tolerance:
-            if not mark(p, s, n, True):
+            if not mark(p, s, n, True, rim):
                 return Outcome(residual, 0, newtons)
         elif not softened:  # so soft a problem is solved from nothing
             softened = True
             for i in range(n):
                 p.x[i], p.right[i] = 0.0, s.asked[i]
-            soften(p, s, n, rho, tolerance, False)
-        elif soften(p, s, n, rho, tolerance, True):
-            rho = max(0.3 * rho, HARDEST_AT_FIRST)
+            soften(p, s, n, Softness(rho, rim), tolerance, False)
+        elif soften(p, s, n, Softness(rho, rim), tolerance, True):
+            rho = max(HARDER * rho, HARDEST_AT_FIRST)
         else:
             rho *= 10.0
     agree(p, s, motors, loaded, n)
@@ -191,20 +205,20 @@ def push_softly(
 
 @outlined
 def soften(
-    p: ComplementarityProblem, s: Sharing, n: int, rho: float, tolerance: float, again: bool
+    p: ComplementarityProblem, s: Sharing, n: int, by: Softness, tolerance: float, again: bool
 ) -> bool:
-    """Solve a problem that is softer by rho about s.start, or nothing, and mark rows that hold.
+    """Solve a problem that is softer about s.start, or nothing, and mark rows that hold.
 
     Whether it was solved; else x stays where it was.
     """
     if again:
         for i in range(n):
             p.x[i] = s.start[i]
-    add_proximal_term(p, n, rho, True)
+    add_proximal_term(p, n, by.rho, True)
     residual, _ = newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
     solved = residual <= JAMMED * tolerance
     if solved or not again:
-        mark(p, s, n, again)
+        mark(p, s, n, again, by.rim)
     else:
         for i in range(n):
             p.x[i] = s.start[i]
@@ -213,8 +227,11 @@ def soften(
 
 
 @outlined
-def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool) -> bool:
+def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool, rim: float) -> bool:
     """Find the rows that hold at x, whose velocities are known; whether there are new ones.
+
+    Friction within the share ``rim`` of its cone's rim does: there round-off says whether it
+    slides.
 
     With ``more`` those that held before count still: what agrees with more rows than hold agrees
     with those that do, while others would be wound up against. So friction that is used up holds
@@ -228,7 +245,7 @@ def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool) -> bool:
             holds = d > 0.0 and bound.lower < p.x[i] - p.w[i] / d < bound.upper
         else:
             d, radius = cone_scale(p, i), p.x[bound.owner]
-            reach = (1.0 + RIM) * radius  # of what is used up round-off says whether it slides
+            reach = (1.0 + rim) * radius
             holds = d > 0.0 and radius > 0.0 and scaled(p, i, d, p.x, p.w)[2] <= reach
         last = i + (bound.count if bound.owner >= 0 else 1)
         for k in range(i, last):

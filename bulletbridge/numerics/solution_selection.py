@@ -86,7 +86,9 @@ def slip_after_rest(p: Any, selection: Selection, n: int) -> float:
 def squared_slip(p: Any, start: Array, warm: Array, i: int) -> float:
     """Squared slip at w of the cone that begins at row i; zero if it did not rest under load.
 
-    ``start`` and ``warm`` are velocities at the start of the step and impulses of the last one.
+    Nor is lifting off sliding: where a body turns about an edge, what touched behind it moves
+    sideways as well. ``start`` and ``warm`` are velocities at the start of the step and impulses of
+    the last one.
     """
     bound = p.bounds[i]
     before = after = used = 0.0  # squared
@@ -97,7 +99,8 @@ def squared_slip(p: Any, start: Array, warm: Array, i: int) -> float:
         used += share * share
     normal = warm[bound.owner]
     slid = before > STARTS * STARTS and used >= ((1.0 - RIM) * normal) ** 2
-    return after if normal > 0.0 and before <= AT_REST * AT_REST and not slid else 0.0
+    loaded = normal > 0.0 and p.x[bound.owner] > 0.0
+    return after if loaded and before <= AT_REST * AT_REST and not slid else 0.0
 
 
 @helper
@@ -121,7 +124,12 @@ def load(p: ComplementarityProblem, n: int) -> float:
 
 @outlined
 def select_solution(
-    p: ComplementarityProblem, selection: Selection, n: int, tolerance: float, first: Outcome
+    p: ComplementarityProblem,
+    selection: Selection,
+    n: int,
+    tolerance: float,
+    first: Outcome,
+    rest: bool,
 ) -> Outcome:
     """Solve a problem; where that fails, or resting contacts begin to slide, again from elsewhere.
 
@@ -132,7 +140,7 @@ def select_solution(
     the second of them short, and none for the sake of rest if anything in the heap moved before.
 
     ``first`` is how the first attempt went, if x and w are what it led to; else its residual is
-    infinite.
+    infinite. ``rest``: whether what begins to slide is a reason to go on.
     """
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
     jammed, many = JAMMED * tolerance, p.parts.state[USED] == 1
@@ -166,7 +174,8 @@ def select_solution(
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
             for i in range(n):
                 selection.found[i] = p.x[i]
-        if residual <= jammed and (moving or slip <= max(STARTS, residual) or attempt >= 2):
+        done = moving or not rest or slip <= max(STARTS, residual) or attempt >= 2
+        if residual <= jammed and done:
             break
     for i in range(n):
         p.x[i] = selection.found[i] if residual < math.inf else math.nan
@@ -191,4 +200,4 @@ def solve_resting_problem(
     selection = Selection(more[0], more[1], more[2])
     for i in range(len(b)):
         p.weights[i], p.centre[i], selection.warm[i] = LIGHTEST * D[i, i], 0.0, x[i]
-    return select_solution(p, selection, len(b), tolerance, UNTRIED).residual
+    return select_solution(p, selection, len(b), tolerance, UNTRIED, True).residual
