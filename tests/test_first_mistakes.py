@@ -404,7 +404,7 @@ def test_errors_from_within_a_call_are_not_told_as_wrong_calls():
         (lambda s: s.restore("run.npz"), "'run.npz' is no state"),
         (lambda s: bb.view("four_bar"), "'four_bar' is no system: give what attach returned"),
         (lambda s: bb.record("four_bar", "run.gif", 1.0), "is no system"),
-        (lambda s: four_bar(contacts="no"), "contacts is 'no'; give True or False"),
+        (lambda s: four_bar(contacts="no"), "contacts is 'no'; give True, False or 'compliant'"),
         (lambda s: four_bar(forces=[1.0]), r"forces are \[1.0\]; give them by name"),
         (lambda s: s.recorded().reactions["loop"], r"ask for them: .*reactions=\['loop'\]"),
     ],
