@@ -164,6 +164,7 @@ LOOPS = {
     "revolute": (Y, JointModel.REVOLUTE),
     "ball": ("", JointModel.BALL),
     "universal": (Y + "<axis2><xyz>1 0 0</xyz></axis2>", JointModel.UNIVERSAL),
+    "revolute2": (Y, JointModel.UNIVERSAL),  # its second axis is z, SDF's own
     "fixed": ("", JointModel.WELD),
     "prismatic": ("<axis><xyz>1 0 0</xyz></axis>", JointModel.PRISMATIC),
     "screw": (Y + "<screw_thread_pitch>0.02</screw_thread_pitch>", JointModel.SCREW),
@@ -181,6 +182,11 @@ def test_joints_that_close_loops_become_them(kind: str, tmp_path: Path) -> None:
     if kind not in ("fixed", "prismatic"):  # those are rather in the tree than a hinge
         assert loop.name == "pin" and loop.model is model
         assert loop.pitch == (0.02 if kind == "screw" else 0.0)
+    if kind == "revolute2":
+        assert loop.axis_b == (0.0, 0.0, 1.0)
+        assert any("without <axis2>, so 0 0 1, SDF's own: pin" in note for note in spec.notes)
+        with pytest.raises(ModelError, match="'pin' has no <axis2>, and 0 0 1, SDF's own, is"):
+            read(four_bar(kind, Y.replace("0 1 0", "0 0 1")), tmp_path)
 
 
 def test_plugins_that_fix_links_are_fixed_joints(tmp_path: Path) -> None:

@@ -202,8 +202,11 @@ def scene_of(graph: JointGraph) -> Scene:
         scene.robots.append(robot)
     joints = _call_by_models(scene, where)
     loops = [edge for edge in graph.connections if edge.name not in used]
+    lost = list[str]()
     for edge in loops:
-        scene.loops.append(_loop(scene, graph, where, edge))
+        scene.loops.append(_loop(scene, graph, where, edge, lost))
+    if lost:
+        scene.notes.append(f"limits, friction and springs of loops are left out: {listed(lost)}")
     if loops:
         scene.notes.append(
             "a spanning tree was chosen; these joints are loops:"
@@ -413,8 +416,9 @@ def _loop(
     graph: JointGraph,
     where: Mapping[str, tuple[Robot, str, Pose]],
     edge: Connection,
+    lost: list[str],
 ) -> FileConstraint:
-    """A joint that is not in the tree.
+    """A joint that is not in the tree; its name goes to ``lost`` if it loses what acts along it.
 
     Raises:
         ModelError: No loop has its freedoms.
@@ -450,7 +454,7 @@ def _loop(
     elif acting != LoopAxis() and edge.kind == "prismatic":
         travel = acting
     elif any(along.acts for along in edge.along):
-        scene.notes.append(f"limits, friction and springs of loop '{edge.name}' are left out")
+        lost.append(edge.name)
     return LoopJoint(
         edge.name,
         LOOP_MODELS[edge.kind],

@@ -79,6 +79,8 @@ KINDS = {
 }
 GEARBOX = "gearbox"
 Z = np.array([0.0, 0.0, 1.0])
+PARALLEL = 1e-6
+"""Sine of the angle of two axes that are one."""
 GAZEBOS_GROUND = "ground_plane"
 """A model that comes with Gazebo: the plane z = 0."""
 WORLDS_GRAVITY = (0.0, 0.0, -9.8)
@@ -301,7 +303,7 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> 
         if is_scenery:
             graph.scenery.append((full, link, placed @ scope.pose(name)))
             continue
-        link.inertial = _inertial(part, full, scope, top, assumed)
+        link.inertial = inertial_in(part, full, scope, top, assumed)
         graph.links[full] = link
         graph.places[full] = placed @ scope.pose(name)
         if scope.static:
@@ -322,7 +324,7 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> 
         graph.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
 
 
-def _inertial(
+def inertial_in(
     part: Xml.Element, full: str, scope: Scope, top: Path, assumed: list[str]
 ) -> Inertial:
     """Mass and inertia of a link in its own axes."""
@@ -351,6 +353,7 @@ def _inertial(
 def _add_joints(graph: JointGraph, scope: Scope) -> None:
     """Joints of one model."""
     names = [edge.name for edge in graph.connections]
+    no_second = list[str]()
     for name, part in scope.joints.items():
         kind = part.get("type", "")
         full = free_name(scope.prefix + name, names)
@@ -366,10 +369,16 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
         drakes = _drakes_ends(scope, part, ends, full)
         at = scope.pose_of(part) if drakes is None else drakes[1]
         alongs = tuple(
-            _along(scope, part, axis, at, full)
+            along_in(scope, part, axis, at, full)
             for axis in (("axis", "axis2") if KINDS[kind] == "universal" else ("axis",))
             if KINDS[kind] not in ("fixed", "ball")
         )
+        if len(alongs) == 2 and part.find("axis2") is None:
+            if np.abs(np.cross(alongs[0].axis, alongs[1].axis)).max() < PARALLEL:
+                raise ModelError(
+                    f"joint '{full}' has no <axis2>, and 0 0 1, SDF's own, is <axis>; add one"
+                )
+            no_second.append(full)
         names.append(full)
         ball = _numbers_of(part, BALL_TAG, 3, full) if KINDS[kind] == "ball" else None
         if ball is not None:
@@ -405,6 +414,8 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             _add_mimic(graph, scope, mimic, full)
         elif of_drake is not None:
             _add_drake_mimic(graph, scope, of_drake, full)
+    if no_second:
+        graph.notes.append(f"without <axis2>, so 0 0 1, SDF's own: {listed(no_second)}")
 
 
 def _attach(graph: JointGraph, scope: Scope) -> None:
@@ -461,12 +472,14 @@ def _numbers_of(part: Xml.Element, tag: str, count: int, full: str) -> Array | N
     return None if said is None else numbers_in(said, count, f"<{tag}> of joint '{full}'")
 
 
-def _along(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Along:
+def along_in(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Along:
     """One axis of a joint, in the joint's frame, which is at ``at`` in the model."""
     element = part.find(tag)
-    if element is None:
+    if element is None and tag == "axis":
         raise ModelError(f"joint '{full}' has no <{tag}>; add it")
     axis = _direction(scope, part, tag, at, full)
+    if element is None:  # of a second axis SDF says what it is by default
+        return Along(axis)
     lower, upper = (
         number_of(element, f"limit/{key}", inf)
         for key, inf in (("lower", -np.inf), ("upper", np.inf))
