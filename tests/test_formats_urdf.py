@@ -420,6 +420,43 @@ def test_gearboxes_for_gazebo_couple_turns_about_a_third_link(put):
     assert [each.name for each in spec.constraints] != ["gears"] and len(spec.constraints) == 1
 
 
+def test_links_for_gazebo_are_links_of_the_robot(put):
+    """Two links in SDF's words on an arm, and as URDF's; one hangs on the child of its joint."""
+    sdf = """<gazebo><link name="far"><pose relative_to="l0">0.5 0 0 0 0 0.3</pose><inertial>
+    <pose>0.1 0.02 0 0 0 0</pose><mass>2</mass><inertia><ixx>0.01</ixx><iyy>0.02</iyy>
+    <izz>0.025</izz><ixz>0.001</ixz><ixy>0</ixy><iyz>0</iyz></inertia></inertial></link>
+    <link name="tip"><pose relative_to="far">0.2 0 0 0 0 0</pose><gravity>0</gravity><inertial>
+    <mass>1</mass></inertial></link><link name="lost"/>
+    <joint name="slide" type="prismatic"><parent>tip</parent><child>far</child>
+    <axis><xyz>1 0 0</xyz></axis></joint><joint name="hinge" type="revolute"><parent>l0</parent>
+    <child>far</child><pose>-0.3 0 0 0 0 0</pose><axis><xyz>0 2 0</xyz><limit><lower>-1</lower>
+    <upper>2</upper></limit><dynamics><damping>0.3</damping><friction>0.1</friction>
+    <spring_stiffness>4</spring_stiffness><spring_reference>0.2</spring_reference></dynamics>
+    </axis></joint></gazebo></robot>"""
+    x, y = float(0.5 - 0.3 * np.cos(0.3)), float(-0.3 * np.sin(0.3))
+    joints = (
+        f'<joint name="hinge" type="revolute"><origin xyz="{x!r} {y!r} 0" rpy="0 0 0.3"/><parent '
+        'link="l0"/><child link="far"/><axis xyz="0 1 0"/><limit lower="-1" upper="2" effort="1" '
+        'velocity="1"/></joint><joint name="slide" type="prismatic"><parent link="far"/><child '
+        'link="tip"/><origin xyz="0.5 0 0"/><axis xyz="-1 0 0"/></joint></robot>'
+    )
+    far = INERTIAL.replace("0.1 0.02", "0.4 0.02").replace('mass value="1"', 'mass value="2"')
+    one = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    off = '<gazebo reference="tip"><turnGravityOff>1</turnGravityOff></gazebo>'
+    arm = chain("").removesuffix("</robot>")
+    twin = f"{arm}{link('far', far)}{link('tip', one + '</inertial>')}{off}{joints}"
+    ours, theirs = (read_model(put(x, f"{k}.urdf")) for k, x in enumerate((arm + sdf, twin)))
+    assert any("links in <gazebo> are links of the robot: far, tip" in x for x in ours.notes)
+    assert any("that no joint holds are left out: lost" in x for x in ours.notes)
+    assert ours.forces == (JointForce("hinge", stiffness=4.0, rest=0.2, friction=0.1),)
+    for found, known in zip(terms(ours), terms(theirs), strict=True):
+        np.testing.assert_allclose(found, known, rtol=0.0, atol=1e-13)  # some hundred roundings
+    hinge = UrdfTree(ours.bodies[0].urdf, read_xml(ours.bodies[0].urdf)).joints["hinge"]
+    assert float(hinge.find("dynamics").get("damping")) == 0.3
+    with pytest.raises(ModelError, match="link 'far' hangs on no fixed or .* ball joint"):
+        read_model(put(arm + sdf.replace("revolute", "universal"), "u.urdf"))
+
+
 def test_poses_for_gazebo_may_be_relative_to_other_links(put):
     """The same pin from both sides; universal joints and screws there."""
     robot = FOUR_BAR.replace("</robot>", "{}</robot>")

@@ -13,6 +13,7 @@ from bulletbridge.models.formats.gazebo_joints import (
     gazebo_springs,
     weightless_links,
 )
+from bulletbridge.models.formats.gazebo_links import take_gazebo_links
 from bulletbridge.models.formats.loadable import (
     angle_notes,
     empty_frames,
@@ -83,6 +84,7 @@ def read_robot(
     of_drake, second = take_drake_joints(tree), take_second_parents(tree)
     check_tree(robot, path)
     numbers = tree.settle_numbers()
+    added = take_gazebo_links(tree)
     settled, about_limits = settle_limits(tree)
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
     drake = _drake_elements(tree, [loop.name for loop in in_file.loops])
@@ -95,6 +97,7 @@ def read_robot(
         *second,
         *tree.stray_notes(),
         *numbers,
+        *added.notes,
         *about_limits,
         *angle_notes(tree),
         *in_file.notes,
@@ -128,7 +131,7 @@ def read_robot(
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
     plain = Path(path.name.removesuffix(XACRO)).stem
-    of_tree = hung or second or numbers or settled or retyped or planar
+    of_tree = hung or second or numbers or added.notes or settled or retyped or planar
     changed = expanded or of_tree or foreign or frames or moved
     if changed or loose is not None or not is_plain_text(path):
         urdf = folder.resolve() / f"{plain}{URDF}"
@@ -147,7 +150,7 @@ def read_robot(
         ),
         (*loops, *couplings_of(mimics, frozenset(loop.name for loop in loops))),
         actuated=tuple(sidecar.actuated) or _driven(tree, mimics),
-        forces=springs,
+        forces=(*springs, *added.forces),
         start_guess=_start(tree, mimics),
         elements=tuple(drake.elements),
         joints=rotors.joints,

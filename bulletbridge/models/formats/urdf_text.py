@@ -128,9 +128,9 @@ def urdf_text(robot: Robot, folder: Path) -> str:
     """The URDF of one robot, to be put into a folder; meshes are named relative to it."""
     root = Xml.Element("robot", name=robot.name)
     for link in robot.links.values():
-        root.append(_link(link, folder))
+        root.append(link_element(link, folder))
     for joint in robot.joints.values():
-        root.append(_joint(joint))
+        root.append(joint_element(joint))
     Xml.indent(root)
     return Xml.tostring(root, encoding="unicode") + "\n"
 
@@ -145,7 +145,8 @@ def _origin(parent: Xml.Element, place: Pose) -> None:
         Xml.SubElement(parent, "origin", xyz=exact(place.xyz), rpy=exact(place.rpy))
 
 
-def _link(link: Link, folder: Path) -> Xml.Element:
+def link_element(link: Link, folder: Path) -> Xml.Element:
+    """A link in URDF's words, to be put into a folder; meshes are named relative to it."""
     element = Xml.Element("link", name=link.name)
     if link.friction is not None:
         contact = Xml.SubElement(element, "contact")
@@ -220,7 +221,8 @@ def _shape(kind: str, shape: Shape, folder: Path) -> Xml.Element:
     return element
 
 
-def _joint(joint: Joint) -> Xml.Element:
+def joint_element(joint: Joint) -> Xml.Element:
+    """A joint in URDF's words; springs and armature have none there."""
     kind = "continuous" if joint.kind == "revolute" and not joint.limited else joint.kind
     element = Xml.Element("joint", name=joint.name, type=kind)
     _origin(element, joint.place)
