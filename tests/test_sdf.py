@@ -660,7 +660,8 @@ def test_angles_that_look_like_degrees_are_told(tmp_path: Path) -> None:
     ("wrong", "said"),
     [
         ("<xacro:include filename='a.xacro'/>", "arm.sdf: it is xacro; expand it first: `xacro "),
-        ("<% links.each do %>", "expand the template that it is first"),
+        ("<% links.each do %>", "expand the template that it is first: `erb FILE > robot.sdf`"),
+        ("{% if n < 2 %}", "expand the template that it is first, Jinja's by its looks"),
     ],
 )
 def test_what_is_still_to_be_expanded_is_told(wrong: str, said: str, tmp_path: Path) -> None:

@@ -16,8 +16,14 @@ TIGHT = re.compile(rb'(=\s*"[^"<>]*")(?=[A-Za-z_])')
 """An attribute that the next one follows without a blank."""
 DECLARATION = re.compile(rb"\A\s*<\?\s*xml.*?\?>", re.DOTALL)
 ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)""")
-TEMPLATE = b"<%"
-"""What programs stand behind in a text that ERB, as Gazebo's models have it, or Mako expands."""
+TEMPLATES = {
+    b"<%": "expand the template that it is first: `erb FILE > robot.sdf`, if it is Ruby's",
+    b"{%": "expand the template that it is first, Jinja's by its looks",
+}
+"""What programs stand behind in a text that something else expands, and what to do with it.
+
+Gazebo's models are ERB's, those of PX4 Jinja's.
+"""
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MOST_BYTES = 100_000_000
@@ -62,7 +68,8 @@ def read_xml(path: Path) -> Xml.Element:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        how = "expand the template that it is first" if TEMPLATE in text else "correct it there"
+        told = (how for mark, how in TEMPLATES.items() if mark in text)
+        how = next(told, "correct it there")
         raise ModelError(f"{path} is not well-formed XML: {error}; {how}") from None
     return build.close()
 
