@@ -116,9 +116,10 @@ def test_limits_and_drives_are_in_degrees(load):
         float drive:angular:physics:stiffness = 2
         float drive:angular:physics:damping = 0.5
         float drive:angular:physics:targetPosition = 30
-        float drive:angular:physics:maxForce = 7
+        float drive:angular:physics:targetVelocity = 8
     """
-    with pytest.warns(BulletBridgeWarning, match="drives that do not act: a .*servos=True"):
+    told = "drives that do not act: a .*, rate 0.139626.*servos=True"
+    with pytest.warns(BulletBridgeWarning, match=told):
         system = load(parallelogram(more=more)).system
     joint = system.mechanism.joints["a"]
     assert_allclose((joint.lower, joint.upper), np.radians([-90.0, 45.0]), rtol=1e-12)
@@ -129,7 +130,19 @@ def test_limits_and_drives_are_in_degrees(load):
     assert driven.spec.actuated == ("a",)
     assert_allclose(axis["stiffness"], 2.0 / degree, rtol=1e-12)
     assert_allclose(axis["damping"], 0.5 / degree, rtol=1e-12)
-    assert_allclose(axis["rest"], np.radians(30.0), rtol=1e-12)
+    # it pushes by 2 (30 - position) + 0.5 (8 - rate), in degrees: a spring that rests at 32
+    assert_allclose(axis["rest"], np.radians(32.0), rtol=1e-12)
+    bounded = f"{more}\nfloat drive:angular:physics:maxForce = 7"
+    (drive,) = load(parallelogram(more=bounded), servos=True).spec.elements
+    motor = bb.Motor(
+        7.0, 0.0, np.radians(32.0), stiffness=2.0 / degree, damping=0.5 / degree, least=-7.0
+    )
+    assert (drive.name, drive.coefficients) == ("a_drive", {"a": 1.0})
+    for key, value in vars(motor).items():
+        assert vars(drive.motor)[key] == pytest.approx(value, rel=1e-12), key
+    spinning = load(parallelogram(more=more.replace("stiffness = 2", "stiffness = 0")), servos=True)
+    (push,) = spinning.spec.elements  # a damper about the rate
+    assert_allclose((push.force, push.damping), (4.0, 0.5 / degree), rtol=1e-12)
 
 
 SOLIDS = {

@@ -19,10 +19,17 @@ from bulletbridge.models.formats.joint_graph import (
     JointGraph,
     scene_of,
 )
+from bulletbridge.models.formats.mujoco_servo import Servo
 from bulletbridge.models.formats.robot import UNLIMITED, Link, Pose, Scene, free_name, listed
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.formats.usd_bodies import Units, link_of, place_of
-from bulletbridge.models.formats.usd_mujoco import ACTUATORS, TENDONS, add_mujocos, number
+from bulletbridge.models.formats.usd_mujoco import (
+    ACTUATORS,
+    TENDONS,
+    add_mujocos,
+    free_in,
+    number,
+)
 from bulletbridge.models.model_spec import EARTH, JointForce, ModelSpec
 from bulletbridge.numerics.records import Array
 
@@ -67,6 +74,8 @@ class Read(NamedTuple):
         angle: What angles of MuJoCo's attributes are counted in [rad].
         idle: Drives that do not act, in words.
         driven: Joints with drives.
+        acting: Drives that act otherwise than as a spring and damper, by their joints.
+        unbounded: Joints whose drives act without the bound that they have.
     """
 
     stage: Any
@@ -79,6 +88,8 @@ class Read(NamedTuple):
     angle: float
     idle: list[str]
     driven: list[str]
+    acting: dict[str, Servo]
+    unbounded: list[str]
 
 
 def library(name: str) -> Any:
@@ -101,7 +112,7 @@ def read_usd(
         folder: Where the generated URDFs and meshes go.
         inside: Folder that layers which it is composed of must be in; that of the file unless
             given.
-        servos: Whether drives act, as springs and dampers of joints.
+        servos: Whether drives act, as springs and dampers of joints, or motors with their bounds.
 
     Raises:
         ModelError: USD cannot read the file; a layer is elsewhere; something in it cannot be
@@ -115,7 +126,9 @@ def read_usd(
         float(geometry.GetStageMetersPerUnit(stage)),
         float(physics.GetStageKilogramsPerUnit(stage)),
     )
-    read = Read(stage, physics, units, {}, JointGraph(path.stem), {}, servos, _angle(stage), [], [])
+    read = Read(
+        stage, physics, units, {}, JointGraph(path.stem), {}, servos, _angle(stage), [], [], {}, []
+    )
     read.graph.digits = LEAST_DIGITS  # single precision has no more
     read.graph.gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
     _add_links(read, folder)
@@ -251,6 +264,8 @@ def _add_joints(read: Read) -> None:
             graph.loops.append(gear)
     _add_gears(read, paths)
     _add_mujocos(read, paths)
+    for name, servo in read.acting.items():
+        graph.elements.append(servo.along(free_in(graph, f"{name}_drive"), {name: 1.0}))
 
 
 def _add_gears(read: Read, paths: Mapping[str, str]) -> None:
@@ -390,7 +405,9 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
         return
     if kind == "ball" and _cone(prim):
         graph.notes.append(f"the cone that limits ball joint '{name}' is left out")
-    alongs = tuple(_along(read, prim, tag, name) for tag in tags) if kind != "ball" else ()
+    loop = bool(joint.GetExcludeFromArticulationAttr().Get())
+    alone = len(tags) == 1 and not loop
+    alongs = tuple(_along(read, prim, tag, name, alone) for tag in tags) if kind != "ball" else ()
     position, place_b = _settled(kind, place, place_b, alongs)
     if position is not None:
         read.at[name] = position
@@ -399,7 +416,6 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
         armature *= read.units.inertia
     elif alongs:
         armature *= read.units.kilogram
-    loop = bool(joint.GetExcludeFromArticulationAttr().Get())
     if parent == WORLD and loop and kind == "fixed":
         loop = False  # it holds a base
     graph.connections.append(
@@ -493,8 +509,11 @@ def _kind_of(tags: list[str]) -> str:
     return kinds.get((len(tags), len(turns)), "several")
 
 
-def _along(read: Read, prim: Any, tag: str, name: str) -> Along:
-    """Axis of one freedom, its limits and its drive."""
+def _along(read: Read, prim: Any, tag: str, name: str, alone: bool) -> Along:
+    """Axis of one freedom, its limits and its drive; ``alone`` if it is the joint's only one.
+
+    A drive pushes by stiffness (target - position) + damping (target rate - rate), within bounds.
+    """
     turns = tag in TURNS
     axis = np.zeros(3)
     axis[AXES[tag[-1]]] = 1.0
@@ -521,14 +540,27 @@ def _along(read: Read, prim: Any, tag: str, name: str) -> Along:
         said = drive.GetStiffnessAttr().Get(), drive.GetDampingAttr().Get()
         by = force / DEGREE if turns else force
         stiffness, damping = (float(x) * by for x in said)
-        rest = float(drive.GetTargetPositionAttr().Get()) * size
+        rest, rate = (
+            float(target.Get()) * size
+            for target in (drive.GetTargetPositionAttr(), drive.GetTargetVelocityAttr())
+        )
+        push = stiffness * rest + damping * rate
+        servo = Servo(push, stiffness, damping, (-effort, effort))
         accelerates = str(drive.GetTypeAttr().Get()) == "acceleration"
-        if (stiffness or damping) and (accelerates or not read.servos):
+        pushes = servo.constant != 0.0 and not alone
+        if (stiffness or damping) and (accelerates or not read.servos or pushes):
             read.idle.append(
                 f"{name} (stiffness {stiffness:g}, damping {damping:g}, at {rest:g}"
+                f"{f', rate {rate:g}' if rate else ''}"
                 f"{', as an acceleration' if accelerates else ''})"
             )
-            stiffness = rest = damping = 0.0
+            stiffness = damping = 0.0
+        elif alone and (servo.is_motor or servo.constant):  # no spring and damper says that
+            read.acting[name] = servo
+            stiffness = damping = 0.0
+        elif servo.is_motor:
+            read.unbounded.append(name)
+        rest = servo.rest if stiffness else 0.0
         read.driven.append(name)
     speed = number(prim, "physxJoint:maxJointVelocity", np.inf)
     speed = speed * size if speed < 1e6 else np.inf
@@ -664,3 +696,6 @@ def _settle(read: Read, scene: Scene) -> None:
     if read.idle:
         rest = "" if read.servos else "; servos=True (--servos) lets those act that are forces"
         scene.notes.append(f"drives that do not act: {listed(read.idle)}{rest}")
+    if read.unbounded:
+        names = listed(dict.fromkeys(read.unbounded))
+        scene.notes.append(f"drives whose bounds do not act, of several axes or in loops: {names}")

@@ -71,7 +71,7 @@ def add_mujocos(
         sums[str(prim.GetPath())] = factors
         tendon = _tendon(prim, factors, _sum(factors, zeros))
         if tendon != Tendon(tendon.name, factors):
-            graph.elements.append(replace(tendon, name=_free(graph, tendon.name)))
+            graph.elements.append(replace(tendon, name=free_in(graph, tendon.name)))
     for prim in prims:
         if str(prim.GetTypeName()) not in ACTUATORS:
             continue
@@ -118,7 +118,7 @@ def _drive(
     if not (servos and linear and min(servo.stiffness, servo.damping) >= 0.0):
         found.idle.append(f"{name} ({_law(servo)}{'' if linear else ', not linear'})")
     elif servo.acts:
-        graph.elements.append(servo.along(_free(graph, name), factors))
+        graph.elements.append(servo.along(free_in(graph, name), factors))
 
 
 def _servo(prim: Any, bounds: tuple[float, float], zero: float) -> Servo | None:
@@ -182,7 +182,8 @@ def _range(prim: Any, what: str) -> tuple[float, float]:
     return (low, high) if limited != "false" and low < high else (-np.inf, np.inf)
 
 
-def _free(graph: JointGraph, name: str) -> str:
+def free_in(graph: JointGraph, name: str) -> str:
+    """A name that no joint, loop or element has."""
     taken = [each.name for each in (*graph.connections, *graph.loops, *graph.elements)]
     return free_name(name, taken)
 
