@@ -207,6 +207,10 @@ def test_sums_of_joints_and_springs_are_written_in_drakes_words(
 ) -> None:
     (tmp_path / "sums.xml").write_text(SUMS)
     spec = read_model(tmp_path / "sums.xml")
+    _, first, *_, last = scene_of(spec).robots[0].links
+    a, b = bb.Frame(first, (0.1, 0.2, 0.3), (0.1, -0.2, 0.3)), bb.Frame(last, (0.0, 0.1, 0.0))
+    six = (7.0, 8.0, 9.0), (0.1, 0.2, 0.3), (4.0, 5.0, 6.0), (0.4, 0.5, 0.6)
+    spec = replace(spec, elements=(*spec.elements, bb.Bushing("pad", a, b, *six)))
     done = convert(spec, tmp_path / "written", to)
     assert not any("left out" in note.lower() for note in done.notes)
     again = read_model(tmp_path / f"written{ending}")

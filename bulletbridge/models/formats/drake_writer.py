@@ -2,14 +2,14 @@
 
 For what ``<mimic>`` cannot say: sums of several joints, of one, or chains. ``drake_elements`` reads
 them back. Source: Drake, "Parsing model directives": drake:tendon_constraint,
-drake:linear_spring_damper.
+drake:linear_spring_damper, drake:linear_bushing_rpy.
 """
 
 from collections.abc import Callable
 from xml.etree import ElementTree as Xml
 
-from bulletbridge.constraints.force_elements import ForceElement, Spring, Tendon
-from bulletbridge.constraints.joints import Coupling
+from bulletbridge.constraints.force_elements import Bushing, ForceElement, Spring, Tendon
+from bulletbridge.constraints.joints import Coupling, Frame
 from bulletbridge.models.formats.drake_elements import PREFIX
 from bulletbridge.models.formats.urdf_text import exact
 
@@ -17,6 +17,8 @@ Put = Callable[[Xml.Element, str, str], None]
 """Puts a child with a value below an element, as the format has it."""
 Local = Callable[[str], str | None]
 """The name by which a file knows a joint or link; None for what it cannot name."""
+PutFrame = Callable[[Xml.Element, str, str, str, Frame], None]
+"""Puts a child that names a frame below an element, and that frame on the link, which come last."""
 
 
 def put_attribute(parent: Xml.Element, tag: str, value: str) -> None:
@@ -30,7 +32,7 @@ def put_text(parent: Xml.Element, tag: str, value: str) -> None:
 
 
 def drake_element(
-    made: Coupling | ForceElement, joint: Local, link: Local, put: Put
+    made: Coupling | ForceElement, joint: Local, link: Local, put: Put, put_frame: PutFrame
 ) -> Xml.Element | None:
     """What a coupling or force element is in Drake's words; None where they cannot say all of it.
 
@@ -39,7 +41,10 @@ def drake_element(
         joint: Names of joints in the file.
         link: Names of links in the file.
         put: How the format writes values.
+        put_frame: How it writes frames.
     """
+    if isinstance(made, Bushing):
+        return _bushing(made, link, put, put_frame)
     if isinstance(made, Coupling):
         return None if made.higher else _sum(made.coefficients, joint, put, made.offset)
     if isinstance(made, Spring):
@@ -93,4 +98,25 @@ def _line(spring: Spring, link: Local, put: Put) -> Xml.Element | None:
     }
     for key, value in values.items():
         put(element, f"{tag}_{key}", value)
+    return element
+
+
+def _bushing(made: Bushing, link: Local, put: Put, put_frame: PutFrame) -> Xml.Element | None:
+    """Six springs between two frames, which are put for it."""
+    ends = {"A": made.a, "C": made.b}
+    links = {key: link(frame.link) for key, frame in ends.items()}
+    element = Xml.Element(f"{PREFIX}linear_bushing_rpy")
+    for key, frame in ends.items():
+        known = links[key]
+        if known is None or None in links.values():
+            return None
+        put_frame(element, f"{PREFIX}bushing_frame{key}", f"{made.name}_{key}", known, frame)
+    values = {
+        "force_stiffness": made.stiffness,
+        "force_damping": made.damping,
+        "torque_stiffness": made.turning_stiffness,
+        "torque_damping": made.turning_damping,
+    }
+    for key, value in values.items():
+        put(element, f"{PREFIX}bushing_{key}", exact(value))
     return element

@@ -1,5 +1,6 @@
 """A URDF that has its loops in it, as ``<loop_joint>``, ``<mimic>`` and Drake's elements."""
 
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -7,6 +8,7 @@ from bulletbridge.constraints.force_elements import ForceElement
 from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
+    Frame,
     JointModel,
     LoopAxis,
     LoopJoint,
@@ -19,7 +21,7 @@ from bulletbridge.models.formats.gazebo_joints import SPRING, add_gazebo_spring,
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.loop_tags import KINDS, READERS, ROUND
 from bulletbridge.models.formats.mimic import TAGS
-from bulletbridge.models.formats.robot import end_b, listed
+from bulletbridge.models.formats.robot import end_b, free_name, listed
 from bulletbridge.models.formats.rotors import add_rotors
 from bulletbridge.models.formats.sdf_frames import XMLNS
 from bulletbridge.models.formats.urdf_tree import UrdfTree
@@ -211,12 +213,24 @@ def _add_drake(tree: UrdfTree, made: Coupling | ForceElement, notes: list[str]) 
         lambda name: name if name in joints else None,
         lambda name: name if name in links else None,
         put_attribute,
+        partial(_put_frame, tree),
     )
     if element is None:
         notes.append(f"'{made.name}' is left out: neither <mimic> nor Drake's elements say it")
         return
     tree.robot.set("xmlns:drake", XMLNS["xmlns:drake"])
     tree.robot.append(element)
+
+
+def _put_frame(
+    tree: UrdfTree, parent: Xml.Element, tag: str, name: str, link: str, frame: Frame
+) -> None:
+    """Name a frame below an element, and put it on a link."""
+    taken = [*tree.links, *(each.get("name", "") for each in tree.robot.iterfind("frame"))]
+    name = free_name(name, taken)
+    Xml.SubElement(parent, tag, name=name)
+    said = {"name": name, "link": link, "xyz": _said(frame.xyz), "rpy": _said(frame.rpy)}
+    Xml.SubElement(tree.robot, "frame", said)
 
 
 def _line(joint: str, leaders: dict[str, str]) -> list[str]:

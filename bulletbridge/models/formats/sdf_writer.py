@@ -15,7 +15,14 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.force_elements import ForceElement, Spring, Tendon, Wrench
-from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopAxis, LoopJoint
+from bulletbridge.constraints.joints import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopAxis,
+    LoopJoint,
+)
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.model import Joint as MechanismJoint
@@ -491,12 +498,26 @@ def _add_drake(scene: Scene, models: list[Xml.Element], made: Coupling | ForceEl
             return own if name.startswith(prefix) and own in known else None
 
         element = drake_element(
-            made, partial(local, known=robot.joints), partial(local, known=robot.links), put_text
+            made,
+            partial(local, known=robot.joints),
+            partial(local, known=robot.links),
+            put_text,
+            partial(_put_frame, model),
         )
         if element is not None:
             model.append(element)
             return
     scene.notes.append(f"'{made.name}' is LEFT OUT: neither <mimic> nor Drake's elements say it")
+
+
+def _put_frame(
+    model: Xml.Element, parent: Xml.Element, tag: str, name: str, link: str, frame: Frame
+) -> None:
+    """Name a frame below an element, and put it on a link of a model."""
+    name = free_name(name, [part.get("name", "") for part in model])
+    Xml.SubElement(parent, tag).text = name
+    element = Xml.SubElement(model, "frame", name=name, attached_to=link)
+    Xml.SubElement(element, "pose").text = f"{exact(frame.xyz)} {exact(frame.rpy)}"
 
 
 def _mimic(joints: Mapping[str, tuple[Xml.Element, Xml.Element]], coupling: Coupling) -> bool:
