@@ -503,3 +503,42 @@ def test_fingers_that_are_to_meet_do_so_where_their_gripper_is_carried(
         # limits begin to take them back, within a step by no more than a fiftieth of a radian
         assert client.getJointState(body, joint)[0] == pytest.approx(expected, abs=1e-4)
     client.disconnect()
+
+
+def skewed(upper: float, gap: float = 0.0) -> str:
+    """A parallelogram that a ball joint closes, skewed by the digits of single precision."""
+    inertia = '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+    inertial = f'<inertial><origin xyz="0 0 0.2"/><mass value="1"/>{inertia}</inertial>'
+    limit = f'<limit lower="0" upper="{upper}" effort="1" velocity="1"/>'
+
+    def joint(name, parent, child, at, axis):
+        return (
+            f'<joint name="{name}" type="revolute"><parent link="{parent}"/>'
+            f'<child link="{child}"/><origin xyz="{at}"/><axis xyz="{axis}"/>'
+            f"{limit if name == 'a' else limit.replace('0', '-9', 1)}</joint>"
+        )
+
+    return (
+        '<robot name="skewed"><link name="world"/>'
+        + "".join(f'<link name="{n}">{inertial}</link>' for n in ("crank", "coupler", "rocker"))
+        + joint("a", "world", "crank", "0 0 0", "1e-7 1 0")
+        + joint("b", "crank", "coupler", "0 0 0.5", "0 1 1e-7")
+        + joint("d", "world", "rocker", "1 0 0", "0 1 0")
+        + '<loop_joint name="pin" type="spherical">'
+        f'<link1 link="coupler" xyz="{1 + gap} 1e-7 0" rpy="0 0 0"/>'
+        '<link2 link="rocker" xyz="0 0 0.5" rpy="0 0 0"/></loop_joint></robot>'
+    )
+
+
+def test_rows_redundant_but_for_single_precision_do_not_move_the_start():
+    """They lead along the free motion, which they hardly resist: this started 0.59 rad away."""
+    with bb.load(skewed(upper=9)) as loaded:
+        assert np.abs(loaded.system.q).max() < 1e-6
+
+
+def test_a_joint_that_closing_takes_beyond_its_limit_starts_at_it():
+    with bb.load(skewed(upper=1, gap=1e-3), limits=True) as loaded:
+        system = loaded.system
+        part = system.mechanism.joint("a").q.start
+        assert system.q[part] == 0
+        assert np.abs(system.q).max() < 5e-3

@@ -54,6 +54,7 @@ from bulletbridge.system.assembly import (
 )
 from bulletbridge.system.carrying import carry_over, require_near, same
 from bulletbridge.system.evaluation import require_lengths
+from bulletbridge.system.within_limits import FARTHER, way_between
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
@@ -218,7 +219,8 @@ class ActiveConstraints:
         """
         before, t, solver, decision, iterations = self.q, self.t, self.solver, self.decision, 0
         if decision is None:
-            solver, decision, start, iterations = self._decide(self.full, start, held)
+            solver, decision, closed, iterations = self._decide(self.full, start, held)
+            start = self._nearer(solver, decision, start, closed, held)
         found, more = self.close(solver, decision, start, held)
         if self.decision is None and decision.reach < LEAST_REACH:
             # a position like a stretched chain, which tells nothing
@@ -240,6 +242,21 @@ class ActiveConstraints:
         )
         gap = float(np.abs(self.full.gaps_at(found, t)).max(initial=0.0))
         return Assembly(moved, iterations + more, gap)
+
+    def _nearer(
+        self, solver: Solver, decision: Decision, start: Array, closed: Array, held: Mask
+    ) -> Array:
+        """A configuration far nearer to start than one that is closed, where kept rows find it.
+
+        Rows that are redundant but for the digits of a file lead far along the motion that they
+        hardly resist, as in a gripper drawn closed in single precision.
+        """
+        enough, full, t = self.tolerances.redundant, self.full, self.t
+        if way_between(start, closed) < enough:
+            return closed
+        found, _ = close(solver, start, t, held, enough, ())
+        near = way_between(start, found) * FARTHER < way_between(start, closed)
+        return found if near and open_by(full, found, t) <= enough else closed
 
     def close(
         self, solver: Solver, decision: Decision, start: Array, held: Mask

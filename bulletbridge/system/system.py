@@ -493,7 +493,12 @@ class System:
         None that is farther than given from where it is looked for. The state is then another.
         """
         active = self._active
-        for nearer in closed_within(active.solver, start, active.q, active.t, held):
+        closed, solver, t = active.q, active.solver, active.t
+        most = min(farthest, FARTHER * way_between(start, closed))
+        at_limits = self._assemble_at_limits(start, held, speed, held_v)
+        if at_limits is not None and way_between(start, active.q) <= most:
+            return at_limits
+        for nearer in closed_within(solver, start, closed, t, held):
             if way_between(start, nearer) > farthest:
                 continue
             try:
@@ -503,6 +508,31 @@ class System:
             if not joints_beyond(self.mechanism, active.q):
                 return assembly
         return None
+
+    def _assemble_at_limits(
+        self, start: Array, held: Mask, speed: Array, held_v: Mask
+    ) -> Assembly | None:
+        """Find a consistent state with the joints that closing takes beyond limits held at these.
+
+        Given one that is closed. None where loops cannot close so, or other joints leave limits.
+        """
+        mechanism, q, fixed = self.mechanism, start.copy(), held.copy()
+        before, assembly = joints_beyond(mechanism, start), None
+        for _ in mechanism.joints:  # each takes one joint to its limit, at least
+            beyond = [mechanism.joints[n] for n in joints_beyond(mechanism, self.q) - before]
+            if not beyond:
+                break
+            if any(fixed[joint.v.start] for joint in beyond):
+                return None
+            for joint in beyond:
+                k = joint.q.start
+                q[k] = np.clip(self.q[k], joint.lower, joint.upper)
+                fixed[joint.v.start] = True
+            try:
+                assembly = self._assemble(q, fixed, speed, held_v)
+            except AssemblyError:
+                return None
+        return assembly
 
     def _ask_for_radians(self, given: Values, now: Array) -> None:
         """Warn of angles that look like degrees, unless joints are turned as far already."""
