@@ -242,6 +242,13 @@ def test_a_screw_universal_and_ball_in_the_tree_leave_free_what_they_should(tmp_
         assert system.mechanism.nv - rank(J) == freedoms
 
 
+def test_a_spring_of_a_ball_is_not_lost_without_a_word(tmp_path: Path) -> None:
+    """Neither Drake nor Gazebo has one: a generator of ropes wrote it for its own parser."""
+    axis = "<axis><dynamics><damping>0.1</damping><spring_stiffness>2</spring_stiffness>"
+    second = joint("", kind="ball").replace("<axis></axis>", axis + "</dynamics></axis>")
+    assert any("spring" in note and "j2" in note for note in read(arm(second), tmp_path).notes)
+
+
 def test_a_gearbox_turns_two_links_about_a_third(tmp_path: Path) -> None:
     sdf = four_bar("gearbox", Y.replace("<axis", "<axis") + "<axis2><xyz>0 -1 0</xyz></axis2>"
                    "<gearbox_ratio>2.5</gearbox_ratio><gearbox_reference_body>crank"
@@ -364,10 +371,11 @@ def test_constraints_and_springs_in_drakes_words_join_links(tmp_path: Path) -> N
         "<drake:tendon_constraint_lower_limit>-1</drake:tendon_constraint_lower_limit>"
         "</drake:tendon_constraint>"
     )
-    spec = read(with_drake(ball + frame + bushing + tendon), tmp_path)
+    spec = read(with_drake(ball + frame + bushing + bushing + tendon), tmp_path)
+    assert sum("turns are small" in note for note in spec.notes) == 1  # of both
     (closed,) = spec.constraints
     assert isinstance(closed, bb.LoopJoint) and closed.model is JointModel.BALL
-    spring, limited = spec.elements
+    spring, _, limited = spec.elements
     assert isinstance(spring, bb.Bushing) and spring.b.link == "two"
     assert limited == bb.Tendon("tendon_j1_j2", {"j1": 2.0, "j2": -1.0}, limits=(-1.0, np.inf))
     system = unassembled(spec)

@@ -109,6 +109,12 @@ def drake_elements(parent: Xml.Element, source: Source, taken: Iterable[str]) ->
             found.loops.append(made)
         else:
             found.elements.append(made)
+    if bushings := [f"'{each.name}'" for each in found.elements if isinstance(each, Bushing)]:
+        found.notes.append(
+            f"<{PREFIX}linear_bushing_rpy> act along the axes of their first frames and on rotation"
+            " vectors: as Drake's on roll, pitch and yaw as long as turns are small:"
+            f" {listed(bushings)}"
+        )
     if unread:
         found.notes.append(f"left out: {listed([f'<{tag}>' for tag in dict.fromkeys(unread)])}")
     return found
@@ -145,7 +151,7 @@ def _spring(source: Source, element: Xml.Element, _notes: list[str]) -> Spring:
     return Spring(f"spring_{a.link}_{b.link}", a, b, stiffness, damping, length)
 
 
-def _bushing(source: Source, element: Xml.Element, notes: list[str]) -> Bushing:
+def _bushing(source: Source, element: Xml.Element, _notes: list[str]) -> Bushing:
     """Six springs, which Drake has on roll, pitch and yaw and in a frame half way between both."""
     a, b = (source.place(source.text(element, f"bushing_frame{x}")) for x in "AC")
     values = [
@@ -153,12 +159,7 @@ def _bushing(source: Source, element: Xml.Element, notes: list[str]) -> Bushing:
         for kind in ("force", "torque")
         for what in ("stiffness", "damping")
     ]
-    name = f"bushing_{a.link}_{b.link}"
-    notes.append(
-        f"<{element.tag}> '{name}' acts along the axes of its first frame and on the rotation"
-        " vector: as Drake's on roll, pitch and yaw as long as turns are small"
-    )
-    return Bushing(name, a, b, *values)
+    return Bushing(f"bushing_{a.link}_{b.link}", a, b, *values)
 
 
 def _tendon(source: Source, element: Xml.Element, notes: list[str]) -> Tendon | Coupling:

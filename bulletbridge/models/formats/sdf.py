@@ -353,7 +353,7 @@ def inertial_in(
 def _add_joints(graph: JointGraph, scope: Scope) -> None:
     """Joints of one model."""
     names = [edge.name for edge in graph.connections]
-    no_second = list[str]()
+    no_second, sprung = list[str](), list[str]()
     for name, part in scope.joints.items():
         kind = part.get("type", "")
         full = free_name(scope.prefix + name, names)
@@ -385,6 +385,10 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             alongs = (Along(Z, damping=float(ball[0]), friction=float(ball[1])),)
         elif KINDS[kind] == "ball" and (losses := number_of(part, "axis/dynamics/damping", 0.0)):
             alongs = (Along(Z, damping=losses),)  # as Drake has it, of all three turns
+        if KINDS[kind] == "ball" and any(
+            number_of(part, f"axis/dynamics/{key}", 0.0) for key in ("spring_stiffness", "friction")
+        ):
+            sprung.append(full)
         place = scope.placed @ at
         place_b = _loop_end(graph, part, ends[1], full)
         if place_b is not None and len(alongs) == 2:
@@ -416,6 +420,10 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             _add_drake_mimic(graph, scope, of_drake, full)
     if no_second:
         graph.notes.append(f"without <axis2>, so 0 0 1, SDF's own: {listed(no_second)}")
+    if sprung:
+        graph.notes.append(
+            f"balls have no <axis>, so neither its spring nor friction: {listed(sprung)}"
+        )
 
 
 def _attach(graph: JointGraph, scope: Scope) -> None:
