@@ -667,7 +667,6 @@ def test_angles_that_look_like_degrees_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("<xacro:include filename='a.xacro'/>", "arm.sdf: it is xacro; expand it first: `xacro "),
         ("<% links.each do %>", "expand the template that it is first: `erb FILE > robot.sdf`"),
         ("{% if n < 2 %}", "expand the template that it is first, Jinja's by its looks"),
     ],

@@ -4,11 +4,13 @@ import sys
 
 import numpy as np
 import pytest
+from support.mujoco_models import unassembled
 
 import bulletbridge as bb
 from bulletbridge.cli import run
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.models.bundled import split_arguments
+from bulletbridge.models.formats.recognise import read_model
 
 MACROS = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro">
   <xacro:property name="mass" value="0.5"/>
@@ -153,3 +155,63 @@ def test_commands_take_arguments_and_convert_writes_what_was_made(robot, tmp_pat
     made = bb.read_model(tmp_path / "made.loops.yaml")
     assert [loop.name for loop in made.constraints] == ["closure"]
     assert "0.25" in (tmp_path / "made.urdf").read_text()
+
+
+SDF = """<sdf version="1.9" xmlns:xacro="http://www.ros.org/wiki/xacro"
+  xmlns:drake="http://drake.mit.edu"><model name="bars">
+  <xacro:arg name="side" default="0.2"/>
+  <xacro:macro name="rod" params="name length">
+    <link name="${name}"><pose>${length} 0 0.1 0 0 0</pose><inertial><mass>${0.5 * length}</mass>
+    </inertial></link>
+  </xacro:macro>
+  <xacro:rod name="one" length="$(arg side)"/>
+  <xacro:rod name="two" length="0.3"/>
+  <joint name="j1" type="revolute"><parent>world</parent><child>one</child>
+    <axis><xyz>0 1 0</xyz></axis></joint>
+  <joint name="j2" type="revolute"><parent>one</parent><child>two</child>
+    <axis><xyz>0 1 0</xyz></axis></joint>
+  <drake:ball_constraint><drake:ball_constraint_body_A>two</drake:ball_constraint_body_A>
+    <drake:ball_constraint_p_AP>0 0 0</drake:ball_constraint_p_AP>
+    <drake:ball_constraint_body_B>world</drake:ball_constraint_body_B>
+    <drake:ball_constraint_p_BQ>0.3 0 0.1</drake:ball_constraint_p_BQ></drake:ball_constraint>
+</model></sdf>"""
+
+
+@pytest.mark.parametrize(("arguments", "mass"), [("", 0.1), (" side:=0.25", 0.125)])
+def test_sdf_is_expanded_too_and_keeps_its_prefixes(tmp_path, arguments, mass):
+    """As a delta of links and joints in files of their own, and Drake's closure of a loop."""
+    pytest.importorskip("xacro")
+    path = tmp_path / "bars.sdf.xacro"
+    path.write_text(SDF)
+    spec = read_model(f"{path}{arguments}", tmp_path)
+    assert [loop.name for loop in spec.constraints] == ["two_to_world"]
+    system = unassembled(spec)
+    one = system.mechanism.bodies[system.mechanism.link("one").body]
+    assert one["mass"] == pytest.approx(mass, rel=1e-12)
+
+
+def test_what_sdf_includes_is_not_expanded(tmp_path):
+    """Expressions are Python: those of the file that was named, not of others."""
+    (tmp_path / "bars.sdf").write_text(SDF)
+    world = tmp_path / "w.world"
+    world.write_text(
+        '<sdf version="1.9"><world name="w"><include><uri>bars.sdf</uri></include></world></sdf>'
+    )
+    with pytest.raises(ModelError, match="it is xacro; expand it first"):
+        bb.load(str(world), client="new")
+
+
+def test_elements_of_drake_are_not_lost_in_a_urdf_that_xacro_makes(robot):
+    pytest.importorskip("xacro")
+    begin = ROBOT.index("  <loop_joint")
+    drake = (
+        '<drake:ball_constraint><drake:ball_constraint_body_A name="rocker"/>'
+        '<drake:ball_constraint_p_AP value="0.2 0 0"/>'
+        '<drake:ball_constraint_body_B name="world"/>'
+        '<drake:ball_constraint_p_BQ value="0.3 0 0"/></drake:ball_constraint></robot>'
+    )
+    robot.write_text(
+        (ROBOT[:begin] + drake).replace("<robot ", '<robot xmlns:drake="http://drake.mit.edu" ')
+    )
+    with bb.load(str(robot), client="new") as model:
+        assert [loop.name for loop in model.spec.constraints] == ["rocker_to_world"]

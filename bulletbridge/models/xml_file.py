@@ -54,7 +54,15 @@ def read_xml(path: Path) -> Xml.Element:
         raise ModelError(f"cannot read {path}: {why}; check the path") from None
     text = COMMENT.sub(_blank, text)
     text = DECLARATION.sub(_blank, text)  # after a licence in a comment it would be refused
-    text = TIGHT.sub(rb"\1 ", STRAY.sub(b"&amp;", text))
+    return parse_xml(TIGHT.sub(rb"\1 ", STRAY.sub(b"&amp;", text)), path)
+
+
+def parse_xml(text: bytes, path: Path) -> Xml.Element:
+    """The root of XML in UTF-8, of a file; prefixes stay as they are written.
+
+    Raises:
+        ModelError: It is not well-formed or declares entities.
+    """
 
     def refuse(name: str, *_: object) -> NoReturn:
         raise ModelError(f"{path} declares the entity '{name}'; write its text where it is used")

@@ -83,7 +83,11 @@ FORMATS: tuple[Format, ...] = (
         lambda path, folder, how: read_mjcf(path, folder, how.inside, how.servos),
         root="mujoco",
     ),
-    Format("SDF", lambda path, folder, how: read_sdf(path, folder, how.inside), root="sdf"),
+    Format(
+        "SDF",
+        lambda path, folder, how: read_sdf(path, folder, how.inside, how.arguments),
+        root="sdf",
+    ),
     Format(
         "USD",
         lambda path, folder, how: read_usd(path, folder, how.inside, how.servos),
@@ -133,7 +137,7 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     """
     path, (_, arguments) = find(model), split_arguments(model)
     form = format_of(path)
-    if arguments and (form is None or form.root != "robot"):
+    if arguments and (form is None or form.root not in ("robot", "sdf")):
         raise ModelError(f"{path} is no xacro; leave {':=, '.join(arguments)}:= out")
     inside, servos = how.get("inside"), how.get("servos", False)
     repair_inertia = how.get("repair_inertia", False)

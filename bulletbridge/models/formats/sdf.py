@@ -1,5 +1,6 @@
 """SDF as a scene: models, nested and included ones, and joints that need not make a tree."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -89,18 +90,24 @@ NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
 
 
-def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
+def read_sdf(
+    path: Path,
+    folder: Path,
+    inside: Path | None = None,
+    arguments: Mapping[str, str] | None = None,
+) -> ModelSpec:
     """Read an SDF file: models, or a world with them.
 
     Args:
         path: The file.
         folder: Where the generated URDFs go.
         inside: Folder that included models must be in; that of the file unless given.
+        arguments: For xacro, where the file is to be expanded.
 
     Raises:
         ModelError: The file, or one that it includes, cannot be understood.
     """
-    root, settled = read_sdf_xml(path)
+    root, settled = read_sdf_xml(path, arguments or {})
     version = version_of(root, path)
     worlds, models = root.findall("world"), root.findall("model")
     if len(worlds) > 1 or bool(worlds) == bool(models):

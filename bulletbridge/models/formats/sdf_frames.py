@@ -1,7 +1,7 @@
 """Frames of an SDF model: places of links, joints, frames and nested models in each other."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import radians
 from pathlib import Path
@@ -13,6 +13,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.attaching_plugins import MODEL
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
+from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.urdf_file import refuse_xacro
 from bulletbridge.models.xml_file import leading_number, read_xml
 from bulletbridge.numerics.records import Array
@@ -49,21 +50,35 @@ NUMERIC = {
 """Elements whose texts are numbers."""
 
 
-def read_sdf_xml(path: Path) -> tuple[Xml.Element, list[str]]:
+def read_sdf_xml(
+    path: Path, arguments: Mapping[str, str] | None = None
+) -> tuple[Xml.Element, list[str]]:
     """The root of an SDF file, with numbers as Gazebo reads them, and notes on those.
 
     It takes what begins a word as a number: ``0.1"`` is 0.1.
 
+    Args:
+        path: The file.
+        arguments: For xacro, which expands the file; None for one that another includes, which
+            must not have to be expanded.
+
     Raises:
-        ModelError: The file cannot be read, or is xacro.
+        ModelError: The file cannot be read, or is xacro that is not to be expanded.
+        MissingExtraError: xacro is not installed.
     """
-    root = read_xml(path)
-    refuse_xacro(root, path)
+    if arguments is None:
+        root, of_xacro = read_xml(path), tuple[str, ...]()
+        refuse_xacro(root, path)
+    else:
+        root, of_xacro, _ = read_expanded(path, arguments)
     settled: dict[tuple[str, str, str], list[str]] = {}
     _settle_numbers(root, root, settled)
     return root, [
-        f"<{tag}> is '{given}', which is taken as '{read}', as Gazebo takes it: {listed(whose)}"
-        for (tag, given, read), whose in settled.items()
+        *of_xacro,
+        *(
+            f"<{tag}> is '{given}', which is taken as '{read}', as Gazebo takes it: {listed(whose)}"
+            for (tag, given, read), whose in settled.items()
+        ),
     ]
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
-from bulletbridge.errors import ModelError
 from bulletbridge.models.formats.drake_elements import DrakeElements, Source, drake_elements
 from bulletbridge.models.formats.gazebo_joints import (
     gazebo_joints,
@@ -42,11 +41,11 @@ from bulletbridge.models.formats.rotors import drive_notes, rotors_in
 from bulletbridge.models.formats.scratch import TEXT
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
-from bulletbridge.models.formats.xacro_file import expand, is_xacro
+from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import XACRO, check_tree
 from bulletbridge.models.urdf_names import WORLD
-from bulletbridge.models.xml_file import is_plain_text, read_xml
+from bulletbridge.models.xml_file import is_plain_text
 
 URDF = ".urdf"
 GENERIC = ("robot", "model")
@@ -71,14 +70,7 @@ def read_robot(
         ModelError: The file cannot be read, or something in it cannot be modelled.
         LoopFileError: A file of loops beside it cannot be understood.
     """
-    robot, of_xacro = read_xml(path), tuple[str, ...]()
-    expanded = is_xacro(robot)
-    if expanded:
-        robot, of_xacro = expand(path, arguments or {})
-    elif arguments:
-        raise ModelError(
-            f"{path} has nothing that xacro expands; leave {':=, '.join(arguments)}:= out"
-        )
+    robot, of_xacro, expanded = read_expanded(path, arguments or {})
     tree = UrdfTree(path, robot)
     hung = tree.add_world()
     of_drake, second = take_drake_joints(tree), take_second_parents(tree)

@@ -1,4 +1,4 @@
-"""URDFs that xacro makes: a file with macros, expanded by xacro's own library."""
+"""URDFs and SDF that xacro makes: a file with macros, expanded by xacro's own library."""
 
 import io
 import re
@@ -13,7 +13,7 @@ from bulletbridge.errors import ModelError, naming_the_extra, nearest
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.mesh_places import find_named, find_package
-from bulletbridge.models.xml_file import read_xml, write_xml
+from bulletbridge.models.xml_file import parse_xml, read_xml, write_xml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ class Expanded(NamedTuple):
 
     robot: Xml.Element
     notes: tuple[str, ...]  # what it warned of
+    made: bool = True  # False of a file that has nothing to expand
 
 
 class Arguments(dict[str, str]):
@@ -80,8 +81,8 @@ def expand(path: Path, given: Mapping[str, str]) -> Expanded:
             places = dict.fromkeys(str(file) for file in reversed(library.filestack or ()) if file)
             within = f" (in {', included by '.join(places)})" if len(places) > 1 else ""
             raise ModelError(f"xacro cannot expand {path}: {_why(error, path)}{within}") from None
-    robot = Xml.fromstring(document.toxml())
-    if robot.find("link") is None and (macros := _macros(path)):
+    robot = parse_xml(document.toxml().encode(), path)
+    if robot.tag == "robot" and robot.find("link") is None and (macros := _macros(path)):
         raise ModelError(
             f"{path} makes no <link>: it defines {listed(macros)} for another file, which calls it;"
             " load that one"
@@ -96,6 +97,21 @@ def expand(path: Path, given: Mapping[str, str]) -> Expanded:
     return Expanded(robot, tuple(notes))
 
 
+def read_expanded(path: Path, given: Mapping[str, str]) -> Expanded:
+    """A file as it is, or as xacro expands it if there is something to expand.
+
+    Raises:
+        ModelError: It cannot be read; also as of ``expand``, or there are arguments for nothing.
+        MissingExtraError: xacro is not installed.
+    """
+    robot = read_xml(path)
+    if is_xacro(robot):
+        return expand(path, given)
+    if given:
+        raise ModelError(f"{path} has nothing that xacro expands; leave {':=, '.join(given)}:= out")
+    return Expanded(robot, (), made=False)
+
+
 def expanded_file(path: Path, given: Mapping[str, str]) -> Path:
     """A URDF that xacro makes of a file; its meshes are named by whole paths, where there are any.
 
@@ -103,7 +119,7 @@ def expanded_file(path: Path, given: Mapping[str, str]) -> Path:
         ModelError: As of ``expand``.
         MissingExtraError: xacro is not installed.
     """
-    robot, notes = expand(path, given)
+    robot, notes, _ = expand(path, given)
     for mesh in robot.iter("mesh"):
         found = find_named(mesh.get("filename", ""), path)
         if found is not None:
