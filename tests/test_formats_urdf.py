@@ -80,6 +80,24 @@ def four_bar_with(text: str) -> str:
     return text.replace('filename="meshes', f'filename="{meshes}/meshes')
 
 
+@pytest.mark.parametrize("kind", ["fixed", "revolute"])
+def test_what_stands_in_the_world_beside_a_robot_is_left_out(put, kind) -> None:
+    """As the floor of Drake's strandbeest; what moves there is a second robot, which is told."""
+    text = chain("", root="base")
+    limit = '<limit lower="0" upper="1" effort="1" velocity="1"/>'
+    floor = link("floor") + joint("weld", "world", "floor", limit, kind)
+    path = put(text.replace("</robot>", f"{floor}</robot>"))
+    if kind == "revolute":
+        with pytest.raises(ModelError, match="several links are no child of a joint"):
+            read_model(path)
+        return
+    spec = read_model(path)
+    assert any("beside the robot is left out: floor" in note for note in spec.notes)
+    with load(spec, "new") as ours, load(read_model(put(text, "alone.urdf")), "new") as theirs:
+        a, b = (model.system.terms() for model in (ours, theirs))
+        assert np.array_equal(a.M, b.M) and np.array_equal(a.h, b.h)
+
+
 def test_a_joint_may_hang_on_a_world_that_is_no_link(put) -> None:
     text = chain("", "")
     spec = read_model(put(text.replace('<link name="world"></link>', "")))

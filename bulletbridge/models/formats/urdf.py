@@ -74,6 +74,7 @@ def read_robot(
     tree = UrdfTree(path, robot)
     hung = tree.add_world()
     of_drake, second = take_drake_joints(tree), take_second_parents(tree)
+    scenery = tree.leave_scenery()
     check_tree(robot, path)
     numbers = tree.settle_numbers()
     added = take_gazebo_links(tree)
@@ -87,6 +88,7 @@ def read_robot(
         *of_xacro,
         *hung,
         *second,
+        *scenery,
         *tree.stray_notes(),
         *numbers,
         *added.notes,
@@ -123,7 +125,7 @@ def read_robot(
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
     plain = Path(path.name.removesuffix(XACRO)).stem
-    of_tree = hung or second or numbers or added.notes or settled or retyped or planar
+    of_tree = hung or second or scenery or numbers or added.notes or settled or retyped or planar
     changed = expanded or of_tree or foreign or frames or moved
     if changed or loose is not None or not is_plain_text(path):
         urdf = folder.resolve() / f"{plain}{URDF}"

@@ -163,6 +163,29 @@ class UrdfTree:
         self.robot.insert(0, Xml.Element("link", name=WORLD))
         return [f"'{WORLD}', which {listed(map(repr, hanging))} hangs on, is no link: the world"]
 
+    def leave_scenery(self) -> list[str]:
+        """Leave out what is fixed to the world beside a robot that is not; a note on that.
+
+        Drake's files have their floor so.
+        """
+        above, standing = self.above, [WORLD]
+        roots = [name for name in self.links if name not in above]
+        if len(roots) != 2 or WORLD not in roots:
+            return []
+        for link in standing:  # which grows
+            for joint in self.robot.iterfind("joint"):
+                if end(joint, "parent") == link:
+                    if joint.get("type") != "fixed" or end(joint, "child") in standing:
+                        return []
+                    standing.append(end(joint, "child"))
+        if len(standing) == 1:
+            return []
+        for element in list(self.robot):
+            name = element.get("name") if element.tag == "link" else end(element, "child")
+            if element.tag in ("link", "joint") and name in standing:
+                self.robot.remove(element)
+        return [f"what stands in the world beside the robot is left out: {listed(standing[1:])}"]
+
     def settle_numbers(self) -> list[str]:
         """Make numbers of what Bullet takes for numbers, and return notes on that.
 
