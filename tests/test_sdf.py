@@ -497,7 +497,7 @@ def test_rounded_places_leave_an_over_constrained_machine_its_freedoms(tmp_path:
 WRONG = [
     ('type="revolute"><parent>one', 'type="bendy"><parent>one', "has type 'bendy'; known are"),
     ("<child>two", "<child>none", "unknown link or frame 'none'; there are"),
-    ("<mass>2", "<mass>two", "<mass> of <inertial name=''> is 'two'; give a number"),
+    ("<mass>2", "<mass>two", "link 'one': <mass> of <inertial> is 'two'; give"),
     ("<parent>one</parent>", "", "joint 'j2' has no <parent>; name it"),
     ("<axis><xyz>0 0 1</xyz></axis>", "", "joint 'j1' has no <axis>; add it"),
     ("<xyz>0 0 1", "<xyz>0 0 0", "the axis of joint 'j1' is '0 0 0'"),
@@ -647,7 +647,7 @@ def test_numbers_are_read_as_gazebo_reads_them(tmp_path: Path) -> None:
     taken = "<{}> is '{}', which is taken as '{}', as Gazebo takes it: {}"
     assert taken.format("mass", "2kg", "2", "one") in spec.notes
     assert taken.format("radius", '0.1"', "0.1", "c") in spec.notes
-    with pytest.raises(ModelError, match="<mass> of <inertial name=''> is 'heavy'; give a number"):
+    with pytest.raises(ModelError, match="link 'one': <mass> of <inertial> is 'heavy'; give"):
         read(stray.replace("2kg", "heavy"), tmp_path)
 
 

@@ -341,15 +341,16 @@ def inertial_in(
         return Inertial(1.0, np.zeros(3), np.eye(3))
     if is_true(element.get("auto", "false")):
         return inertial_of_shapes(part, full, scope, top)
-    given = relative_to(element)
-    at = pose_in(element)
+    given, J = relative_to(element), np.zeros((3, 3))
+    try:
+        at, mass = pose_in(element), number_of(element, "mass", 1.0)
+        for entry, i, k in ENTRIES:
+            default = 1.0 if i == k else 0.0
+            J[i, k] = J[k, i] = number_of(element, f"inertia/{entry}", default)
+    except ModelError as error:
+        raise ModelError(f"link '{full}': {error}") from None
     if given:
         at = scope.pose(part.get("name", "")).inverse @ scope.pose(given) @ at
-    mass = number_of(element, "mass", 1.0)
-    J = np.zeros((3, 3))
-    for entry, i, k in ENTRIES:
-        default = 1.0 if i == k else 0.0
-        J[i, k] = J[k, i] = number_of(element, f"inertia/{entry}", default)
     if not (np.isfinite(J).all() and np.isfinite(mass) and mass >= 0.0):
         raise ModelError(
             f"link '{full}' has mass {mass} and inertia {J.tolist()}; give finite ones"

@@ -123,10 +123,7 @@ def number_of(element: Xml.Element, path: str, default: float) -> float:
     except ValueError:
         value = np.nan
     if np.isnan(value):
-        raise ModelError(
-            f"<{path}> of <{element.tag} name='{element.get('name', '')}'> is '{text}'; give a"
-            " number"
-        )
+        raise ModelError(f"<{path}> of {_tag_of(element)} is '{text}'; give a number")
     return value
 
 
@@ -145,6 +142,12 @@ def numbers_in(text: str, count: int, what: str) -> Array:
     return values
 
 
+def _tag_of(element: Xml.Element) -> str:
+    """What an element is called in messages."""
+    name = element.get("name", "")
+    return f"<{element.tag} name='{name}'>" if name else f"<{element.tag}>"
+
+
 def pose_in(element: Xml.Element) -> Pose:
     """The pose that an element has in the frame that it is relative to."""
     from scipy.spatial.transform import Rotation
@@ -153,7 +156,7 @@ def pose_in(element: Xml.Element) -> Pose:
     text = "" if pose is None else (pose.text or "").strip()
     if pose is None or not text:
         return Pose()
-    what = f"<pose> of <{element.tag} name='{element.get('name', '')}'>"
+    what = f"<pose> of {_tag_of(element)}"
     if pose.get("rotation_format", "euler_rpy") == "quat_xyzw":
         values = numbers_in(text, 7, what)
         if not np.any(values[3:]):
