@@ -1,5 +1,7 @@
 """Steps by elimination in link coordinates: the motion in joint coordinates, at linear cost."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from _mechanisms import random_mechanism, random_state
@@ -30,7 +32,11 @@ several_loops = st.tuples(
     st.lists(st.sampled_from([REVOLUTE, PRISMATIC, SPHERICAL, FREE]), min_size=5, max_size=9),
     st.lists(st.sampled_from(MODELS), min_size=1, max_size=3),
     st.booleans(),
-    st.lists(st.sampled_from(["sprung", "bushed", "twisted", "hung up"]), max_size=3),
+    st.lists(
+        st.sampled_from(["sprung", "bushed", "twisted", "hung up", "tied", "over points"]),
+        max_size=3,
+    ),
+    st.integers(0, 3),
 )
 
 
@@ -89,9 +95,9 @@ def both(make):
 def with_loops(case):
     """A random forest with loops between random links, closed at a random pose; some driven.
 
-    Besides, forces act between its links.
+    Besides, forces act between its links, and up to three joints are geared.
     """
-    seed, kinds, models, driven, forces = case
+    seed, kinds, models, driven, forces, geared = case
     rng = np.random.default_rng(seed)
     mechanism = random_mechanism(rng, kinds, branching=0.4)
     q, v = random_state(rng, mechanism)
@@ -107,8 +113,17 @@ def with_loops(case):
         motion = Motion(z=Sine(0.05, 2.0)) if driven and n == 0 else None
         joints.append(bb.LoopJoint(f"loop{n}", model, frame, bb.Frame(b), motion=motion))
     links = [link for link in mechanism.links if link != "world"]
+    single = [name for name, joint in mechanism.joints.items() if joint.is_single]
+    if single and geared:
+        chosen = [str(name) for name in rng.permutation(single)[:geared]]
+        gear = bb.Coupling(
+            "gear", {name: float(rng.normal()) for name in chosen}, higher={chosen[0]: (0.3,)}
+        )
+        at = {name: float(q[mechanism.joints[name].q.start]) for name in chosen}
+        joints.append(replace(gear, offset=gear.value(at)))
     for n, kind in enumerate(forces):
-        joints.append(element(rng, kind, f"force{n}", links))
+        if single or kind != "tied":
+            joints.append(element(rng, kind, f"force{n}", links, single[:4]))
     return mechanism, joints, q, v
 
 
@@ -198,7 +213,15 @@ def test_singular_positions_are_passed_as_in_joint_coordinates(monkeypatch):
     assert abs(one.evaluate().energy - other.evaluate().energy) < 1e-6
 
 
-@pytest.mark.parametrize("make", [row, ladder])
+def geared(n):
+    """Rods on the ground that hold couplers up, each geared with the next."""
+    mechanism, _ = row(n)
+    rods = [f"rod{k}" for k in range(n + 1)]
+    pairs = zip(rods[:-1], rods[1:], strict=True)
+    return mechanism, [bb.Coupling(f"gear to {b}", {a: 1.0, b: -1.0}) for a, b in pairs]
+
+
+@pytest.mark.parametrize("make", [row, ladder, geared])
 def test_fronts_do_not_grow_with_the_number_of_loops(make):
     """So that the cost is linear: the largest front of 60 loops is that of 10."""
     widest = []
@@ -225,10 +248,13 @@ def test_the_path_is_chosen_by_cost():
 
 
 def test_settings_and_failures_reach_link_coordinates():
-    """Gravity, springs at the step's end, a fixed number of passes, records across hand-overs."""
+    """Gravity, springs and tendons at the step's end, passes, records across hand-overs."""
     mechanism, joints = ladder(4)
     across = bb.Frame("left1"), bb.Frame("right2", (1, 0, 0))
     joints.append(bb.Spring("across", *across, stiffness=3e2, damping=20.0, length=1.0))
+    over = bb.Frame("right1", (0.5, 0, 0)), bb.Frame("left3", (0.5, 0, 0))
+    joints.append(bb.Spring("over", *across, stiffness=20.0, damping=30.0, length=3.0, via=over))
+    joints.append(bb.Tendon("sum", {"left0": 1.0, "left1": -0.7, "rung2": 0.4}, 2e2, 40.0))
     mechanism.axes["stiffness"][:3], mechanism.axes["damping"][:3] = 3e4, 2.0
     mechanism.axes["rest"][:3] = 0.1
 

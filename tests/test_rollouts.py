@@ -96,7 +96,7 @@ SOLVERS = {IslandStepper: "islands", SparseStepper: "sparse", type(None): "dense
 def in_parts(kind, integrator="semi_implicit_euler"):
     """A system with forces and motions that are functions of time, stepped in this way."""
     mechanism, constraints = several()
-    if kind is SparseStepper:  # which has no place for couplings and beams
+    if kind is SparseStepper:  # which has no place for beams
         with bb.load(
             "four_bar", dt=DT, solver="sparse", forces={"crank": Sine(0.4, 0.7)}
         ) as loaded:

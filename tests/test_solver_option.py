@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.contact_planes import ContactPlanes
 from support.planar import planar_chain
+from support.users_constraints import PointOnSphere
 from test_islands import several
 from test_links import row
 
@@ -36,15 +37,14 @@ def test_a_solver_that_is_named_is_taken_and_goes_the_same_way(solver):
 
 
 def test_constraints_that_come_later_keep_the_solver():
-    mechanism, constraints = row(2)
+    mechanism, constraints = row(3)
     system = bb.System(mechanism, constraints[:1], solver="sparse")
     system.assemble()
     system.connect(constraints[1], assemble=True)
     assert isinstance(system._active.solver.stepper, SparseStepper)
-    drive = bb.Coupling("gear", {"rod0": 1.0, "rod1": 1.0}, 0.0)
     before = system.q, system.v, [c.name for c in system.constraints]
-    with pytest.raises(ModelError, match="solver='sparse' does not know couplings"):
-        system.connect(drive, tolerance=10.0, assemble=True)
+    with pytest.raises(ModelError, match="solver='sparse' does not know constraints of users"):
+        system.connect(PointOnSphere(bb.Frame("rod3"), 3.0), assemble=True)
     assert [c.name for c in system.constraints] == before[2]
     np.testing.assert_array_equal(system.q, before[0])
     system.step()
@@ -52,7 +52,7 @@ def test_constraints_that_come_later_keep_the_solver():
 
 def test_what_sparse_steps_do_not_know_is_named():
     system = bb.System(*several(), solver="sparse")
-    with pytest.raises(ModelError, match="couplings and flexible links; leave solver out"):
+    with pytest.raises(ModelError, match="does not know flexible links; leave solver out"):
         system.assemble(*CRANKS)
 
 

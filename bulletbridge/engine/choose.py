@@ -25,7 +25,6 @@ from bulletbridge.engine.stepper import CompiledStepper, Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import STRETCH, TENDON
 
 PER_BODY, PER_OPERATION, PER_ISLAND = 0.36, 8.5e-5, 0.72
 """Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``, and
@@ -179,12 +178,10 @@ def in_words(obstacles: dict[str, bool]) -> str:
 
 def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
     """What a system has that link coordinates do not know; empty where there is nothing."""
-    encoded, elements = whole.encoded, whole.encoded.elements
+    encoded = whole.encoded
     rates = encoded.nc - int(encoded.has_position.sum())
     obstacles = {
-        "couplings": len(encoded.couplings) > 0,
         "flexible links": len(whole.beams) > 0,
-        "tendons and springs over points": bool(np.isin(elements["kind"], (TENDON, STRETCH)).any()),
         "constraints of users": whole.user_size > 0,
         # links are eliminated in an order of their own
         "rolling contacts and other rows of velocities of which some depend on others": (

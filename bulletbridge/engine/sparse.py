@@ -16,6 +16,7 @@ from bulletbridge.constraints.relative_pose import (
     position_in,
     variable_direction,
 )
+from bulletbridge.constraints.rows import slope
 from bulletbridge.engine.dense import applied_forces, put_poses
 from bulletbridge.engine.records import (
     DENSE_REQUIRED,
@@ -42,17 +43,20 @@ from bulletbridge.mechanism.dynamics import impedance, own_inertias
 from bulletbridge.mechanism.force_elements import coordinate, impedance_along
 from bulletbridge.mechanism.inertias import own_inertia
 from bulletbridge.mechanism.kinematics import axis_twist, between_origins
+from bulletbridge.mechanism.records import Axis
 from bulletbridge.numerics.multifrontal import Elimination, Front, Join
 from bulletbridge.numerics.multifrontal_factors import factorise as eliminate_all
 from bulletbridge.numerics.multifrontal_solutions import solve
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Ints, Records, Vector
 from bulletbridge.numerics.spatial import (
+    ZERO,
     Inertia,
     Pair,
     add,
     apply,
     cross,
+    dot,
     momentum,
     mul,
     power,
@@ -156,7 +160,10 @@ def factorise(a: Arrays, f: SparseFactors, instant: Instant) -> None:
         put_inertia(a, e, basis, e.fronts[i])
     for i in range(len(e.joins)):
         join = e.joins[i]
-        put_wrenches(a, e, join, instant.targets, basis, rows)
+        if join.term < 0:
+            put_wrenches(a, e, join, instant.targets, basis, rows)
+        else:
+            put_terms(a, e, join, basis, rows[join.row].scale)
     if len(e.ties) > 0:
         put_ties(a, e, basis)
     prescribed_rates(a.loops, a.couplings, a.poses, instant.targets, rows)
@@ -273,6 +280,33 @@ def put_wrenches(
         put_on_bodies(a, join, basis, way, (moment, force), e.wrench[row])
 
 
+@outlined
+def put_terms(a: Arrays, e: Elimination, join: Join, basis: Array, unit: float) -> None:
+    """The row of a coupling, scaled, on the coordinates of the bodies of its joints."""
+    put_term(a, join, basis, unit, e.wrench[join.row])
+    for n in range(join.more, join.more + join.further):
+        put_term(a, e.further[n], basis, unit, e.arms[n])
+
+
+@helper
+def put_term(a: Arrays, join: Join, basis: Array, unit: float, row: Array) -> None:
+    """The share of one joint in the row of a coupling."""
+    term = a.terms[join.term]
+    share = unit * slope(term, a.axes[term.axis].position)
+    put_rate(a, join, basis, a.axes[term.axis], share, row)
+
+
+@helper
+def put_rate(a: Arrays, join: Join, basis: Array, axis: Axis, share: float, row: Array) -> None:
+    """The rate of a joint, times a share: its part of the twist of b relative to a."""
+    w, v = vec(axis.w), vec(axis.v)
+    turn = dot(w, w)
+    if turn > 0.0:
+        put_on_bodies(a, join, basis, ZERO, (scale(share / turn, w), ZERO), row)
+    else:
+        put_on_bodies(a, join, basis, ZERO, (ZERO, scale(share / dot(v, v), v)), row)
+
+
 @helper
 def put_on_bodies(
     a: Arrays, join: Join, basis: Array, way: Vector, wrench: Pair, row: Array
@@ -303,7 +337,6 @@ def put_ties(a: Arrays, e: Elimination, basis: Array) -> None:
     c = a.control
     for i in range(len(e.ties)):
         tie = e.ties[i]
-        way = between_origins(a.poses, tie.a, tie.b)
         for n in range(tie.rows):
             ahead = c.damper_dt * c.spring_dt
             row, weight = tie.row + n, 0.0
@@ -313,5 +346,18 @@ def put_ties(a: Arrays, e: Elimination, basis: Array) -> None:
                 )
             e.weights[row] = weight
             if weight > 0.0:
-                wrench = coordinate(a.efforts[tie.source], a.poses, n)[1]
-                put_on_bodies(a, tie, basis, way, wrench, e.pulls[row])
+                put_tie(a, tie, basis, n, e.pulls[row])
+                for k in range(tie.more, tie.more + tie.further):
+                    put_tie(a, e.further[k], basis, 0, e.arms[k])
+
+
+@helper
+def put_tie(a: Arrays, tie: Join, basis: Array, n: int, row: Array) -> None:
+    """The gradient of coordinate n of a force element, or its part on two of many bodies."""
+    effort = a.efforts[tie.source]
+    if tie.term >= 0:
+        axis = a.axes[int(effort.term_axes[tie.term])]
+        put_rate(a, tie, basis, axis, effort.factors[tie.term], row)
+    else:
+        wrench = coordinate(effort, a.poses, n)[1]
+        put_on_bodies(a, tie, basis, between_origins(a.poses, tie.a, tie.b), wrench, row)

@@ -48,6 +48,8 @@ class SparseArrays(NamedTuple):
     ties: Records[Join]
     pulls: Array  # (2, n, 2, k)
     weights: Array  # (2, n)
+    further: Records[Join]
+    arms: Array  # (2, n, 2, k)
     soft: Array  # (nc,) none
     update: Array
     factors: Array  # (2, ..)
@@ -78,9 +80,9 @@ def factors_of(s: SparseArrays, arrays: SystemArrays, n: int) -> SparseFactors:
     """Set n of the factors, as helpers take it."""
     e = Elimination(
         s.fronts[n], s.boundary, s.widths, s.places, s.joins, s.numbers[n], s.kept[n], s.motion[n],
-        s.inertia[n], s.extra[n], s.wrench[n], s.ties, s.pulls[n], s.weights[n], s.wrench.shape[1],
-        s.soft, s.soft, s.soft, s.update, s.factors[n], s.W, s.column, s.y, s.twists[0],
-        s.twists[1], s.right,
+        s.inertia[n], s.extra[n], s.wrench[n], s.ties, s.pulls[n], s.weights[n], s.further,
+        s.arms[n], s.wrench.shape[1], s.soft, s.soft, s.soft, s.update, s.factors[n], s.W, s.column,
+        s.y, s.twists[0], s.twists[1], s.right,
     )  # fmt: skip
     border = Border(s.Y[n], s.R[n], s.border_rows[n], s.border_numbers[n], s.shares[n], s.counts[n])
     return SparseFactors(e, border, s.join_of, s.basis, arrays.rows[n])

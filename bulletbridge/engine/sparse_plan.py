@@ -1,5 +1,6 @@
 """Plan of an elimination in link coordinates, and steps by it."""
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import BUSHING, POSE
+from bulletbridge.mechanism.records import BUSHING, POSE, STRETCH, TENDON
 from bulletbridge.numerics.multifrontal import FRONT, JOIN, OWN
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array, Ints
@@ -63,7 +64,8 @@ def minimum_degree_order(
     parents = [int(p) for p in mechanism.bodies["parent"]]
     near: list[set[int]] = [set() for _ in parents]
     joined = list(enumerate(parents))[1:]
-    joined += [bodies_of(one) for one in (*encoded.loops, *encoded.elements)]
+    for one in (*closing(mechanism, encoded), *tying(mechanism, encoded)):
+        joined += itertools.combinations(sorted(bodies_of(one)), 2)
     joined += [(int(a), int(b)) for a, b in touching.pairs]
     moves = mechanism.bodies["axis"] >= 0
     for a, b in joined:
@@ -182,6 +184,8 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
         layout.ties,
         np.zeros((2, ties, 2, k)),
         np.zeros((2, ties)),
+        layout.further,
+        np.zeros((2, len(layout.further), 2, k)),
         np.zeros(nc),
         np.zeros(int(last["update"]) + update_size(last)),
         np.zeros((2, int(last["factor"]) + factor_size(last))),
@@ -199,6 +203,79 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
         join_of,
         plan.basis,
     )
+
+
+class Span(NamedTuple):
+    """Two bodies that a row is between.
+
+    Attributes:
+        source: Loop, coupling or force element whose it is.
+        a: Bodies, 0 for the world.
+        b: The second.
+        term: Of a coupling or tendon, if they are those of one of its joints, or -1.
+    """
+
+    source: int
+    a: int
+    b: int
+    term: int = -1
+
+
+class Connection(NamedTuple):
+    """Rows on bodies, of a loop, a coupling or a force element.
+
+    Attributes:
+        spans: What they are between; of several there is one row, on all of them.
+        row: The first, of a loop or coupling.
+        rows: Their number.
+    """
+
+    spans: list[Span]
+    row: int = 0
+    rows: int = 1
+
+
+def closing(mechanism: Mechanism, encoded: Encoded) -> list[Connection]:
+    """Loops, then couplings."""
+    found: list[Connection] = []
+    for i, loop in enumerate(encoded.loops):
+        found.append(Connection([span_of(i, loop)], int(loop["row"]), int(loop["rows"])))
+    for i, coupling in enumerate(encoded.couplings):
+        terms = range(int(coupling["first"]), int(coupling["first"] + coupling["count"]))
+        spans = [span_at(mechanism, i, int(encoded.terms["axis"][k]), k) for k in terms]
+        found.append(Connection(spans, int(coupling["row"])))
+    return found
+
+
+def tying(mechanism: Mechanism, encoded: Encoded) -> list[Connection]:
+    """Force elements, those of a whole line together."""
+    found: list[Connection] = []
+    for i, element in enumerate(encoded.elements, len(mechanism.efforts)):
+        if element["kind"] == STRETCH:
+            found[-1].spans.append(span_of(i, element))
+        elif element["kind"] == TENDON:
+            axes = element["term_axes"][: element["terms"]]
+            found.append(Connection([span_at(mechanism, i, int(k), n) for n, k in enumerate(axes)]))
+        else:  # rows as ``force_elements.coordinates``
+            rows = 6 if element["kind"] == BUSHING else 1
+            found.append(Connection([span_of(i, element)], rows=rows))
+    return found
+
+
+def span_of(source: int, joining: np.void) -> Span:
+    """Bodies that a loop or a force element joins."""
+    return Span(source, int(joining["body_a"]), int(joining["body_b"]))
+
+
+def span_at(mechanism: Mechanism, source: int, axis: int, term: int) -> Span:
+    """Bodies that a joint of one rate is between."""
+    body = int(mechanism.axes["body"][axis])
+    return Span(source, int(mechanism.bodies["parent"][body]), body, term)
+
+
+def bodies_of(one: Connection) -> set[int]:
+    """Bodies that a connection is on, the world among them."""
+    return {body for span in one.spans for body in (span.a, span.b)}
 
 
 class Slots(NamedTuple):
@@ -221,8 +298,9 @@ class Layout(NamedTuple):
 
     Attributes:
         fronts: Of the bodies, in the order of their elimination.
-        joins: Of the loops, and room for more.
+        joins: Of the loops and couplings, and room for more.
         ties: Of the force elements.
+        further: Of couplings, tendons and springs over points, but the first of each.
         widths: Coordinates of the bodies around each front,
         places: and where these are in the next one.
     """
@@ -230,6 +308,7 @@ class Layout(NamedTuple):
     fronts: np.ndarray
     joins: np.ndarray
     ties: np.ndarray
+    further: np.ndarray
     widths: Ints
     places: Ints
 
@@ -247,15 +326,18 @@ def lay_out(
     hangs = {body for body in at if int(bodies[body]["parent"]) not in at}
     width = {body: int(sizes[body]) if body in hangs else len(plan.basis) for body in at}
     begins = [offsets(boundary, width) for boundary in plan.boundary]
-    own_joins, own_ties = first_fronts(encoded.loops, at), first_fronts(encoded.elements, at)
+    closes, tied = closing(mechanism, encoded), tying(mechanism, encoded)
+    own_joins, own_ties = first_fronts(closes, at), first_fronts(tied, at)
     fronts = np.zeros(len(plan.order), FRONT)
-    joins = np.zeros(len(encoded.loops) + slots.joins * len(fronts), JOIN)
+    joins = np.zeros(len(closes) + slots.joins * len(fronts), JOIN)
     ties = np.zeros(sum(map(len, own_ties)), JOIN)
+    further = np.zeros(sum(len(one.spans) - 1 for one in (*closes, *tied)), JOIN)
     fronts["child"] = fronts["sibling"] = fronts["parent_rate"] = -1
     widths: list[int] = []
     places: list[int] = []
     totals = np.zeros(6, int)  # boundary bodies, joins, row numbers, what is left, factors, turns
-    tied = np.zeros(2, int)  # ties, rows of them
+    of_ties = np.zeros(2, int)  # their number, rows of them
+    more = 0  # further joins and ties
     for n, (body, boundary) in enumerate(zip(plan.order, plan.boundary, strict=True)):
         front, parent = fronts[n], int(bodies[body]["parent"])
         front["body"], front["v"], front["rates"] = body, bodies[body]["v"], sizes[body]
@@ -267,18 +349,14 @@ def lay_out(
             front["own_size"], front["parent"] = width[body], parent
             front["parent_start"], front["parent_size"] = begins[n][parent], width[parent]
             front["parent_rate"] = bodies[parent]["v"] if parent in hangs else -1
-        front["tie"], front["ties"] = tied[0], len(own_ties[n])
-        for j, i in enumerate(own_joins[n]):
-            loop, join = encoded.loops[i], joins[totals[1] + j]
-            join["source"], join["row"], join["rows"] = i, loop["row"], loop["rows"]
-            put_ends(join, bodies_of(loop), bodies, begins[n], width, hangs)
-        for i in own_ties[n]:
-            element, tie = encoded.elements[i], ties[tied[0]]
-            count = 6 if element["kind"] == BUSHING else 1  # as ``force_elements.coordinates``
-            tie["source"], tie["row"], tie["rows"] = len(mechanism.efforts) + i, tied[1], count
-            tied += (1, count)
-            put_ends(tie, bodies_of(element), bodies, begins[n], width, hangs)
-        front["max_rows"] += sum(int(encoded.loops[i]["rows"]) for i in own_joins[n])
+        front["tie"], front["ties"] = of_ties[0], len(own_ties[n])
+        where = Placed(bodies, begins[n], width, hangs)
+        for j, one in enumerate(own_joins[n]):
+            more = put_join(joins[totals[1] + j], one, one.row, further, more, where)
+        for one in own_ties[n]:
+            more = put_join(ties[of_ties[0]], one, int(of_ties[1]), further, more, where)
+            of_ties += (1, one.rows)
+        front["max_rows"] += sum(one.rows for one in own_joins[n])
         front["max_rows"] += slots.joins * slots.rows
         most = (1 + (slots.joins > 0)) * int(front["boundary_size"]) + dropped
         front["max_delayed"] = min(int(front["max_rows"]), most) if boundary else 0
@@ -292,41 +370,63 @@ def lay_out(
         sizes_here = int(front["max_rows"]), update_size(front), factor_size(front), turns
         totals += [len(boundary), int(front["joins"]), *sizes_here]
     assert mechanism.nv == int(fronts["rates"].sum())
-    return Layout(fronts, joins, ties, np.array(widths, np.int64), np.array(places, np.int64))
+    lists = np.array(widths, np.int64), np.array(places, np.int64)
+    return Layout(fronts, joins, ties, further, *lists)
 
 
-def put_ends(
-    join: Any,
-    ends: tuple[int, int],
-    bodies: np.ndarray,
-    begins: dict[int, int],
-    width: dict[int, int],
-    hangs: set[int],
-) -> None:
-    """Write which bodies a join is between, and where these are in its front.
+class Placed(NamedTuple):
+    """Where bodies are in a front.
 
-    Args:
-        join: Its record.
-        ends: The two,
-        bodies: of all.
+    Attributes:
+        bodies: Those of the mechanism.
         begins: Where coordinates of the boundary begin.
         width: How many coordinates each body has.
         hangs: Bodies that hang from the world.
     """
-    for end, b in zip("ab", ends, strict=True):
-        join[end], join[f"first_{end}"] = b, bodies[b]["v"]
-        join[f"place_{end}"] = begins.get(b, OWN)
-        join[f"width_{end}"] = width.get(b, 0)
-        join[f"own_{end}"] = 0 if b in hangs else width.get(b, 0)
+
+    bodies: np.ndarray
+    begins: dict[int, int]
+    width: dict[int, int]
+    hangs: set[int]
 
 
-def first_fronts(joining: np.ndarray, at: dict[int, int]) -> list[list[int]]:
-    """Numbers of what joins two bodies, at the front that eliminates the first of these."""
-    found: list[list[int]] = [[] for _ in at]
-    for i, one in enumerate(joining):
+def put_join(
+    join: Any, one: Connection, row: int, further: np.ndarray, more: int, where: Placed
+) -> int:
+    """Write the record of a connection; those of its further spans from ``more`` on, to the next.
+
+    Args:
+        join: Its record,
+        one: of what.
+        row: Its first row.
+        further: Records of further spans.
+        more: Where there is place among these.
+        where: Where bodies are in its front.
+    """
+    end = more + len(one.spans) - 1
+    join["row"], join["rows"], join["more"], join["further"] = row, one.rows, more, end - more
+    for record, span in zip([join, *further[more:end]], one.spans, strict=True):
+        put_span(record, span, where)
+    return end
+
+
+def put_span(join: Any, span: Span, where: Placed) -> None:
+    """Write which bodies a join is between, and where these are in its front."""
+    join["source"], join["term"] = span.source, span.term
+    for end, b in zip("ab", (span.a, span.b), strict=True):
+        join[end], join[f"first_{end}"] = b, where.bodies[b]["v"]
+        join[f"place_{end}"] = where.begins.get(b, OWN)
+        join[f"width_{end}"] = where.width.get(b, 0)
+        join[f"own_{end}"] = 0 if b in where.hangs else where.width.get(b, 0)
+
+
+def first_fronts(connections: list[Connection], at: dict[int, int]) -> list[list[Connection]]:
+    """Those of each front, which is the first that eliminates one of their bodies."""
+    found: list[list[Connection]] = [[] for _ in at]
+    for one in connections:
         fronts = [at[b] for b in bodies_of(one) if b in at]
         if fronts:
-            found[min(fronts)].append(i)
+            found[min(fronts)].append(one)
     return found
 
 
@@ -334,11 +434,6 @@ def offsets(bodies: list[int], width: dict[int, int]) -> dict[int, int]:
     """Where the coordinates of each body begin."""
     starts = np.cumsum([0, *(width[body] for body in bodies)])
     return {body: int(start) for body, start in zip(bodies, starts, strict=False)}
-
-
-def bodies_of(joining: np.void) -> tuple[int, int]:
-    """Bodies that a loop or a force element joins."""
-    return int(joining["body_a"]), int(joining["body_b"])
 
 
 def update_size(front: np.void) -> int:

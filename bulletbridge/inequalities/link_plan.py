@@ -41,7 +41,7 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
     slots = Slots(plan.touching.most, ROWS_OF_CONTACT) if hang and contacts else NO_SLOTS
     nb, nv, nc, k = len(mechanism.bodies), mechanism.nv, encoded.nc, len(plan.basis)
     rows, dropped = ROWS_OF_CONTACT * contacts, nc - int(whole.control[0]["cap"])
-    fronts, joins, _, widths, places = lay_out(mechanism, encoded, plan, dropped, slots)
+    fronts, joins, _, _, widths, places = lay_out(mechanism, encoded, plan, dropped, slots)
     own = lay_out(mechanism, encoded, plan, dropped).fronts  # those of the loops alone
     last = fronts[-1]
     widest = widest_front(fronts, k)

@@ -86,9 +86,9 @@ def link_rows_of(s: LinkArrays, f: SparseFactors, points: int) -> LinkRows:
     """Them as helpers take them, beside the factors of the loops; ``points`` is 1 for those."""
     e = Elimination(
         s.fronts, s.boundary, s.widths, s.places, s.joins, s.numbers, s.kept, f.e.motion,
-        f.e.inertia, f.e.extra, s.wrench, f.e.ties, f.e.pulls, f.e.weights, len(f.rows),
-        s.soft, s.least, s.reflections, s.update, s.factors, s.W, s.column, s.y, f.e.push,
-        f.e.twist, s.right,
+        f.e.inertia, f.e.extra, s.wrench, f.e.ties, f.e.pulls, f.e.weights, f.e.further,
+        f.e.arms, len(f.rows), s.soft, s.least, s.reflections, s.update, s.factors, s.W, s.column,
+        s.y, f.e.push, f.e.twist, s.right,
     )  # fmt: skip
     return LinkRows(
         e, s.bodies[points], s.on[points], s.front_of, s.used, int(s.slots[0]), s.size,

@@ -61,7 +61,11 @@ class Front:
 
 
 class Join:
-    """Rows between two bodies, of a loop; or what ties them, of a force element, in the metric."""
+    """Rows between two bodies, of a loop; or what ties them, of a force element, in the metric.
+
+    That of a coupling or tendon is on the bodies of all its joints, and that of a spring over
+    points on those of all its stretches: further ones are of these.
+    """
 
     source: Short  # loop or force element whose they are
     row: Short
@@ -76,6 +80,9 @@ class Join:
     own_b: Short
     first_a: Short  # first rate of such a body
     first_b: Short
+    term: Short  # of a coupling or tendon, if it is between the bodies of one of its joints, or -1
+    more: Short  # first of those that its row is on, too
+    further: Short  # their number
 
 
 OWN = -1
@@ -105,6 +112,8 @@ class Elimination(NamedTuple):
     ties: Records[Join]
     pulls: Array  # (n, 2, k) likewise of what ties bodies
     weights: Array  # (n,) of the squares of their rates, in twice the kinetic energy
+    further: Records[Join]  # where rows and ties are also
+    arms: Array  # (n, 2, k) likewise of each of them
     rigid: int  # rows from this number on are soft
     soft: Array  # (rows,) softness, none of rigid ones
     least: Array  # (1,) compliance below which a soft row is not eliminated

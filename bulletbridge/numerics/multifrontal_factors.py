@@ -79,12 +79,18 @@ def assemble(e: Elimination, front: Front) -> None:
             at = start - rows + row
             add_row(W, join.place_a, start, own_start, at, e.wrench[r, 0], 0, join.width_a)
             add_row(W, join.place_b, start, own_start, at, e.wrench[r, 1], 0, join.width_b)
+            for k in range(join.more, join.more + join.further):
+                other = e.further[k]
+                add_row(W, other.place_a, start, own_start, at, e.arms[k, 0], 0, other.width_a)
+                add_row(W, other.place_b, start, own_start, at, e.arms[k, 1], 0, other.width_b)
             W[at, at] -= e.soft[r]
             row += 1
     for j in range(front.tie, front.tie + front.ties):
         tie = e.ties[j]
         for r in range(tie.row, tie.row + tie.rows):
-            if e.weights[r] > 0.0:
+            if e.weights[r] > 0.0 and tie.further > 0:
+                add_long_tie(e, tie, start, own_start, n, r)
+            elif e.weights[r] > 0.0:
                 add_tie(W, tie, start, own_start, e.weights[r], e.pulls[r])
 
 
@@ -104,6 +110,32 @@ def add_tie(W: Array, tie: Join, start: int, own_start: int, weight: float, pull
         x = weight * pull[1, c]
         for d in range(c + 1):
             W[first_b + d, first_b + c] += x * pull[1, d]
+
+
+@outlined
+def add_long_tie(e: Elimination, tie: Join, start: int, own_start: int, n: int, r: int) -> None:
+    """The same of a row on further bodies, of n variables in all."""
+    row, W, weight = e.column, e.W, e.weights[r]
+    for i in range(n):
+        row[i] = 0.0
+    add_ends(row, tie, start, own_start, e.pulls[r])
+    for k in range(tie.more, tie.more + tie.further):
+        add_ends(row, e.further[k], start, own_start, e.arms[k])
+    for i in range(n):
+        if row[i] != 0.0:
+            for j in range(i, n):
+                W[i, j] += weight * row[i] * row[j]
+
+
+@helper
+def add_ends(row: Array, tie: Join, start: int, own_start: int, pull: Array) -> None:
+    """Add what a row (2, k) is on two bodies to where they are among the variables."""
+    first_a = own_start if tie.place_a == OWN else start + tie.place_a
+    first_b = own_start if tie.place_b == OWN else start + tie.place_b
+    for c in range(tie.width_a):
+        row[first_a + c] += pull[0, c]
+    for c in range(tie.width_b):
+        row[first_b + c] += pull[1, c]
 
 
 @helper

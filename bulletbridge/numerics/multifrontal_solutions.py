@@ -46,6 +46,12 @@ def push_row(e: Elimination, join: Join, r: int) -> None:
         e.push[join.a, c] += e.wrench[r, 0, c]
     for c in range(join.width_b):
         e.push[join.b, c] += e.wrench[r, 1, c]
+    for n in range(join.more, join.more + join.further):
+        other = e.further[n]
+        for c in range(other.width_a):
+            e.push[other.a, c] += e.arms[n, 0, c]
+        for c in range(other.width_b):
+            e.push[other.b, c] += e.arms[n, 1, c]
 
 
 @helper
@@ -226,6 +232,12 @@ def rate_along(e: Elimination, join: Join, row: Array) -> float:
         total += row[0, c] * e.twist[join.a, c]
     for c in range(join.width_b):
         total += row[1, c] * e.twist[join.b, c]
+    for n in range(join.more, join.more + join.further):
+        other = e.further[n]
+        for c in range(other.width_a):
+            total += e.arms[n, 0, c] * e.twist[other.a, c]
+        for c in range(other.width_b):
+            total += e.arms[n, 1, c] * e.twist[other.b, c]
     return total
 
 
