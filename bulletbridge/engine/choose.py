@@ -11,7 +11,7 @@ from bulletbridge.engine.clusters_plan import (
     find_clusters,
     has_local_rank,
 )
-from bulletbridge.engine.islands import Islands, IslandStepper, find_islands, work
+from bulletbridge.engine.islands import Islands, IslandStepper, find_islands
 from bulletbridge.engine.modified import GIVEN_METRIC
 from bulletbridge.engine.records import CHARTS, CHARTS_TRAPEZOIDAL, DOP8, EULER, RADAU, RK4
 from bulletbridge.engine.redundancy import SPREAD, Decision
@@ -25,20 +25,24 @@ from bulletbridge.engine.stepper import CompiledStepper, Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Ints
 
-PER_BODY, PER_OPERATION, PER_ISLAND = 0.36, 8.5e-5, 0.72
-"""Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``, and
-of an island beside its own, whose slices are taken."""
-PER_CLUSTERED_OPERATION, PER_CLUSTERED_RATE, PER_CLUSTER = 2.3e-4, 0.02, 0.17
-"""The same of clusters, beside that of bodies: of one of their operations, of a rate outside the
-trunk, which is handed back and forth, and of a cluster. By turns with dense steps, of clusters of
-three to six rates and of some fifty of many trees, whose zeros nothing skips."""
-AT_ALL, PER_FRONT, PER_ENTRY = 1.5, 0.75, 2.3e-3
+PER_BODY, PER_COUPLED, PER_OPERATION = 0.36, 9.7e-3, 1.3e-4
+"""Cost of a step in joint coordinates [µs]: of a body's kinematics, of a rate that moves another
+one's body, which M couples, and of an operation of rows with each other."""
+PER_ISLAND = 0.5
+"""The same of an island, whose slices are taken."""
+PER_CLUSTERED_OPERATION, PER_CLUSTER = 8e-5, 0.4
+"""The same of an operation of clusters, and of a cluster, beside bodies."""
+PER_CUBE = 5e-6
+"""Of the cube of rates, where each body hangs from the world: their contacts are solved for by
+links if these steps are, and else by M of all."""
+AT_ALL, PER_FRONT, PER_ENTRY = 1.2, 0.62, 1.9e-3
 """Cost of a step in link coordinates [µs], of a front, of one entry of its matrix. All are of one
-fit to four ways of 45 systems, of rows, ladders, walkers, robots, and several of them side by side,
-so that what they are compared by, their ratios, are of one machine. What is chosen by them took 1 %
-longer than the fastest way there, and at worst 14 %."""
-SHARES = {EULER: 0.68, RK4: 0.57, DOP8: 0.57}
+fit to the ways of some fifty systems by turns, of rows, ladders, walkers, robots, bundled models,
+and several of them side by side, so that what they are compared by, their ratios, are of one
+machine. What is chosen by them took at most 2 % longer than the fastest way there."""
+SHARES = {EULER: 0.78, RK4: 0.78, DOP8: 0.78}
 """Cost of a step in link coordinates beside that in others, as a share of what it is with Verlet's
 method, for which all of these are: factors count for more there, and solutions for less."""
 
@@ -74,7 +78,7 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
             raise ModelError(f"solver='sparse' does not know {obstacle}; leave solver out")
         return SparseStepper(whole, minimum_degree_order(whole.mechanism, whole.encoded))
     clusters = None
-    if whole.backend == "clusters" or least_of_clusters(whole) < cost_of_factors(whole):
+    if whole.backend == "clusters" or 2 * PER_CLUSTER < cost_of_factors(whole):
         clusters = None if obstacle_to_clusters(whole) else clusters_of(whole, decision)
     if whole.backend == "clusters":
         if clusters is None:
@@ -90,14 +94,15 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
         return None if islands is None else IslandStepper(islands)
     of_bodies, cost = PER_BODY * len(whole.bodies), cost_as_a_whole(whole)
     make: Callable[[], CompiledStepper | None] = as_a_whole
+    if len(decision.jacobians) == 0 or integrator == RADAU or integrator >= CHARTS:
+        clusters = None  # nobody has looked whether their ranks are local, or matrices are full
     if islands is not None:
-        each = [PER_OPERATION * work(len(one.v), len(one.rows)) + PER_ISLAND for one in members]
+        each = [cost_of_rates(whole, one.v, len(one.rows)) + PER_ISLAND for one in members]
         if of_bodies + sum(each) < cost:
             cost, make = of_bodies + sum(each), partial(IslandStepper, islands)
     if integrator >= CHARTS:  # charts have full matrices, and so have other metrics
         return make()
-    sampled = len(decision.jacobians) > 0 and integrator != RADAU
-    if clusters is not None and sampled and of_bodies + cost_of(clusters) < cost:
+    if clusters is not None and of_bodies + cost_of(clusters) < cost:
         cost = of_bodies + cost_of(clusters)
         make = partial(ClusterStepper, whole, clusters, islands)
     if not obstacle and least_of_sparse(whole) < cost:
@@ -125,13 +130,18 @@ def cost_as_a_whole(whole: Solver) -> float:
 
 def cost_of_factors(whole: Solver) -> float:
     """Cost of a step in joint coordinates as a whole, beside that of bodies [µs]."""
-    return PER_OPERATION * work(whole.mechanism.nv, whole.encoded.nc)
+    nv, hang = whole.mechanism.nv, not whole.bodies["parent"][1:].any()
+    of_contacts = PER_CUBE * nv**3 if hang else 0.0
+    return cost_of_rates(whole, np.arange(nv), whole.encoded.nc) + of_contacts
 
 
-def least_of_clusters(whole: Solver) -> float:
-    """What ``cost_of`` is at least: two clusters, as a trunk has half of the rates at most."""
-    nv = whole.mechanism.nv
-    return PER_CLUSTERED_RATE * (nv - nv // 2) + 2 * PER_CLUSTER
+def cost_of_rates(whole: Solver, rates: Ints, rows: int) -> float:
+    """Cost in joint coordinates of whole trees with so many rows, beside that of bodies [µs]."""
+    depth: dict[int, int] = {-1: 0}
+    below = whole.mechanism.axes["below"][rates]
+    for k, under in zip(rates.tolist(), below.tolist(), strict=True):
+        depth[k] = depth[under] + 1
+    return PER_COUPLED * sum(depth.values()) + PER_OPERATION * rows**2 * (len(depth) - 1)
 
 
 def least_of_sparse(whole: Solver) -> float:
@@ -150,9 +160,7 @@ def as_a_whole() -> None:
 
 def cost_of(plan: ClusterPlan) -> float:
     """Cost of a step by clusters beside that of bodies [µs]."""
-    rates = sum(map(len, plan.rates))
-    of_clusters = PER_CLUSTERED_RATE * rates + PER_CLUSTER * len(plan.rates)
-    return PER_CLUSTERED_OPERATION * plan.work() + of_clusters
+    return PER_CLUSTERED_OPERATION * plan.operations() + PER_CLUSTER * len(plan.rates)
 
 
 def clusters_of(whole: Solver, decision: Decision) -> ClusterPlan | None:

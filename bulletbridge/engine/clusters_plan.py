@@ -49,6 +49,16 @@ class ClusterPlan(NamedTuple):
         each = zip(self.rates, self.rows, strict=True)
         return sum(work(t + len(rates), len(rows)) for rates, rows in each)
 
+    def operations(self) -> float:
+        """The same, of lines in whole blocks and without those of zeros."""
+        t, T, m = len(self.trunk), in_blocks(len(self.trunk)), in_blocks(max(map(len, self.rates)))
+        total = float(t * t * T)
+        for rates, rows in zip(self.rates, self.rows, strict=True):
+            n, c = len(rates), len(rows)
+            total += n * n * (m + T) / 2 + n * t * T  # M, and what it leaves on the trunk
+            total += c * n * (m + T) + c * c * m + c * t * T  # rows through it, against each other
+        return total
+
 
 def find_clusters(mechanism: Mechanism, encoded: Encoded) -> list[ClusterPlan]:
     """Plans with several clusters, those of least work first.

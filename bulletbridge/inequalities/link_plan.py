@@ -27,7 +27,7 @@ MOST_PER_BODY = 4
 """Pairs of bodies, for each body, for which there is a plan; of more it has only those of now."""
 SPARE = 2
 """Contacts at a body for which there is room besides those that were there."""
-MOST_TIMES = 15.0
+MOST_TIMES = 12.0
 """How many times a smooth step by elimination of links a dense one may take where contacts or
 sticking points act beside loops: each try of their impulses eliminates all links again."""
 
