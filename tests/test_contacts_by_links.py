@@ -38,6 +38,10 @@ class Tied:
         self.height = RADIUS + 0.002 + self.rng.uniform(0.0, 0.02)
         if kind == "net":
             self.tie_net(count)
+        elif kind == "sprung":
+            self.tie_rope(count, pybullet.GEOM_SPHERE)
+            ends = [(bb.Frame(joint.a.link), bb.Frame(joint.b.link)) for joint in self.joints]
+            self.joints = [bb.Spring(f"s{n}", *ab, 40.0, 1.0, 0.08) for n, ab in enumerate(ends)]
         elif kind == "tower":
             self.pile_up(count)
         else:
@@ -113,7 +117,7 @@ class Tied:
 @settings(max_examples=6, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
-    st.sampled_from([("rope", 9), ("boxes", 4), ("net", 3)]),
+    st.sampled_from([("rope", 9), ("boxes", 4), ("net", 3), ("sprung", 6)]),
 )
 def test_steps_are_those_with_the_operator_formed(seed, drawn):
     """Falling, sliding, rolling and at rest, from where the steps by links have led."""

@@ -4,7 +4,8 @@ The problem is that of ``complementarity``, and so is the method; no matrix D is
 takes a solution with the factors of the loops, a step of Newton's method one of all rows that are
 free beside those of the loops. Both cost as much as there are bodies and contacts.
 
-Without loops, bodies that touch are islands (``contact_islands``), each solved for by itself.
+Without loops and springs, bodies that touch are islands (``contact_islands``), each solved for by
+itself.
 """
 
 import math
@@ -27,6 +28,7 @@ from bulletbridge.inequalities.impulses import (
 )
 from bulletbridge.inequalities.link_rows import (
     LinkRows,
+    are_apart,
     begin_rows,
     compliance_alone,
     find_ends,
@@ -335,7 +337,7 @@ def find_by_links(
 @outlined
 def put_compliances(p: LinkProblem) -> bool:
     """Blocks of D of single contacts; False where D has to be formed: see ``impulses``."""
-    links, free = p.links, len(p.f.rows) == 0
+    links, free = p.links, are_apart(p.f)
     if free:
         for body in range(1, len(p.islands.widths)):
             put_factor(links, body, p.islands.L[body])
@@ -384,7 +386,7 @@ def put_blocks(p: LinkProblem, first: int, last: int) -> None:
 @outlined
 def solve_contacts(h: ContactProblem, n: int, tolerance: float, apart: bool) -> Solved:
     """Solve from x, in place; the residual is infinite where D has to be formed."""
-    if len(h.p.f.rows) > 0:
+    if not are_apart(h.p.f):
         return solve_by_links(h.p, h.selection, n, tolerance)
     effort = APART if apart else RESTING
     o = solve_by_islands(h.p, h.p.islands, h.row_targets.initial, 0, n, tolerance, effort)
@@ -409,7 +411,7 @@ def add_contact_impulses(
         if t.stabilisation[i] != 0.0:
             apart += 1
             gentle += GENTLE * t.stabilisation[i] ** 2 / p.spare[i]
-    if bounces > 0 and len(p.f.rows) > 0:
+    if bounces > 0 and not are_apart(p.f):
         return undone
     weigh(p, 0, 0, n)
     solved = solve_contacts(h, n, tolerance, False)
@@ -454,7 +456,7 @@ def add_contact_impulses(
         p.x[i] = h.resting[i]
     for k in range(len(v)):
         v[k] += h.delta_v[k]
-    if len(p.f.rows) == 0:
+    if are_apart(p.f):
         stop_islands(p, n, tolerance, v)
     return Solved(residual, sweeps, newton, work, apart)
 

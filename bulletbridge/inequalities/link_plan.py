@@ -79,20 +79,29 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
         np.zeros(nv),
         np.zeros(nv),
         np.zeros((2, nc + rows)),
-        islands_of(rows if nc == 0 and hang else 0, body_widths),
+        islands_of(0 if is_tied(whole) or not hang else rows, body_widths),
     )
 
 
 def steps_by_links(whole: Solver) -> bool:
     """Whether contacts of a system may be solved for by elimination of links."""
-    if not isinstance(whole.stepper, SparseStepper) or len(whole.stepper.arrays.ties) > 0:
+    if not isinstance(whole.stepper, SparseStepper):
         return False
     return bool(np.all(whole.mechanism.bodies["parent"][1:] == 0))
 
 
+def is_tied(whole: Solver) -> bool:
+    """Whether loops or springs join bodies that are eliminated one by one."""
+    assert isinstance(whole.stepper, SparseStepper)
+    return whole.encoded.nc > 0 or len(whole.stepper.arrays.ties) > 0
+
+
 def links_pay_beside_loops(whole: Solver, stepper: SparseStepper) -> bool:
-    """Whether links are to be eliminated where bodies that loops join touch something, or stick."""
-    if whole.backend == "sparse":
+    """Whether links are to be eliminated where bodies that are tied touch something, or stick.
+
+    Springs alone ask for no closing, whose tries are what costs.
+    """
+    if whole.backend == "sparse" or whole.encoded.nc == 0:
         return True
     return cost_as_a_whole(whole) > MOST_TIMES * cost_of_sparse(whole, stepper.plan)
 

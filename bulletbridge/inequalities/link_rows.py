@@ -214,6 +214,12 @@ def find_ends(e: Elimination, front_of: Ints, a: int, b: int) -> tuple[int, int,
     return (0, found, i) if front.body == a else (found, 0, i)
 
 
+@helper
+def are_apart(f: SparseFactors) -> bool:
+    """Whether nothing but contacts joins bodies."""
+    return len(f.rows) == 0 and len(f.e.ties) == 0
+
+
 @outlined
 def put_factor(links: LinkRows, body: int, L: Array) -> int:
     """Factor of the inertia Lᵀ L of a body that nothing else holds; its rates."""

@@ -70,6 +70,7 @@ from bulletbridge.inequalities.islands_kernel import RowsOfWhole
 from bulletbridge.inequalities.link_plan import (
     PLANNED_FOR,
     ROWS_OF_CONTACT,
+    is_tied,
     link_arrays,
     links_pay_beside_loops,
     steps_by_links,
@@ -247,7 +248,7 @@ class InequalityStepper:
         self._traces: dict[BackendName, StoredCall] = {}
         self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
         self._links = self._may_take_links()
-        self._leaves_links = self._links and solver.encoded.nc > 0  # now and then, at contacts
+        self._leaves_links = self._links and is_tied(solver)  # now and then, at contacts
         self._links_pay, self._pause = True, np.zeros(2)  # steps without them, and the last such
         if self._leaves_links and isinstance(solver.stepper, SparseStepper):
             self._links_pay = links_pay_beside_loops(solver, solver.stepper)
