@@ -37,11 +37,13 @@ PER_CLUSTERED_OPERATION, PER_CLUSTER = 8e-5, 0.4
 PER_CUBE = 5e-6
 """Of the cube of rates, where each body hangs from the world: their contacts are solved for by
 links if these steps are, and else by M of all."""
-AT_ALL, PER_FRONT, PER_ENTRY = 1.2, 0.62, 1.9e-3
-"""Cost of a step in link coordinates [µs], of a front, of one entry of its matrix. All are of one
-fit to the ways of some fifty systems by turns, of rows, ladders, walkers, robots, bundled models,
-and several of them side by side, so that what they are compared by, their ratios, are of one
-machine. What is chosen by them took at most 2 % longer than the fastest way there."""
+AT_ALL, PER_FRONT, PER_ENTRY, PER_FURTHER = 1.2, 0.62, 1.9e-3, 0.4
+"""Cost of a step in link coordinates [µs], of a front, of one entry of its matrix, and of two more
+bodies that a row is on, as that of a coupling. All are of one fit to the ways of some fifty systems
+by turns, of rows, ladders, walkers, robots, bundled models, and several of them side by side, so
+that what they are compared by, their ratios, are of one machine. What is chosen by them took at
+most 2 % longer than the fastest way there; ropes of six to nine free bodies up to 16 %, which stay
+dense."""
 SHARES = {EULER: 0.78, RK4: 0.78, DOP8: 0.78}
 """Cost of a step in link coordinates beside that in others, as a share of what it is with Verlet's
 method, for which all of these are: factors count for more there, and solutions for less."""
@@ -221,7 +223,8 @@ def cost_of_sparse(whole: Solver, plan: EliminationOrder) -> float:
 
     What is left of the rows is passed on to the next front.
     """
-    fronts, joins, *_ = lay_out(whole.mechanism, whole.encoded, plan, 0)
+    layout = lay_out(whole.mechanism, whole.encoded, plan, 0)
+    fronts, joins, of_further = layout.fronts, layout.joins, PER_FURTHER * len(layout.further)
     entries, passed = 0.0, np.zeros(len(fronts), int)
     for n, front in enumerate(fronts):
         rows = int(joins["rows"][front["join"] : front["join"] + front["joins"]].sum())
@@ -231,4 +234,4 @@ def cost_of_sparse(whole: Solver, plan: EliminationOrder) -> float:
             child = int(fronts[child]["sibling"])
         passed[n] = min(max(rows - int(front["rates"]), 0), int(front["max_delayed"]))
         entries += float(front["rates"] + front["own_size"] + front["boundary_size"] + rows) ** 2
-    return AT_ALL + PER_FRONT * len(fronts) + PER_ENTRY * entries
+    return AT_ALL + PER_FRONT * len(fronts) + PER_ENTRY * entries + of_further
