@@ -9,7 +9,7 @@ import sys
 import time
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -18,7 +18,7 @@ from support.forked import run_forked
 
 import bulletbridge.engine.step_kernel  # noqa: F401  kernels are decorated on import
 from bulletbridge.compilation import cache, mode
-from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.compilation.keys import key_of
 from bulletbridge.engine.dense_backend import DENSE
 from bulletbridge.engine.records import BY_SPARSE
@@ -520,6 +520,26 @@ def test_what_is_out_of_line_is_not_inlined_whoever_calls_it():
     (text,) = caller.inspect_llvm().values()
     made = [line for line in text.splitlines() if line.startswith("define")]
     assert any("3far" in line for line in made) and not any("4near" in line for line in made)
+
+
+@pytest.mark.skipif(not mode.LINKED, reason="plain numba compiles each function by itself")
+def test_what_is_out_of_line_takes_tuples_number_by_number():
+    @outlined
+    def far(weight: float, given: Any) -> float:
+        table, (lines, k) = given
+        return weight * table[1, k] + lines[0][k] - lines[1][len(table)]
+
+    @kernel
+    def caller(weight: float, given: Any, lines: Any) -> float:
+        return far(weight, given) - 3.0 * far(2.0 * weight, (given[0], (lines, given[1][1] - 1)))
+
+    table, line = np.arange(12.0).reshape(2, 6), np.arange(9.0) ** 2
+    given = table, ((line, line[1:]), 3)  # 0.5 * 9 + 9 - 9, and 1.0 * 8 + 9 - 4
+    assert caller(0.5, given, (line[1:], line)) == 4.5 - 3.0 * 13.0
+    (code,) = caller.overloads.values()
+    made = [x for x in code.library.get_llvm_str().splitlines() if x.startswith("define")]
+    (head,) = [x for x in made if "3far" in x]
+    assert "{" not in head.split("(", 1)[1].rstrip("{")
 
 
 @pytest.mark.skipif(not mode.LINKED, reason="plain numba makes one version for each constant")

@@ -16,6 +16,7 @@ from bulletbridge.compilation.cache import or_not_kept, read, write
 from bulletbridge.compilation.claims import give_up
 from bulletbridge.compilation.keys import UNREADABLE, NoKeyError, key_of, place_of, type_text
 from bulletbridge.compilation.linking import FoundError, LinkedCode, NotNative, OutlinedCode
+from bulletbridge.compilation.lowering import Whole
 
 known: Any = types
 signature_of: Any = cast(Any, typing).signature
@@ -96,7 +97,7 @@ class HelperCache:
 
             def rebuild(*parts: Any) -> Any:
                 kept = Kept(*parts)
-                kept.described.argtypes = self._code.takes(arguments)
+                kept.described.argtypes = Whole(arguments)
                 return made_of(
                     typing_context=target_context.typing_context,
                     target_context=target_context,

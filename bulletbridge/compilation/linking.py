@@ -7,7 +7,7 @@ that they are linked into is optimised as a whole.
 """
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
 from bulletbridge.compilation import bookkeeping, indices, lowering, names
+from bulletbridge.compilation.adapters import BODY, WORDS, adapters, takes_tuples
 from bulletbridge.compilation.bookkeeping import replacing
 from bulletbridge.compilation.claims import claim, give_up
 from bulletbridge.compilation.inference import in_turn, remembering
@@ -177,12 +178,10 @@ class LinkedCode(KernelCode):
 
     Attributes:
         place: Where it is kept on disk, if it is.
-        takes: How types of arguments are noted, see ``lowering``.
         named: Functions in it that have the same name in all processes, see ``keys``; None where
             one that others are to find has not.
     """
 
-    takes: Callable[[Iterable[Any]], tuple[Any, ...]] = lowering.Whole
     named: set[str] | None = None
     key: str | None = None
     place: Path | None = None
@@ -249,14 +248,22 @@ class LinkedCode(KernelCode):
 class OutlinedCode(LinkedCode):
     """Linked code that is never inlined: what is rarely run, or called from many places."""
 
-    takes = tuple
-
     def add_ir_module(self, ir_module: Any) -> None:
-        """Mark its functions; llvmlite before 0.48 cannot once they are parsed."""
-        for function in ir_module.functions:
-            if not function.is_declaration:
-                function.attributes.add("noinline")
+        """Mark its functions; llvmlite before 0.48 cannot once they are parsed.
+
+        Those that take tuples become what functions of numbers are to do, see ``adapters``.
+        """
+        own = [one for one in ir_module.functions if not one.is_declaration]
+        for one in own:
+            one.attributes.add("alwaysinline" if takes_tuples(one) else "noinline")
         super().add_ir_module(ir_module)
+        module = self._final_module
+        for one in filter(takes_tuples, own):
+            body = module.get_function(one.name)
+            body.name = one.name + BODY
+            module.link_in(llvm.parse_assembly(adapters(one)))
+            body.linkage = "internal"
+            self.own.append(one.name + WORDS)
 
 
 def callers_first(apart: Iterable[OutlinedCode]) -> list[OutlinedCode]:
@@ -347,7 +354,6 @@ class OutlinedLowering(LinkedLowering):
 
     _name = "outlined_lowering"
     code = OutlinedCode
-    lowering_class = lowering.KernelLower
 
 
 class KernelCompiler(cast(Any, CompilerBase)):

@@ -2,12 +2,12 @@
 
 numba hands each number of a tuple on by itself, and the arrays of a system are nearly a thousand
 words: most of what it translated, and LLVM cleared away again, took tuples apart and put them
-together at every call. Functions that are inlined take them as one value. And a variable that is
-assigned once, before all that uses it, is that value, not a place in memory.
+together at every call. Functions that only kernels call take them as one value; what stands between
+those and others that are never inlined is in ``adapters``. And a variable that is assigned once,
+before all that uses it, is that value, not a place in memory.
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any, cast
 
 from llvmlite import ir as llvm
@@ -47,19 +47,16 @@ def has_arrays(kind: Any) -> bool:
     )
 
 
-class PackerOfWholes(cast(Any, packer).ArgPacker):
-    """Hands arguments on, tuples as one value each."""
+class ModelsOfWholes:
+    """numba's models of types, but for tuples with arrays, which are not even looked into."""
 
-    def __init__(self, models: Any, kinds: Iterable[Any]) -> None:
-        super().__init__(models, tuple(kinds))
-        given_models: list[Any] = self._dm_args
-        self._dm_args = [
-            AsOneValue(model) if has_arrays(kind) else model
-            for model, kind in zip(given_models, self._fe_args, strict=True)
-        ]
-        given: list[Any] = [model.get_argument_type() for model in self._dm_args]
-        self._unflattener = parts._Unflattener(given)
-        self._be_args = list(parts._flatten(given))
+    def __init__(self, models: Any) -> None:
+        self._models = models
+
+    def lookup(self, kind: Any) -> Any:
+        """What says how arguments of a type are handed on."""
+        model = self._models.lookup(kind)
+        return AsOneValue(model) if has_arrays(kind) else model
 
 
 _given: Any = contexts.get_arg_packer
@@ -68,7 +65,7 @@ _given: Any = contexts.get_arg_packer
 def _packer(self: Any, kinds: Any) -> Any:
     """What hands arguments of some types on."""
     if isinstance(kinds, Whole):
-        return PackerOfWholes(self.data_model_manager, kinds)
+        return parts.ArgPacker(ModelsOfWholes(self.data_model_manager), kinds)
     return _given(self, kinds)
 
 
@@ -99,7 +96,7 @@ class KernelLower(cast(Any, lowering.Lower)):
 
 
 class HelperLower(KernelLower):
-    """The same for functions that are inlined: they take tuples as one value."""
+    """The same for functions that only kernels call: they take tuples as one value."""
 
     def __init__(self, context: Any, library: Any, fndesc: Any, *others: Any, **named: Any) -> None:
         fndesc.argtypes = Whole(fndesc.argtypes)
