@@ -92,6 +92,19 @@ def test_a_claim_ends_with_its_process_however_that_ends(path):
     give_up(path)
 
 
+def test_nobody_waits_for_a_process_that_is_at_what_a_helper_calls(path):
+    with claimed_elsewhere(path, inside=True):
+        assert not claim(path, to_share=True)  # it would wait for half an hour
+    assert claim(path, to_share=True)
+    give_up(path)
+    with claimed_elsewhere(path):
+        assert not claim(path, 0.0, to_share=True), "another process tells nothing of this one"
+    with claimed_elsewhere(path) as process:
+        os.kill(process.pid, signal.SIGKILL)
+        assert claim(path, to_share=True), "a process that is at the helper itself is waited for"
+    give_up(path)
+
+
 def test_without_claims_everybody_compiles(path, monkeypatch):
     path.parent.parent.joinpath("claims").mkdir()  # where the file would be
     with claimed_elsewhere(path):
@@ -113,7 +126,7 @@ def test_a_helper_that_another_process_is_at_is_shared_from_its_other_end(packag
         file.unlink()
     command = [sys.executable, "-m", "small.shared"]
     with (
-        claimed_elsewhere(both) as other,
+        claimed_elsewhere(both, inside=True) as other,
         subprocess.Popen(
             command, env=environment(package), stdout=subprocess.PIPE, text=True
         ) as process,

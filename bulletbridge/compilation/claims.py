@@ -1,12 +1,14 @@
 """Who compiles what: a kernel or helper is made by the process that claims it, others take it.
 
 A claim is a lock on one byte of a file that all processes have open, so that it ends with the
-process that has it, however that ends, and leaves nothing behind.
+process that has it, however that ends, and leaves nothing behind. The byte after it tells that the
+process is at what the helper calls, where there is work for another one as well.
 """
 
 import functools
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep  # the real ones, whatever a script is shown
 
@@ -38,12 +40,13 @@ def place(path: Path) -> int:
     return int(hashlib.sha256(name.encode()).hexdigest()[:DIGITS], 16)
 
 
-def claim(path: Path, patience: float = PATIENCE) -> bool:
+def claim(path: Path, patience: float = PATIENCE, to_share: bool = False) -> bool:
     """Claim a kernel or helper for this process, once no other has it.
 
     Args:
         path: Where it is kept.
         patience: Time to wait [s].
+        to_share: Wait no more once the process that has it is at what it calls.
 
     Returns:
         Whether no other process has it; True too where claims cannot be made. Nothing but time
@@ -52,12 +55,12 @@ def claim(path: Path, patience: float = PATIENCE) -> bool:
     file = None if fcntl is None else claims_file(path.parent.parent)
     if fcntl is None or file is None:
         return True
-    begun = monotonic()
+    begun, spot = monotonic(), place(path)
     while True:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place(path))
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, spot)
         except (BlockingIOError, PermissionError):  # which of the two is up to the system
-            if monotonic() - begun >= patience:
+            if monotonic() - begun >= patience or to_share and is_locked(file, spot + 1):
                 return False
             sleep(PAUSE)
         except OSError:  # a file system without locks
@@ -66,12 +69,30 @@ def claim(path: Path, patience: float = PATIENCE) -> bool:
             return True
 
 
+def is_locked(file: int, spot: int) -> bool:
+    """Whether another process has locked a byte."""
+    assert fcntl is not None
+    try:
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, spot)
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, spot)
+    except OSError:
+        return True
+    return False
+
+
+def go_inside(path: Path) -> None:
+    """Tell others that this process is at what a helper calls that it has claimed."""
+    file = None if fcntl is None else claims_file(path.parent.parent)
+    if fcntl is None or file is None:
+        return
+    with suppress(OSError):  # also where somebody looks at it just now: they wait a little longer
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place(path) + 1)
+
+
 def give_up(path: Path) -> None:
     """Let others have it; nothing happens where this process has no claim."""
     file = None if fcntl is None else claims_file(path.parent.parent)
     if fcntl is None or file is None:
         return
-    try:
-        fcntl.lockf(file, fcntl.LOCK_UN, 1, place(path))
-    except OSError:
-        pass
+    with suppress(OSError):
+        fcntl.lockf(file, fcntl.LOCK_UN, 2, place(path))

@@ -19,7 +19,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from bulletbridge.compilation import bookkeeping, indices, lowering, names
 from bulletbridge.compilation.adapters import BODY, WORDS, adapters, takes_tuples
 from bulletbridge.compilation.bookkeeping import replacing
-from bulletbridge.compilation.claims import claim, give_up
+from bulletbridge.compilation.claims import claim, give_up, go_inside
 from bulletbridge.compilation.inference import in_turn, remembering
 from bulletbridge.compilation.keys import is_there, key_of, place_of
 
@@ -403,18 +403,22 @@ class KernelCompiler(cast(Any, CompilerBase)):
         return False
 
 
+CLAIMED: list[Path] = []
+"""Helpers that this process is at, each called by the one before."""
+
+
 class LinkedCompiler(KernelCompiler):
     """The same with ``LinkedLowering``.
 
-    Where another process is at the same function, and not done soon, this one starts from the
-    other end: each takes what the other has made, until they meet, and who is first there
-    translates the function.
+    Where another process is at what the same function calls, this one starts from the other end:
+    each takes what the other has made, until they meet, and who is first there translates the
+    function.
     """
 
     lowering = LinkedLowering
 
     def last_calls_first(self, function: Any) -> bool:
-        """Whether another process has begun with it, and has much to do.
+        """Whether another process is at what it calls, or has much to do.
 
         Raises:
             FoundError: That process is done.
@@ -424,11 +428,23 @@ class LinkedCompiler(KernelCompiler):
         place = place_of(function, made, self.state.targetctx)
         if place is None:
             return False
-        mine = claim(place, SOON)
+        mine = claim(place, SOON, to_share=True)
         if is_there(place):
             give_up(place)
             raise FoundError
+        if mine:
+            CLAIMED.append(place)
         return not mine
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile, and tell other processes that this one is at what the last claimed one calls."""
+        if CLAIMED:
+            go_inside(CLAIMED[-1])
+        count = len(CLAIMED)
+        try:
+            return super().compile_extra(func)
+        finally:
+            del CLAIMED[count:]
 
 
 class OutlinedCompiler(KernelCompiler):
