@@ -1,6 +1,7 @@
 """A file imports from its own layer or below, and foreign packages only where they belong."""
 
 import ast
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -35,6 +36,17 @@ BELOW = "errors", "console"
 WITHOUT_BULLET = ROOMS[: ROOMS.index("models")]
 """Rooms that know no Bullet, but for ``bullet`` itself."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
+WORD = re.compile(r"\w+")
+LATER = set(
+    WORD.findall(
+        """
+        LiteralString Never NoDefault NotRequired ReadOnly Required Self TypeAliasType TypeIs
+        TypeVarTuple Unpack assert_never assert_type clear_overloads dataclass_transform
+        evaluate_forward_ref get_overloads get_protocol_members is_protocol override reveal_type
+        """
+    )
+)
+"""Names of ``typing`` in Python 3.11 to 3.14 that 3.10 lacks."""
 LAZY = {"matplotlib", "trimesh", "jinja2", "viser", "torch", "jax", "crocoddyl"}
 
 
@@ -50,6 +62,16 @@ def imports(path: Path, top_level: bool = False) -> set[str]:
             assert node.level == 0, f"{path}: relative import"
             names.add(node.module)
     return names
+
+
+def test_names_that_came_after_python_3_10_are_not_taken_from_typing():
+    """``typing_extensions`` has them for every Python."""
+    taken = re.compile(r"^from typing import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+    for path in (*MODULES, *PACKAGE.parent.joinpath("demos").glob("*.py")):
+        names = {
+            name for found in taken.findall(path.read_text()) for name in WORD.findall(str(found))
+        }
+        assert not names & LATER, f"{path}: Python 3.10 has no such names in typing"
 
 
 def test_every_folder_is_a_room():

@@ -6,9 +6,9 @@ the free motions have changes no joint force.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
+from typing_extensions import Self
 
 from bulletbridge.control.laws_kernel import Demand, Room, SplitMotion, distribute, split_motion
 from bulletbridge.errors import StepError
