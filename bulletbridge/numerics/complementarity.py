@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.complementarity_rows import (
     ALWAYS,
+    CONVEX,
     FACTORED,
     NEAREST,
     NOWHERE,
@@ -94,7 +95,7 @@ MOST_PASSES = 20
 
 
 BY_PARTS = (
-    (200, Course(0.03, 1e-7, 0.99, 40, True)),
+    (150, Course(0.03, 1e-7, 0.99, 40, True)),
     (200, Course(0.1, 1e-7, 0.95, 40, True)),
     (0, Course(0.0, 1e-7, 0.95, 40, True)),
 )
@@ -106,7 +107,10 @@ ENOUGH = 1e3
 NEAR = 1e-2
 """Residual [m/s or rad/s] of the last impulses from which on friction of many bodies is looked for
 next to them only if one step gains a digit: of a heap's steps that began further away and gained
-none the first time none was solved so."""
+none the first time none was solved so. From wherever they are, that goes for how bodies are moved
+apart; and up to it sweeps alone may lead so near that Newton's method is done."""
+SWEEPS_NEARBY, ROUNDS_NEARBY = 50, 4
+"""Sweeps after which one step is to gain a digit, and how often that is tried."""
 
 
 class Proximal(NamedTuple):
@@ -127,7 +131,8 @@ class Proximal(NamedTuple):
 
 
 AT_END = Proximal(1e-5, 6, 12, 1.0)
-"""From where a path has come near, where parts are eliminated."""
+"""From where a path has come near, where parts are eliminated; and wherever a problem without
+friction begins."""
 FROM_BEFORE = Proximal(1e-5, 6, 3, 0.1)
 """From the last impulses: bodies at rest need hardly any step, others lose few."""
 ONE_STEP, GAINED = Proximal(1e-5, 1, 1, 1.0), 0.1
@@ -280,35 +285,38 @@ def factorise_bordered(A: Array, n: int, m: int, turns: Array) -> bool:
 
     Of them the upper triangle and what is right of it are looked at, and some are taken at once:
     what is below is then gone through less often. Of the rows after them the largest is taken
-    first; ``turns`` (m,) receives whom they changed with.
+    first; ``turns`` (m,) receives whom they changed with. On the diagonal are reciprocals
+    afterwards.
     """
     for first in range(0, n, PANEL):
         last = min(first + PANEL, n)
         for k in range(first, last):
             if not A[k, k] > 0.0:
                 return False
+            inverse = 1.0 / A[k, k]
             for i in range(k + 1, last):
-                s = A[k, i] / A[k, k]
+                s = A[k, i] * inverse
                 if s != 0.0:
                     for j in range(i, m):
                         A[i, j] -= s * A[k, j]
+            A[k, k] = inverse
         if last < first + PANEL:
             for k in range(first, last):
                 eliminate_below(A, k, n, m)
             break
         one, two, three, four = first, first + 1, first + 2, first + 3
+        p, q, r, t = A[one, one], A[two, two], A[three, three], A[four, four]
         for i in range(last, n):
-            a, b = A[one, i] / A[one, one], A[two, i] / A[two, two]
-            c, d = A[three, i] / A[three, three], A[four, i] / A[four, four]
+            a, b, c, d = A[one, i] * p, A[two, i] * q, A[three, i] * r, A[four, i] * t
             if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
                 for j in range(i, m):
                     A[i, j] -= a * A[one, j] + b * A[two, j] + c * A[three, j] + d * A[four, j]
         for i in range(n, m):
-            a = A[i, one] / A[one, one]
-            b = (A[i, two] - a * A[one, two]) / A[two, two]
-            c = (A[i, three] - a * A[one, three] - b * A[two, three]) / A[three, three]
+            a = A[i, one] * p
+            b = (A[i, two] - a * A[one, two]) * q
+            c = (A[i, three] - a * A[one, three] - b * A[two, three]) * r
             d = A[i, four] - a * A[one, four] - b * A[two, four] - c * A[three, four]
-            d /= A[four, four]
+            d *= t
             A[i, one], A[i, two], A[i, three], A[i, four] = a, b, c, d
             for j in range(last, m):
                 A[i, j] -= a * A[one, j] + b * A[two, j] + c * A[three, j] + d * A[four, j]
@@ -320,6 +328,7 @@ def factorise_bordered(A: Array, n: int, m: int, turns: Array) -> bool:
         turns[k] = best
         for j in range(m if best != k else 0):
             A[k, j], A[best, j] = A[best, j], A[k, j]
+        A[k, k] = 1.0 / A[k, k]
         eliminate_below(A, k, k + 1, m)
     return True
 
@@ -328,7 +337,7 @@ def factorise_bordered(A: Array, n: int, m: int, turns: Array) -> bool:
 def eliminate_below(A: Array, k: int, first: int, m: int) -> None:
     """Eliminate column k from rows ``first`` to before m, by row k; shares of it stay there."""
     for i in range(first, m):
-        s = A[i, k] / A[k, k]
+        s = A[i, k] * A[k, k]
         A[i, k] = s
         if s != 0.0:
             for j in range(k + 1, m):
@@ -339,7 +348,7 @@ def eliminate_below(A: Array, k: int, first: int, m: int) -> None:
 def solve_bordered(A: Array, b: Array, n: int, m: int, turns: Array) -> None:
     """b <- A⁻¹ b by what ``factorise_bordered`` left."""
     for k in range(n):
-        s = b[k] / A[k, k]
+        s = b[k] * A[k, k]
         for i in range(k + 1, n):
             b[i] -= s * A[k, i]
     for k in range(n, m):
@@ -354,7 +363,7 @@ def solve_bordered(A: Array, b: Array, n: int, m: int, turns: Array) -> None:
         total = b[k]
         for j in range(k + 1, m):
             total -= A[k, j] * b[j]
-        b[k] = total / A[k, k]
+        b[k] = total * A[k, k]
 
 
 @outlined
@@ -646,7 +655,9 @@ def look_next_to(
 ) -> tuple[float, int]:
     """``go_softly`` from the last impulses x, whose residual is ``before``, where that may lead."""
     newtons = 0
-    if before > NEAR and p.parts.state[NEAREST] != ALWAYS:
+    if p.parts.state[NEAREST] == CONVEX:
+        return go_softly(p, n, tolerance, AT_END)
+    if before > NEAR or p.parts.state[NEAREST] == ALWAYS:
         residual, newtons = go_softly(p, n, tolerance, ONE_STEP)
         if residual <= tolerance or not residual <= GAINED * before:
             return residual, newtons
@@ -654,18 +665,50 @@ def look_next_to(
     return residual, newtons + steps
 
 
+@outlined
+def sweep_nearby(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome:
+    """Solve from x by sweeps, and by Newton's method where they lead next to a solution.
+
+    Bodies that all but rest bear loads in ever the same way: sweeps find which of their contacts
+    hold, and end nearer than a path begins.
+    """
+    residual, swept, newtons = math.inf, 0, 0
+    while swept < ROUNDS_NEARBY * SWEEPS_NEARBY and not residual <= ENOUGH * tolerance:
+        sweep(p, n, False, SWEEPS_NEARBY)
+        velocities(p, p.x, p.w, n)
+        left, swept = residual_at(p, p.x, p.w, n), swept + SWEEPS_NEARBY
+        for i in range(n):
+            p.found[i] = p.x[i]
+        residual, steps = go_softly(p, n, tolerance, ONE_STEP)
+        newtons += steps
+        if residual > tolerance and residual <= GAINED * left:
+            residual, steps = go_softly(p, n, tolerance, AT_END)
+            newtons += steps
+        if not residual < left:
+            residual = left
+            for i in range(n):
+                p.x[i] = p.found[i]
+    velocities(p, p.x, p.w, n)
+    return Outcome(residual, swept, newtons)
+
+
 follow_smoothed_path = path_ending_in(end_path)
 
 
 @outlined
 def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome:
-    """Solve from x by the ways of BY_PARTS, each from the best place so far.
+    """Solve from x by sweeps, if that is near, or the ways of BY_PARTS, each from the best place.
 
     Ends are sharpened by problems that are softened about the solution of the one before: of many
     contacts that share loads some neither press nor part. Where friction all but locks what slides
     a path turns back before its end; where it does is still a good place to go on from.
     """
     least, swept, steps, energy = residual_at(p, p.x, p.w, n), 0, 0, energy_of(p, n)
+    if least <= NEAR:
+        least, swept, steps = sweep_nearby(p, n, tolerance)
+        if least <= ENOUGH * tolerance:
+            return Outcome(least, swept, steps)
+    ahead = swept
     for i in range(n):
         p.found[i] = p.x[i]
     for sweeps, course in BY_PARTS:
@@ -673,8 +716,8 @@ def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> 
             continue
         for i in range(n):
             p.x[i] = p.found[i]
-        sweep(p, n, False, sweeps)
-        swept += sweeps
+        sweep(p, n, False, max(sweeps - ahead, 0))
+        swept, ahead = swept + max(sweeps - ahead, 0), 0
         near, more = approach(p, n, energy, course)
         velocities(p, p.x, p.w, n)
         residual, steps = residual_at(p, p.x, p.w, n), steps + more
@@ -811,7 +854,7 @@ def solve_complementarity(
     residual, newtons = (
         settle(p, n, tolerance) if not near else look_next_to(p, n, tolerance, before)
     )
-    if residual <= tolerance:
+    if residual <= (ENOUGH * tolerance if near else tolerance):
         return Outcome(residual, 0, newtons)
     for i in range(n):
         p.x[i] = p.spare[i]

@@ -14,6 +14,7 @@ import numpy as np
 from bulletbridge.compilation.jit import bundling, helper, outlined
 from bulletbridge.numerics.complementarity import (
     ANYWHERE,
+    ENOUGH,
     NEARBY,
     SETTLED,
     Outcome,
@@ -22,6 +23,7 @@ from bulletbridge.numerics.complementarity import (
 from bulletbridge.numerics.complementarity_rows import (
     ALWAYS,
     BODY,
+    CONVEX,
     FACTORED,
     FORMED,
     IF_NEAR,
@@ -349,12 +351,12 @@ def solve_island(
         outcome = select_solution(own, rest, n, tolerance, UNTRIED, True)
     elif effort == APART:
         outcome = solve_complementarity(own, n, tolerance, SETTLED if state[USED] == 1 else NEARBY)
-        beside = not outcome.residual <= tolerance
+        beside = not outcome.residual <= (ENOUGH if state[USED] == 1 else 1.0) * tolerance
     else:
         outcome = solve_complementarity(own, n, tolerance, effort)
     if beside:
         gather_rows(p, s, own, first, last, True)
-        state[FACTORED] = 0
+        state[FACTORED], state[NEAREST] = 0, CONVEX if state[USED] == 1 else NOWHERE
         alone = solve_complementarity(own, n, tolerance, ANYWHERE if state[USED] == 1 else NEARBY)
         sweeps, newtons = outcome.sweeps + alone.sweeps, outcome.newton + alone.newton
         outcome = Outcome(alone.residual, sweeps, newtons)

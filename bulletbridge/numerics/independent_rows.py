@@ -115,6 +115,6 @@ def factorise_independent(p: ComplementarityProblem, m: int, free: bool) -> bool
     if not factorise_bordered(p.A, count, count, p.pivots):
         return False
     for r in range(count):
-        if not p.A[r, r] > INDEPENDENT * p.weights[int(p.line[r])]:
+        if not p.A[r, r] * INDEPENDENT * p.weights[int(p.line[r])] < 1.0:
             return False
     return True

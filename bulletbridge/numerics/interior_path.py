@@ -135,8 +135,11 @@ def is_open(p: ComplementarityProblem, i: int) -> bool:
 @helper
 def begin_cone(p: ComplementarityProblem, i: int) -> bool:
     """Whether row i is the first of a cone that is open."""
-    opened = p.bounds[i].owner >= 0 and p.bounds[i].first == 1 and is_open(p, p.bounds[i].owner)
-    return opened and cone_scale(p, i) > 0.0
+    bound = p.bounds[i]
+    if bound.owner < 0 or bound.first != 1 or not is_open(p, bound.owner):
+        return False
+    moved = bound.mu > 0.0 and p.D[i, i] > 0.0
+    return moved or (bound.count == 2 and p.bounds[i + 1].mu > 0.0 and p.D[i + 1, i + 1] > 0.0)
 
 
 @outlined

@@ -48,6 +48,8 @@ ROUND_OFF = 1e-13
 """Share of a row of D that is none of its own softness."""
 ROUNDING = 2e-16
 """Of a product of a row of D and impulses, relative to the largest of both."""
+CLEAR = 1e-2
+"""Share of what is enough below which round-off of products is not looked at again."""
 PRICE, PRICE_OF_ROWS = 4.0, 700.0
 """What a product among parts, and a row, cost in products of factors of all rows, which lie side by
 side (measured; where 200 rows move 20 bodies both ways cost the same within a factor of two)."""
@@ -644,8 +646,9 @@ def solve_parts(p: ComplementarityProblem, n: int, r: Array, step: Array, enough
             step[m] -= along * x[m]
             r[m] -= along * given[m]
         count += 1
-        left, limit = norm(r, n), enough * size + ROUNDING * largest * norm(step, n)
-        if left <= limit or count == most:  # as far as round-off goes
+        rounding = ROUNDING * largest * norm(step, n)
+        left, limit = norm(r, n), enough * size + rounding
+        if (left <= limit and rounding > CLEAR * enough * size) or count == most:
             for m in range(n):
                 r[m] = right[m]
             leave_misfit(p, n, r, step)

@@ -308,7 +308,7 @@ def are_clearly_independent(p: ComplementarityProblem, n: int) -> bool:
     if not factorise_bordered(p.A, n, n, p.pivots):
         return False
     for r in range(n):
-        if not p.A[r, r] > MOSTLY * p.D[r, r]:
+        if not p.A[r, r] * MOSTLY * p.D[r, r] < 1.0:
             return False
     return True
 
