@@ -109,8 +109,10 @@ NEAR = 1e-2
 next to them only if one step gains a digit: of a heap's steps that began further away and gained
 none the first time none was solved so. From wherever they are, that goes for how bodies are moved
 apart; and up to it sweeps alone may lead so near that Newton's method is done."""
-SWEEPS_NEARBY, ROUNDS_NEARBY = 50, 4
-"""Sweeps after which one step is to gain a digit, and how often that is tried."""
+SWEEPS_NEARBY, ROUNDS_NEARBY = 50, 2
+"""Sweeps before each of these attempts."""
+NEXT_TO = 1e-5
+"""Residual [m/s or rad/s] that sweeps leave, from which on a softer problem leads to a solution."""
 
 
 class Proximal(NamedTuple):
@@ -135,6 +137,8 @@ AT_END = Proximal(1e-5, 6, 12, 1.0)
 friction begins."""
 FROM_BEFORE = Proximal(1e-5, 6, 3, 0.1)
 """From the last impulses: bodies at rest need hardly any step, others lose few."""
+FROM_NEXT_TO = Proximal(1e-3, 8, 12, 1.0)
+"""From where sweeps end next to a solution: of what rests some contacts neither press nor part."""
 ONE_STEP, GAINED = Proximal(1e-5, 1, 1, 1.0), 0.1
 """The first step of these, and the share of the residual with which it gains a digit."""
 
@@ -673,22 +677,24 @@ def sweep_nearby(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome
     hold, and end nearer than a path begins.
     """
     residual, swept, newtons = math.inf, 0, 0
-    while swept < ROUNDS_NEARBY * SWEEPS_NEARBY and not residual <= ENOUGH * tolerance:
-        sweep(p, n, False, SWEEPS_NEARBY)
-        velocities(p, p.x, p.w, n)
-        left, swept = residual_at(p, p.x, p.w, n), swept + SWEEPS_NEARBY
+    for turn in range(ROUNDS_NEARBY + 1):
+        last = turn == ROUNDS_NEARBY
+        if residual <= ENOUGH * tolerance or (last and residual > NEXT_TO):
+            continue
+        if not last:
+            sweep(p, n, False, SWEEPS_NEARBY)
+            velocities(p, p.x, p.w, n)
+            swept, residual = swept + SWEEPS_NEARBY, residual_at(p, p.x, p.w, n)
         for i in range(n):
             p.found[i] = p.x[i]
-        residual, steps = go_softly(p, n, tolerance, ONE_STEP)
+        left, steps = go_softly(p, n, tolerance, FROM_NEXT_TO if last else FROM_BEFORE)
         newtons += steps
-        if residual > tolerance and residual <= GAINED * left:
-            residual, steps = go_softly(p, n, tolerance, AT_END)
-            newtons += steps
-        if not residual < left:
+        if left < residual:
             residual = left
+        else:
             for i in range(n):
                 p.x[i] = p.found[i]
-    velocities(p, p.x, p.w, n)
+            velocities(p, p.x, p.w, n)
     return Outcome(residual, swept, newtons)
 
 
