@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from _campaign_judge import WEAK, Judge, Moving, Values, cross
+from _campaign_judge import FILTERED, WEAK, Judge, Moving, Values, cross
 from scipy.linalg import null_space
 
 import bulletbridge as bb
@@ -24,7 +24,8 @@ ROUNDED = 1e-8
 BENT = 3.0
 """Of the square of the angle of a step, which it bends by where it is of order 1."""
 EXPLAINED = 0.02
-"""Share of the rates that forces that are told need not explain, and ten times what it bends."""
+"""Share of the rates that forces that are told, and what closes loops then, need not explain; and
+ten angles of the step, and that by which it turns its rows."""
 ADMISSIBLE = 1e-6
 """Rate of a row, relative to the fastest rate above one, that a step does not begin with."""
 CANCELS = 1e-3
@@ -33,6 +34,8 @@ CLEAR = 1e-3
 """Share of its length of a motor's row that the others leave, to be told apart from them."""
 SLOW = 0.01
 """Share of the fastest rate above one that counts as none: loops bend what the laws are about."""
+TURNED = 3.0
+"""Times what rows of contacts turn by in a step: they are those of where forces would lead."""
 LEVER = 1e-3
 """Rate of a point [m/s] that comes of contacts being told where they are ahead, by 0.1 mm."""
 
@@ -43,6 +46,12 @@ class State(NamedTuple):
     q: Values
     v: Values
     t: float
+
+
+def at_rates(unit: Moving, body: int, contact: ContactLoad) -> Values:
+    """What a contact exerts on the rates (nv,) through a body, with twists of unit rates."""
+    speed = unit.u[:, body] + cross(unit.w[:, body], contact.point - unit.p[:, body])
+    return np.asarray(speed @ contact.force + unit.w[:, body] @ contact.moment, np.float64)
 
 
 Fault = tuple[str, float]
@@ -71,18 +80,26 @@ class Forces:
         """What is wrong with the step that began at a state."""
         system = self.system
         now = State(system.q.copy(), system.v.copy(), system.t)
-        rates, least, rough = self._explained(before, now)
-        off = self._size(before.q, rates - now.v)
+        (rates, curved), least, rough = self._explained(before, now)
+        closed = self.judge.closed(before.q, rates - curved, system.dt, before.t)
+        off = min(self._size(before.q, x - now.v) for x in (rates, closed))
         size = max(least, *(self._size(before.q, x) for x in (before.v, now.v, rates - before.v)))
         fastest = self._fastest(before, now)
-        bends = system.dt * fastest + self._turn(before, now)
+        turns, turned = system.dt * fastest, self._turn(before, now)
+        bends = turns + turned
         solved = system.complementarity
         taken = solved is not None and solved.taken > 0.0
         limited = any(c.max_force is not None for c in self.judge.constraints)
         same = self._rank(before) == self._rank(now)  # no way parts from another in the step
         if same and not (taken or limited) and self._is_admissible(before):
-            if off > (EXPLAINED + 10.0 * bends) * size + rough:
+            enough = (EXPLAINED + 10.0 * turns + turned) * size + rough
+            if off > enough:
                 yield "forces do not explain rates", off / size
+            elif self._size(before.q, closed - now.v) <= enough:
+                M = self.judge.oracle.mass_matrix(before.q)
+                told = np.linalg.solve(M, system.closing_impulse())
+                if (other := self._size(before.q, closed - rates - told)) > enough:
+                    yield "closing is told otherwise", other / size
         # a law is broken where it is by both: contacts are told from where they were found
         law = np.where(np.abs(rates) < np.abs(now.v), rates, now.v)
         law[rates * now.v < 0.0] = 0.0
@@ -110,7 +127,7 @@ class Forces:
         return float(max(np.abs(before.v).max(), np.abs(now.v).max()))
 
     def _rank(self, state: State) -> int:
-        return int(np.sum(self.judge.spectrum(state.q, state.t) > WEAK))
+        return int(np.sum(self.judge.spectrum(state.q, state.t) > FILTERED))
 
     def _is_admissible(self, state: State) -> bool:
         """Whether rates are what rows ask for, as they need not be at a start."""
@@ -130,11 +147,13 @@ class Forces:
         """Length of rates in the metric of M."""
         return float(np.sqrt(max(v @ self.judge.oracle.mass_matrix(q) @ v, 0.0)))
 
-    def _explained(self, before: State, now: State) -> tuple[Values, float, float]:
+    def _explained(self, before: State, now: State) -> tuple[tuple[Values, Values], float, float]:
         """Rates (nv,) to which the forces that are told lead, in the rows at the start.
 
-        Besides the size of rates which is too small to be judged, as forces cancel in it, and what
-        they may be off by: paths bend, and points of contact are told where they are ahead.
+        And what the rows at the start add to them since the way bends, which is among them; the
+        size of rates which is too small to be judged, as forces cancel in it; and what they may be
+        off by: paths bend, points of contact are told where they are ahead, and what contacts do
+        by rows of there.
         """
         judge, system, nv, dt = self.judge, self.system, len(before.v), self.system.dt
         (L, U, s, V), rough = self._factors(before, before), 0.0
@@ -143,26 +162,29 @@ class Forces:
             joint = judge.mechanism.joints.get(name)
             if joint is not None and joint.is_single:
                 force[joint.v.start] += load.motor + load.friction + load.limit
-        unit = judge.moving(np.tile(before.q, (nv, 1)), np.eye(nv))
+        unit, later = (judge.moving(np.tile(s.q, (nv, 1)), np.eye(nv)) for s in (before, now))
         moving = [judge.moving(state.q[None], state.v[None]) for state in (before, now)]
+        turned = np.zeros(nv)
         for contact in system.contacts():
             for name, sign in ((contact.b, 1.0), (contact.a, -1.0)):
                 body = judge.mechanism.links[name].body
-                speed = unit.u[:, body] + cross(unit.w[:, body], contact.point - unit.p[:, body])
-                force += sign * (speed @ contact.force + unit.w[:, body] @ contact.moment)
+                acts, will = (sign * at_rates(m, body, contact) for m in (unit, later))
+                force, turned = force + acts, turned + will - acts
                 ahead = 3.0 * abs(contact.predicted_gap - contact.gap)
                 ahead += dt * sum(
                     float(np.linalg.norm(self._speed(m, name, contact))) for m in moving
                 )
                 turns = float(np.linalg.norm(np.linalg.solve(L, unit.w[:, body]), 2))
                 rough += dt * ahead * turns * float(np.linalg.norm(contact.force))
+        rough += TURNED * dt * float(np.linalg.norm(np.linalg.solve(L, turned)))
         push = np.linalg.solve(L, force - judge.oracle.bias(before.q, before.v))
         least = CANCELS * dt * float(np.linalg.norm(push))
         gamma = judge.accelerations_of_rows(before.q, before.v, 0.0 * before.v, before.t)
         curved = U.T @ gamma / s
         rough += dt * float(np.linalg.norm(curved))
-        push = push - V.T @ (V @ push) - V.T @ curved
-        return np.asarray(before.v + np.linalg.solve(L.T, dt * push), np.float64), least, rough
+        bent = np.asarray(np.linalg.solve(L.T, -dt * V.T @ curved), np.float64)
+        led = np.linalg.solve(L.T, dt * (push - V.T @ (V @ push)))
+        return (np.asarray(before.v + led + bent, np.float64), bent), least, rough
 
     def _told_apart(self, before: State) -> set[str]:
         """Motors whose rates are theirs: none where they cannot be told from each other.
@@ -303,7 +325,7 @@ class Forces:
         L = np.linalg.cholesky(judge.oracle.mass_matrix(inertias.q))
         W = np.linalg.solve(L, judge.jacobian(rows.q, rows.t).T).T
         U, s, V = np.linalg.svd(W, full_matrices=False)
-        kept = s > WEAK * s.max(initial=0.0)
+        kept = s > FILTERED * s.max(initial=0.0)
         return L, U[:, kept], s[kept], V[kept]
 
     def _speed(self, m: Moving, name: str, contact: ContactLoad) -> Values:

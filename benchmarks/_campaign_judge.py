@@ -41,6 +41,10 @@ LEFT = 0.1
 """Of accelerations of rows: what no v̇ takes away, where rows contradict each other."""
 ROUNDED = 1e-6
 """Of a product of rates: what is below it has lost so many digits to round-off."""
+FILTERED = 1e-10
+"""Rows above this, relative to the strongest, count where a step takes rates to be admissible."""
+SHUT, FLAT, MOST_PASSES = 1e-11, 1e-5, 200
+"""Gap [m or rad] that counts as closed; rows that do not close it, of the strongest; passes."""
 Z = np.array([0.0, 0.0, 1.0])
 TINY = 1e-100  # a complex step: its square vanishes
 
@@ -320,13 +324,49 @@ class Judge:
         largest = float(np.abs(left).max(initial=0.0))
         return 0.0 if beyond_reach > LEFT * largest else largest / size
 
-    def admissible(self, q: Values, v: Values, t: float) -> Values:
+    def admissible(self, q: Values, v: Values, t: float, weak: float = WEAK) -> Values:
         """Rates (nv,) that all rows allow at one state, the nearest in the metric of M."""
         rates = np.hstack(self.rates(q[None], v[None], np.array([t])))[0]
         L = np.linalg.cholesky(self.oracle.mass_matrix(q))
         W = np.linalg.solve(L, self.jacobian(q, t).T).T
-        off = np.asarray(np.linalg.lstsq(W, rates, rcond=WEAK)[0], np.float64)
+        off = np.asarray(np.linalg.lstsq(W, rates, rcond=weak)[0], np.float64)
         return np.asarray(v - np.linalg.solve(L.T, off), np.float64)
+
+    def closed(self, q: Values, v: Values, dt: float, t: float) -> Values:
+        """Rates (nv,) at the end of a step that rates v lead to from time t, with loops closed.
+
+        The nearest closed configuration by Gauss and Newton, in the metric of M; what that takes is
+        part of the rates, of which the nearest admissible ones are left.
+        """
+        end, still = t + dt, np.zeros((1, self.mechanism.nv))
+        there, taken = self.displaced(q, dt * v), np.zeros(len(v))
+        for _ in range(MOST_PASSES):
+            gaps = np.hstack(self.gaps(there[None], still, np.array([end])))[0]
+            if float(np.abs(gaps).max(initial=0.0)) < SHUT:
+                break
+            L = np.linalg.cholesky(self.oracle.mass_matrix(there))
+            W = np.linalg.solve(L, self.gap_jacobian(there, end).T).T
+            way = np.linalg.lstsq(W, -gaps, rcond=FLAT)[0]
+            moved = np.asarray(np.linalg.solve(L.T, way), np.float64)
+            there, taken = self.displaced(there, moved), taken + moved
+        return self.admissible(there, v + taken / dt, end, FILTERED)
+
+    def displaced(self, q: Values, way: Values) -> Values:
+        """Configuration (nq,) that is a way (nv,) from q, to third order in what it turns."""
+        moved = q + self.position_rates(q, way)
+        for joint in self.mechanism.joints.values():
+            if joint.kind not in ("revolute", "prismatic"):
+                turn = slice(joint.q.stop - 4, joint.q.stop)
+                moved[turn] /= np.linalg.norm(moved[turn])
+        return moved
+
+    def gap_jacobian(self, q: Values, t: float) -> Values:
+        """Rates (rows, nv) of all gaps by differences, good to 1e-9."""
+        nv, h = self.mechanism.nv, 1e-6
+        ways = np.array([self.position_rates(q, e) for e in np.eye(nv)])
+        there = q + h * np.vstack([ways, -ways])
+        moved = np.hstack(self.gaps(there, np.zeros((2 * nv, nv)), np.full(2 * nv, t)))
+        return np.asarray(((moved[:nv] - moved[nv:]) / (2 * h)).T, np.float64)
 
     def can_follow(self, q: Values, t: float) -> bool:
         """Whether some velocity is what prescribed motions ask for."""
@@ -337,11 +377,7 @@ class Judge:
 
     def movable(self, q: Values, t: float, gaps: Values) -> float:
         """Largest part of gaps (nc,) of all rows along directions that some joint moves."""
-        nv, h = self.mechanism.nv, 1e-6
-        ways = np.array([self.position_rates(q, e) for e in np.eye(nv)])
-        there = q + h * np.vstack([ways, -ways])
-        moved = np.hstack(self.gaps(there, np.zeros((2 * nv, nv)), np.full(2 * nv, t)))
-        U, s, _ = np.linalg.svd(((moved[:nv] - moved[nv:]) / (2 * h)).T, full_matrices=False)
+        U, s, _ = np.linalg.svd(self.gap_jacobian(q, t), full_matrices=False)
         U = U[:, s > 1e-5 * s[0]]  # differences are good to 1e-9
         return float(np.abs(U @ (U.T @ gaps)).max(initial=0.0))
 

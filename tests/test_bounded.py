@@ -135,6 +135,37 @@ def test_impulses_and_reactions_balance_momentum():
         assert np.abs(part).max() < 1e-10 * np.abs(terms.M @ gave).max()
 
 
+def test_closing_is_told_where_it_alone_holds():
+    """Three rods pinned at their reach: weights would bend them, which no row stops there.
+
+    Of 1 kg and 0.4, 0.2, 0.4 m along x. Where the outer ones turn by 1 and -1 rad/s, the tip stays
+    and the centres fall at 0.2, 0.4 and 0.2 m/s: closing has to give 0.8 m/s (1 kg) (9.81 m/s²) dt
+    along this motion. What is left moves by no more than the root of the gap that counts as closed,
+    1e-6 m in a step, or 1e-4 N m s with the inertias of these rods: four thousandths.
+    """
+    loop = bb.LoopJoint("tip", bb.JointModel.BALL, bb.Frame("l2", (0.4, 0, 0)), PIN)
+    system = bb.System(planar_chain([0.4, 0.2, 0.4], [1.0, 1.0, 1.0]), [loop], dt=DT)
+    system.motors.set_friction("j0", 1e-9)
+    system.step()
+    along = system.closing_impulse() @ np.array([1.0, -1.0, -1.0])
+    assert along == pytest.approx(-0.8 * G * DT, rel=4e-3)
+
+
+def test_closing_is_of_second_order_where_rows_stay():
+    """And not told of steps that have no forces of a step."""
+    sizes = list[float]()
+    for dt in (DT, DT / 2):
+        system = assembled(four_bar(dt=dt))
+        system.motors.set("j0", force=5.0, velocity=3.0)
+        for _ in range(round(0.1 / dt)):
+            system.step()
+        sizes.append(float(np.linalg.norm(system.closing_impulse())))
+    assert 0.2 < sizes[1] / sizes[0] < 0.3
+    system.set_state(system.q)
+    with pytest.raises(bb.errors.UnsupportedError, match="limits='always'"):
+        system.closing_impulse()
+
+
 @pytest.mark.parametrize("model", ["prismatic", "cylindrical", "screw"])
 def test_travel_and_turn_are_counted_and_stopped(model):
     """A nut on a fixed spindle that is driven: it stops at its limit, turns or travel."""

@@ -186,15 +186,30 @@ def loaded_forces(step: InequalityStepper, v: Array) -> Array:
 
 
 def loaded_motion(step: InequalityStepper) -> Loaded:
-    """How the last step moved its system from its start on: the mean over the step."""
+    """How the last step moved its system from its start on: the mean over the step.
+
+    Rows are those that its velocities obeyed, weak ones too.
+    """
     solver = step.solver
     q, v, t = step.start
     tau = loaded_forces(step, v)
     terms = solver.terms(q, v, t)
-    split = split_here(solver, terms)
+    split = split_here(solver, terms, float(solver.control[0]["filter_rtol"]))
     push = split.whiten_force(tau + terms.forces - terms.h)
     vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
     return Loaded(step.start, terms, vdot, tau, split)
+
+
+def closing_impulse(step: InequalityStepper) -> Array:
+    """Impulse (nv,) of the last step that neither its forces nor the reactions at its start have.
+
+    It is what closed the loops at the step's end while contacts stuck, and what the energy budget
+    took.
+    """
+    loaded = loaded_motion(step)
+    v = loaded.state[1]
+    change = step.solver.v - v - step.dt * loaded.vdot
+    return np.asarray(loaded.terms.M @ change, np.float64)
 
 
 def loaded_reactions(

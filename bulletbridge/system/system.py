@@ -72,6 +72,7 @@ from bulletbridge.system.connecting import (
 from bulletbridge.system.contact_report import (
     ContactLoad,
     JointLoad,
+    closing_impulse,
     contacts_of,
     joint_loads,
     loaded_reactions,
@@ -1337,6 +1338,27 @@ class System:
         else:
             loads = joint_loads(step, self.motors)
         return ByName("joint", loads)
+
+    def closing_impulse(self) -> Array:
+        """What closing the loops at the end of the last step did to the rates (nv,) [N s, N m s].
+
+        Forces that are told after a step with motors, limits or contacts, ``reactions`` among them,
+        are those at its start; with this they are the whole change of the momenta. Where rows stay
+        it is of second order in the step. A chain at its reach is held by nothing else: the rows at
+        its start have no force against what would bend it, so ``reactions`` have none.
+
+        Raises:
+            UnsupportedError: The last step had none of these, or constraints have come or gone;
+                reactions are then those of the state, not of a step.
+        """
+        step = self._inequalities.last_of_these
+        if step is None:
+            raise UnsupportedError(
+                "what closing the loops did is known of steps with motors, limits or contacts, as"
+                " long as the state and the constraints are theirs: take such a step first"
+                " (limits='always' makes every step one)"
+            )
+        return closing_impulse(step)
 
     def joint_reactions(self, pushes: Iterable[Push] = ()) -> JointReactions:
         """What each joint of the tree does to the link that it carries, by name.
