@@ -130,7 +130,12 @@ class ForwardDynamics(SolverCopy):
             self._find = StoredCall(forward_dynamics, fixed, (0,)).call
 
     def find(
-        self, state: tuple[Array, Array, float], tau: Array, vdot: Array | None = None
+        self,
+        state: tuple[Array, Array, float],
+        tau: Array,
+        vdot: Array | None = None,
+        *,
+        weak: bool = False,
     ) -> None:
         """Find them at a state with forces ``tau`` (nv,) on the rates.
 
@@ -138,12 +143,16 @@ class ForwardDynamics(SolverCopy):
             state: q (nq,), v (nv,) and t [s].
             tau: [N m or N]
             vdot: (nv,) accelerations, where they are known, and constraints supply nothing.
+            weak: Whether rows count that velocities alone obey, as in steps with inequalities.
 
         Raises:
             StepError: The mass matrix is not positive definite.
         """
         s, found, solver, (q, _, t) = self.arrays, self.found, self.solver, state
         self.take(*state)
+        if weak:
+            c = self.arrays.control[0]
+            c["singular_rtol"] = c["filter_rtol"]
         self._loops[0][...] = self._loops[1]
         targets = self._targets[0]
         if solver.encoded.motions:

@@ -204,7 +204,7 @@ class JointLoads:
         """
         state, more, loads = step.start, step.inequalities, Loads()
         if step.solver.encoded.nc or more.force_limited.nc or more.loop_axes.names:
-            self._dynamics.find(state, loaded_forces(step, state[1]))
+            self._dynamics.find(state, loaded_forces(step, state[1]), weak=True)
             if more.force_limited.nc or more.loop_axes.names:
                 self._add_bounded(loads, step, state[2])
         else:
