@@ -180,7 +180,7 @@ class BoundedRun:
                     system.step()
                 self.into |= any(LED_INTO.search(str(each.message)) for each in told)
                 self.led |= {name for each in told for name in LED.findall(str(each.message))}
-                self._look(judge, system, allowed, done, before.q)
+                self._look(judge, system, allowed, done, before)
                 if is_whole(system):
                     for name, size in forces.faults(before):
                         self._blame(name, done, size)
@@ -208,11 +208,11 @@ class BoundedRun:
         self.faults.setdefault(name, (step, float(size)))
 
     def _look(
-        self, judge: Judge, system: bb.System, allowed: list[float], step: int, before: Array
+        self, judge: Judge, system: bb.System, allowed: list[float], step: int, before: State
     ) -> None:
         """Judge gaps and rates of what holds without a force limit, depths, and the residual.
 
-        ``before``: (nq,) where the step began.
+        ``before``: where the step began.
         """
         state, world = state_of(system), self.bounded.world
         if not all(np.isfinite(part).all() for part in state):
@@ -228,8 +228,9 @@ class BoundedRun:
             if (size := float(np.abs(rate).max()) / fastest) > SLIPS:
                 self._blame("slip" if rolls else "silent rate", step, size)
         if world is not None:
-            bent = BENT * (system.dt * fastest) ** 2 + BEYOND
-            was, now = world.gaps(before), world.gaps(system.q)
+            turns = system.dt * max(fastest, float(np.abs(before.v).max()))
+            bent = BENT * turns**2 + BEYOND
+            was, now = world.gaps(before.q), world.gaps(system.q)
             sunk = max(min(was[k], 0.0) - now[k] for k in now)
             if sunk > bent and not self.into:
                 self._blame("sinks", step, sunk)

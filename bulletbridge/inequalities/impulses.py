@@ -937,7 +937,8 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             wait(h.report, PARTING_IN, PARTING_AFTER, not there_is_one, PAUSE)
             if there_is_one:
                 residual = max(residual, outcome.residual)
-                if outcome.residual > tolerance:  # what is wedged passes no limit on its way
+                # what is wedged, or moved apart softly, passes no limit on its way
+                if outcome.residual > tolerance or h.report[COMPLIED] > 0.0:
                     last = last_limit(h, first_unilateral)
                     hold(p, first_unilateral, last, together, tolerance)
                 for i in range(n):
