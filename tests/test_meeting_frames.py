@@ -75,3 +75,23 @@ def test_the_drop_in_lets_pivots_meet_that_lie_side_by_side(mode):
         client.disconnect()
     # filter mode has Bullet's step as predictor, which the vain pull disturbs by its erp
     assert np.abs(np.subtract(*found)).max() < (1e-3 if mode == "filter" else 1e-12)
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_pivot_that_is_moved_out_of_reach_is_told(mode):
+    """A four-bar's pin, moved along itself by a fifth of a millimetre, where nothing can follow."""
+    client = bb.BulletClient(pybullet.DIRECT, mode=mode)
+    urdf, flags = f"{bb.models_folder()}/four_bar.urdf", pybullet.URDF_USE_INERTIA_FROM_FILE
+    body = client.loadURDF(urdf, useFixedBase=True, flags=flags)
+    joints = range(client.getNumJoints(body))
+    rocker = next(k for k in joints if client.getJointInfo(body, k)[12] == b"rocker")
+    tip = np.subtract((0.7, 0.0, 0.0), client.getDynamicsInfo(body, rocker)[3]).tolist()
+    pin = client.createConstraint(
+        body, rocker, -1, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], tip, [1, 0, 0]
+    )
+    client.stepSimulation()
+    client.changeConstraint(pin, [1, 2e-4, 0])
+    with pytest.warns(bb.errors.BulletBridgeWarning, match=r"stay 0\.0002 m apart"):
+        client.stepSimulation()
+    client.stepSimulation()  # once is enough
+    client.disconnect()

@@ -285,6 +285,7 @@ class ExactGroup:
             self.joined.follow_bases()
             self.joined.rebase_gears()
             self._close()
+            self.joined.tell_unreached()
             system.forget()
             self.joined.disturbed = False
         if self.joined.must_be_driven:

@@ -409,6 +409,7 @@ class FilteredGroup:
             pairs = zip(found, after, strict=True)
             if any(np.abs(x - y).max(initial=0.0) > OPEN for x, y in pairs):
                 system.write()
+            self.joined.tell_unreached()
             return
         open_now = {
             gap.name for gap in self.joined.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
@@ -417,6 +418,7 @@ class FilteredGroup:
         self._given_way = open_now & limited
         if open_now - limited:
             system.filter(open=self._given_way, assemble=not self._given_way)
+        self.joined.tell_unreached()
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         """Close all loops but those that Bullet pulls with all of their force limits."""

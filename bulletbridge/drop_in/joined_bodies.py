@@ -33,6 +33,9 @@ ROUNDED = 1e-5
 """Levers, in lengths of the mechanism, at which a constraint turns no joint: frames that a program
 takes from poses that it is told lie off the axes of joints by the digits of its URDF."""
 
+OUT_OF_REACH = 1e-6
+"""Gap, in lengths of the mechanism, that Bullet's single precision does not make."""
+
 
 class Reading(Protocol):
     """What a mode of stepping takes from bodies and constraints.
@@ -142,6 +145,7 @@ class JoinedBodies:
         self._bases_due = False  # whether fixed bases may have been moved
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
+        self._unreached: set[int] = set()  # those that are said to be out of reach
 
     def _system(self, mechanism: Mechanism, dt: float, *, exact: bool) -> System:
         """The bodies with the constraints as they are modelled now."""
@@ -351,6 +355,32 @@ class JoinedBodies:
             if number in self.models:
                 self.frames[number].place_in(self.system)
         self._moved, self._moving = set(), self._moved
+
+    def tell_unreached(self) -> None:
+        """Say which rigid constraints were moved to where no joint brings their bodies.
+
+        What stays between them there counts as rounded, as long as it is a thousandth of the
+        mechanism.
+
+        Warns:
+            BulletBridgeWarning: There are some; each is told once.
+        """
+        moved = [
+            loop
+            for number, loop in self.loops.items()
+            if loop.moving and loop.max_force is None and number not in self._unreached
+        ]
+        if not moved:
+            return
+        gaps, enough = self.system.gap_vectors(), OUT_OF_REACH * self.system.encoded.length
+        for loop in moved:
+            gap = float(np.linalg.norm(gaps[loop.name][1])) if loop.name in gaps else 0.0
+            if gap > enough:
+                self._unreached.add(loop.number)
+                warn_user(
+                    f"constraint {loop.number} was moved to where no joint brings its bodies: they"
+                    f" stay {gap:.3g} m apart; move it along what they can follow"
+                )
 
     def put_back(self) -> None:
         """Tell Bullet again where moved frames are."""

@@ -477,7 +477,10 @@ def with_gaps(
             mismatch_m=float(encoded.length * gaps[name][in_metres].max(initial=0.0)),
             mismatch_rad=float(gaps[name][~in_metres].max(initial=0.0)),
         )
-    if mismatch > tolerances.redundant * samples.reach:
+    rounded = tolerances.redundant * samples.reach
+    if decision.cap >= mechanism.nv:  # what nothing moves frames alone may hold open
+        rounded = max(rounded, tolerances.still)
+    if mismatch > rounded:
         mismatch = 0.0  # that is no rounding: it has not moved further than it is open
     mismatch = max(mismatch, decision.mismatch)
     most_left = SPREAD * most_left + ROUNDED_ROW
