@@ -115,7 +115,7 @@ class DropInRun:
         self.faults = dict[str, tuple[int, float]]()
         self.pins, self.geared, self.bullets = list[Pin](), False, False
         self.unreached = set[int]()  # pins that are told to be moved out of reach
-        self.moved = False  # whether a fixed base was given a velocity, which nothing stops
+        self.moved = False  # whether a fixed base was given a velocity, which nothing can stop
         self.dt, self.ground, self.body, self.joints = float(self.rng.choice(STEPS)), -1, -1, 0
         self.p: Any = bb.BulletClient(pybullet.DIRECT)
 
@@ -251,7 +251,8 @@ class DropInRun:
     ) -> tuple[Array, float]:
         """Judge a step; positions of joints after it, and depth in the ground.
 
-        What nothing joins is Bullet's, and what a warning says cannot be stepped exactly.
+        What nothing joins is Bullet's, and what a warning says cannot be stepped exactly. A fixed
+        base that moves takes what is on it past limits, and into the ground.
         """
         places, rates = self._positions(), self._rates()
         now = self._depth()
@@ -264,7 +265,7 @@ class DropInRun:
                 continue  # where a pivot was moved to nothing can follow
             if pin.max_force is None and gap > OPEN and pin.number not in self.unreached:
                 self._blame("silent gap", step, gap)
-        if self.bullets or not (self.pins or self.geared):
+        if self.bullets or self.moved or not (self.pins or self.geared):
             return places, now
         base = np.abs(self.p.getBaseVelocity(self.body)).max()
         fastest = max(1.0, float(np.abs(rates).max(initial=0.0)), float(base))
@@ -273,7 +274,7 @@ class DropInRun:
             beyond = max(lower - new, new - upper, 0.0) - max(lower - old, old - upper, 0.0)
             if lower <= upper and lower > -FREE and beyond > bent + BEYOND:
                 self._blame("limit", step, beyond)
-        if depth - now > bent + SUNK and not self.moved:
+        if depth - now > bent + SUNK:
             self._blame("sinks", step, depth - now)
         return places, now
 

@@ -57,7 +57,7 @@ def test_exact_mode_says_what_a_program_can_do_about_constraints_that_cannot_clo
     for x in (0.0, 0.5):
         p.createConstraint(ball, -1, -1, -1, p.JOINT_POINT2POINT, (0, 0, 0), (0, 0, 0), (x, 0, 0))
     before = p.getBasePositionAndOrientation(ball)
-    with pytest.raises(AssemblyError, match=r"^exact mode of .*'constraint \d' cannot .*; create"):
+    with pytest.raises(AssemblyError, match=r"^exact mode of .*'constraint \d' cannot .*; put"):
         p.stepSimulation()
     assert p.getBasePositionAndOrientation(ball) == before
     p.disconnect()

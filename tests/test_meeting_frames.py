@@ -94,4 +94,9 @@ def test_a_pivot_that_is_moved_out_of_reach_is_told(mode):
     with pytest.warns(bb.errors.BulletBridgeWarning, match=r"stay 0\.0002 m apart"):
         client.stepSimulation()
     client.stepSimulation()  # once is enough
+    if mode == "exact":
+        kind, zero = pybullet.JOINT_POINT2POINT, [0, 0, 0]
+        client.createConstraint(body, rocker, -1, -1, kind, zero, zero, [9, 0, 0])
+        with pytest.raises(AssemblyError, match="^exact mode of body .* cannot close.* maxForce"):
+            client.stepSimulation()
     client.disconnect()

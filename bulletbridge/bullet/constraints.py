@@ -96,9 +96,9 @@ def all_but_child_frame(loop: CreatedConstraint, client: int) -> tuple[Any, ...]
     return loop.kind, info[:4], loop.axis, info[6], info[8]
 
 
-CREATE_CLOSER = (
-    "create constraints where they are nearly closed,"
-    " and not more of them than the bodies can follow"
+LET_MEET = (
+    "put bodies, pivots and new constraints where all of them can meet, take a constraint away, or"
+    " give one a maxForce, up to which it holds"
 )
 """Remedy for those that cannot close."""
 

@@ -8,7 +8,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.constraints import (
-    CREATE_CLOSER,
+    LET_MEET,
     CreatedConstraint,
     frame_on,
     in_numbers_of_today,
@@ -310,17 +310,18 @@ class ExactGroup:
             self._watch_swings()
 
     def _close(self) -> None:
-        """Close constraints that are new, or whose bodies were moved.
+        """Close the loops, from where somebody has put the bodies.
 
         Raises:
-            AssemblyError: They cannot be closed; with what a program can do about it.
+            AssemblyError: They cannot be closed; it says what a program can do about that.
         """
         try:
             self.system.filter(assemble=True)
         except AssemblyError as error:
-            what = in_numbers_of_today(str(error), self.joined.loops.values()).split(";")[0]
+            what = in_numbers_of_today(str(error), self.joined.loops.values())
+            what = what.split(";")[0]  # the remedy there is for our own API
             bodies = named(self.joined.bodies)
-            raise AssemblyError(f"exact mode of {bodies}: {what}; {CREATE_CLOSER}") from None
+            raise AssemblyError(f"exact mode of {bodies}: {what}; {LET_MEET}") from None
 
     def _watch_swings(self) -> None:
         """Look whether what the program does to joints makes them swing to and fro at every step.

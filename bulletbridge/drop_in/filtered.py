@@ -8,7 +8,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.collision_filters import CollisionFilters
-from bulletbridge.bullet.constraints import CREATE_CLOSER, CreatedConstraint, in_numbers_of_today
+from bulletbridge.bullet.constraints import LET_MEET, CreatedConstraint, in_numbers_of_today
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
@@ -344,8 +344,7 @@ class FilteredGroup:
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             what = what.split(";")[0]  # the remedy there is for our own API
             warn_user(
-                "Bullet's own state stays until the loops can be closed again:"
-                f" {what}; {CREATE_CLOSER}"
+                f"Bullet's own state stays until the loops can be closed again: {what}; {LET_MEET}"
             )
 
     def _leave_out(self) -> bool:
