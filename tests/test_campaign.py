@@ -399,11 +399,12 @@ def test_contacts_of_random_mechanisms_follow_their_laws(number, steps, end):
     assert not record["faults"], record
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 3, 14])
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 14, 24])
 def test_random_robots_keep_loops_and_limits_whatever_a_program_does(number, tmp_path):
     """In exact mode, judged by Bullet's kinematics.
 
-    In the first a joint comes to its limit while motors give way and bodies are moved apart.
+    In the first a joint comes to its limit while motors give way and bodies are moved apart; the
+    pins of the last leave no freedom, and differ by the digits of the poses that Bullet tells.
     """
     record = DropInRun(number, tmp_path).record(24)
     assert record["end"] == "held", record

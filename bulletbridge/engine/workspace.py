@@ -56,6 +56,7 @@ class Tolerances:
             joints moving by a radian, is left out, and watched.
         still: Nothing moves along a row that stays shorter than this, in lengths of the mechanism
             per radian: it is the round-off of frames, as where a point on an axis is to stay there.
+            Loops that leave no freedom may stay open by as much.
     """
 
     gap: float = 2e-14
