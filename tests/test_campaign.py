@@ -384,6 +384,7 @@ def test_the_judge_sees_forces_that_break_their_laws():
         (200307, 2, "held"),
         (200314, 14, "held"),
         (200393, 1, "held"),
+        (211024, 3, "held"),
         (200014, 8, "told"),
     ],
 )
@@ -392,7 +393,8 @@ def test_contacts_of_random_mechanisms_follow_their_laws(number, steps, end):
 
     One hangs by a chain at its reach, which closing alone holds. Four are next to flat positions,
     pull a constraint shut beside a limit, and close loops by a row that all but vanishes, beside a
-    wall; a drive leads the last against a limit, to where no motion is left.
+    wall. A drive leads one into walls, where no impulses solve the problem, and the last against a
+    limit, to where no motion is left.
     """
     record = BoundedRun(touching_case(number), steps).record()
     assert record["end"] == end

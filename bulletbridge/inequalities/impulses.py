@@ -690,6 +690,30 @@ def cut_off(p: ComplementarityProblem, n: int) -> None:
         p.x[i] = clip(p.bounds[i], p.x[i])
 
 
+@outlined
+def keep_within(p: ComplementarityProblem, first: int, n: int) -> None:
+    """Let no limit or contact pull, nor friction leave its cone, from row ``first`` on.
+
+    Where a problem is not solved Newton's method may end at such impulses.
+    """
+    i = first
+    while i < n:
+        bound = p.bounds[i]
+        if bound.owner < 0:
+            p.x[i] = clip(bound, p.x[i])
+            i += 1
+            continue
+        total, last = 0.0, i + int(bound.count)
+        for k in range(i, last):
+            mu = p.bounds[k].mu
+            p.x[k] = p.x[k] if mu > 0.0 else 0.0
+            total += (p.x[k] / mu) ** 2 if mu > 0.0 else 0.0
+        if total > p.x[bound.owner] ** 2:
+            for k in range(i, last):
+                p.x[k] *= p.x[bound.owner] / math.sqrt(total)
+        i = last
+
+
 @helper
 def may_be_independent(h: InequalityProblem, rows: RowCounts) -> bool:
     """Whether motors have not given way lately to what contradicts them; there is no contact."""
@@ -903,7 +927,8 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             for i in range(n):
                 p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
         if residual > tolerance:
-            hold(p, rows.with_friction, first_unilateral, together, tolerance)
+            keep_within(p, first_unilateral, together)
+            hold(p, rows.motors, first_unilateral, together, tolerance)
         cut_off(p, rows.with_friction)
         if bounces > 0:
             put_velocities(h, rows, p.x, p.w)
