@@ -129,7 +129,7 @@ def put_row_derivatives(
     differentiate_rows(tree, rows, targets, vdot, found)
 
 
-@helper
+@outlined
 def differentiate_motion(
     a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array, vdot: Array, wanted: int
 ) -> None:

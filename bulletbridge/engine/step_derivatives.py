@@ -217,7 +217,7 @@ def add_matrix(X: Array, size: float, A: Array) -> None:
             X[i, j] += size * A[i, j]
 
 
-@helper
+@outlined
 def put_displaced(a: Arrays, s: StepArrays, columns: Columns, u: Array, v: Array) -> None:
     """Changes of the start, displaced by u (nv,) that changes by ``way``, into those of q.
 
@@ -231,7 +231,7 @@ def put_displaced(a: Arrays, s: StepArrays, columns: Columns, u: Array, v: Array
     add_matrix(by_q, 1.0, way)
 
 
-@helper
+@outlined
 def lead(a: Arrays, d: DerivativeArrays, s: StepArrays, part: float, v0: Array) -> None:
     """Where an acceleration over part [s] of a step leads, by displacements and the rates it makes.
 
@@ -248,7 +248,7 @@ def lead(a: Arrays, d: DerivativeArrays, s: StepArrays, part: float, v0: Array) 
     put_displaced(a, s, s.led, u, v)
 
 
-@helper
+@outlined
 def put_led(led: Array, X: Array, part: float, changes: Array) -> None:
     """Changes (2 nv, 3 nv) by displacements, rates and forces, X (nv, 3 nv) the acceleration's."""
     for i in range(led.shape[0]):
@@ -259,7 +259,7 @@ def put_led(led: Array, X: Array, part: float, changes: Array) -> None:
     add_product(part, led, len(X), X, changes)
 
 
-@helper
+@outlined
 def put_end_terms(a: Arrays, f: Factors, s: StepArrays, end: Instant) -> None:
     """M, as the factors have it, and J at the poses."""
     M = s.M
@@ -275,7 +275,7 @@ def put_end_terms(a: Arrays, f: Factors, s: StepArrays, end: Instant) -> None:
     jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, end.targets, s.J, f.rows)
 
 
-@helper
+@outlined
 def put_rate_derivatives(
     a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array
 ) -> None:
@@ -287,7 +287,7 @@ def put_rate_derivatives(
     put_row_derivatives(a, d, targets, v, RATE_ALONE)
 
 
-@helper
+@outlined
 def put_rate_sides(
     a: Arrays, d: DerivativeArrays, s: StepArrays, now: Instant, v: Array, sides: Array
 ) -> None:
@@ -303,7 +303,7 @@ def put_rate_sides(
                 sides[i, j] += d.rate[i, j]
 
 
-@helper
+@outlined
 def put_metric(a: Arrays, s: StepArrays) -> None:
     """Elements as dampers, as they act at these poses in the metric of a step."""
     for i in range(len(a.efforts)):
@@ -313,7 +313,7 @@ def put_metric(a: Arrays, s: StepArrays) -> None:
     take_as_dampers(s.metric, a.poses, a.axes, a.control.damper_dt, a.control.spring_dt)
 
 
-@helper
+@outlined
 def put_metric_derivatives(
     a: Arrays, d: DerivativeArrays, s: StepArrays, now: Instant, w: Array
 ) -> None:
@@ -334,7 +334,7 @@ def add_metric_derivatives(a: Arrays, d: DerivativeArrays, s: StepArrays) -> Non
                 d.F[i, j] += s.metric_by_q[i, j]
 
 
-@helper
+@outlined
 def differentiate_admissible(
     a: Arrays,
     f: Factors,
@@ -373,7 +373,7 @@ def differentiate_admissible(
     respond(split_of(f, a.control.rank), s.of_all.sides, d.X, d.parts)
 
 
-@helper
+@outlined
 def differentiate_projection(
     a: Arrays,
     f: Factors,
@@ -394,7 +394,7 @@ def differentiate_projection(
     add_metric_derivatives(a, d, s)
 
 
-@helper
+@outlined
 def prepare_correction(
     a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, start: Instant
 ) -> None:
@@ -465,7 +465,7 @@ def correct_changes(a: Arrays, f: Factors, s: StepArrays, columns: Columns, rank
     add_matrix(by_q, 1.0, columns.way)
 
 
-@helper
+@outlined
 def answer_rates(
     f: Factors, d: DerivativeArrays, s: StepArrays, rank: int, X: Array, parts: Array
 ) -> None:
@@ -476,7 +476,7 @@ def answer_rates(
     respond(split_of(f, rank), s.rate_sides, X, parts)
 
 
-@helper
+@outlined
 def take_filtered(s: StepArrays, columns: Columns, by: Array, first: int) -> None:
     """Rates at the end, by positions there and, from column ``first`` on, by rates before."""
     nv, X = len(by), columns.moved
@@ -487,7 +487,7 @@ def take_filtered(s: StepArrays, columns: Columns, by: Array, first: int) -> Non
     put_matrix(by_v, 1.0, X)
 
 
-@helper
+@outlined
 def filter_step(
     a: Arrays,
     f: Factors,
@@ -513,7 +513,7 @@ def filter_step(
     take_filtered(s, columns, X, nv)
 
 
-@helper
+@outlined
 def differentiate_second_half(
     a: Arrays,
     f: Factors,
@@ -588,7 +588,7 @@ def take_from_start(by: Array, changes: Array) -> None:
             changes[nv + i, 2 * nv + j] += by[i, 3 * nv + j]
 
 
-@helper
+@outlined
 def differentiate_stages(
     a: Arrays,
     f: Factors,

@@ -98,7 +98,7 @@ def finish_two(x: Array, y: Array, of_x: float, of_both: float, of_y: float) -> 
         y[j] = r * (y[j] - of_both * found)
 
 
-@helper
+@outlined
 def add_product(size: float, A: Array, first: int, B: Array, C: Array) -> None:
     """C += size A B, of A (n, .) the columns from ``first`` on; B (k, m), C (n, m or more)."""
     i, n, ends = 0, C.shape[0], (0, B.shape[0])
