@@ -3,16 +3,23 @@
 Rows of every loop joint depend on the place, twist and acceleration of b relative to a' alone. An
 axis that moves both ends changes none of them; one below b displaces b, one below a does the same
 as if b were displaced the other way. So one formula serves all models: with a turn θ of b and a
-displacement d of its origin, in axes of a', and their rates,
+displacement d of its origin, seen from a', and their rates,
 
     δΩ = θ̇ + θ x Ω,   δΩ̇ = θ̈ + θ̇ x Ω + θ x Ω̇,   δṡ = ḋ,   δs̈ = d̈
+
+Rates are those that are seen from a' as it turns; vectors have the components of the world, but
+where rows need those of a'.
 """
 
 import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper
-from bulletbridge.constraints.drift import RelativeMotion, is_driven, relative_motion
+from bulletbridge.constraints.drift import (
+    RelativeMotion,
+    is_driven,
+    relative_motion,
+)
 from bulletbridge.constraints.records import (
     PERPENDICULAR,
     WHOLE_TURN,
@@ -24,6 +31,8 @@ from bulletbridge.constraints.relative_pose import (
     Z,
     arm,
     constant_rows,
+    frames,
+    position_in,
     variable_direction,
     variable_direction_rate,
     whole_turn,
@@ -53,6 +62,7 @@ from bulletbridge.numerics.spatial import (
     cross,
     dot,
     force_cross,
+    mul,
     norm,
     power,
     scale,
@@ -75,7 +85,7 @@ ALL, RATE_ALONE, FORCE_ALONE, NO_ACCELERATION = range(4)
 
 
 class Sight(NamedTuple):
-    """What the motion of b is seen from in a', and what it is where b's frame is.
+    """What the motion of b is seen from in a', and what it is where b's frame is; world axes.
 
     Attributes:
         up: Into axes of a'.
@@ -84,6 +94,9 @@ class Sight(NamedTuple):
         spun: and its rate.
         velocity: Of the body of b at that place,
         acceleration: likewise.
+        angular: Angular velocity relative to a',
+        angular_rate: and its rate as it is seen there.
+        between: From the origin of a's tree to that of b's.
     """
 
     up: Matrix
@@ -92,6 +105,18 @@ class Sight(NamedTuple):
     spun: Vector
     velocity: Vector
     acceleration: Vector
+    angular: Vector
+    angular_rate: Vector
+    between: Vector
+
+
+class Seen(NamedTuple):
+    """A loop, how it moves, and the wrench on b, world axes, about the origin of b's tree."""
+
+    loop: Loop
+    sight: Sight
+    motion: RelativeMotion
+    wrench: Pair
 
 
 class RowDerivatives(NamedTuple):
@@ -140,13 +165,13 @@ def differentiate_rows(
                 found.acceleration[i, k] = 0.0
     for i in range(len(loops)):
         loop = loops[i]
-        motion = relative_motion(loop, tree.poses, targets)
-        sight = sight_of(loop, tree.poses, targets, motion)
+        sight, motion = look(loop, tree.poses, targets, wanted != FORCE_ALONE)
+        wrench = (ZERO, ZERO) if wanted == RATE_ALONE else reaction_on_b(loop, motion, found.lam)
+        seen = Seen(loop, sight, motion, wrench)
         for end in range(2):
             j = loop.axis_b if end == 1 else loop.axis_a
             while j != loop.common_axis:
-                sign = 1.0 if end == 1 else -1.0
-                differentiate_loop(tree, loop, sight, motion, j, sign, found)
+                differentiate_loop(tree, seen, j, 1.0 if end == 1 else -1.0, found)
                 j = axes[j].below
     for i in range(len(couplings)):
         coupling = couplings[i]
@@ -165,62 +190,83 @@ def differentiate_rows(
 
 @helper
 def differentiate_loop(
-    tree: VariedTree,
-    loop: Loop,
-    sight: Sight,
-    motion: RelativeMotion,
-    j: int,
-    sign: float,
-    found: RowDerivatives,
+    tree: VariedTree, seen: Seen, j: int, sign: float, found: RowDerivatives
 ) -> None:
     """Columns of one loop for axis j, which moves b (sign 1) or a (-1)."""
-    bodies, poses, axes, variations = tree
-    nv, own, variation = len(axes), axis_twist(axes[j]), variations[j]
-    between = between_origins(poses, loop.body_a, loop.body_b)
+    loop, sight, motion, wrench = seen
+    bodies, _, axes, variations = tree
+    nv, own, variation, up = len(axes), axis_twist(axes[j]), variations[j], sight.up
     if sign < 0.0:  # to the origin of b's tree
-        own = twist_at(own, between)
+        own = twist_at(own, sight.between)
     S = scale_pair(sign, own)
     varied = loop.row + loop.rows - 1
     if found.wanted != FORCE_ALONE:
         U, C = added_velocity(variation), added_acceleration(variation)
         if sign < 0.0:
-            U, C = twist_at(U, between), twist_at(C, between)
+            U, C = twist_at(U, sight.between), twist_at(C, sight.between)
         spin, way = relative_variation(sight, S, scale_pair(sign, U), scale_pair(sign, C))
-        by_place = turned_rates(spin, motion)
+        by_place = turned_rates(spin, sight)
+        spun, gone = apply(up, by_place[0]), apply(up, way[1])
         for i in range(constant_rows(loop)):
-            row, moment, force = loop.row + i, vec(loop.moment[i]), vec(loop.force[i])
-            found.rate[row, j] = dot(moment, by_place[0]) + dot(force, way[1])
-            if found.wanted == ALL:
-                found.acceleration[row, j] = dot(moment, by_place[1]) + dot(force, way[2])
+            moment, force = vec(loop.moment[i]), vec(loop.force[i])
+            found.rate[loop.row + i, j] = dot(moment, spun) + dot(force, gone)
+        if found.wanted == ALL:
+            spun, gone = apply(up, by_place[1]), apply(up, way[2])
+            for i in range(constant_rows(loop)):
+                moment, force = vec(loop.moment[i]), vec(loop.force[i])
+                found.acceleration[loop.row + i, j] = dot(moment, spun) + dot(force, gone)
         if loop.variable > 0:
-            rate, acceleration = varied_row(loop, motion, spin[0], by_place, way)
+            rate, acceleration = varied_row_in_world(seen, spin[0], by_place, way)
             found.rate[varied, j] += rate
             if found.wanted == ALL:
                 found.acceleration[varied, j] += acceleration
     if found.wanted == ALL:
         E = acceleration_by_rate(variation)
         if sign < 0.0:
-            E = twist_at(E, between)
-        spun, gone = rated_variation(sight, S, scale_pair(sign, E))
-        by_rate = turned_rates(spun, motion)
+            E = twist_at(E, sight.between)
+        spin, way = rated_variation(sight, S, scale_pair(sign, E))
+        by_rate = turned_rates(spin, sight)
+        spun, gone = apply(up, by_rate[1]), apply(up, way[2])
         for i in range(constant_rows(loop)):
-            row, moment, force = loop.row + i, vec(loop.moment[i]), vec(loop.force[i])
-            found.acceleration[row, nv + j] = dot(moment, by_rate[1]) + dot(force, gone[2])
+            moment, force = vec(loop.moment[i]), vec(loop.force[i])
+            found.acceleration[loop.row + i, nv + j] = dot(moment, spun) + dot(force, gone)
         if loop.variable > 0:
-            by_rates = varied_row(loop, motion, ZERO, by_rate, gone)[1]
+            by_rates = varied_row_in_world(seen, ZERO, by_rate, way)[1]
             found.acceleration[varied, nv + j] += by_rates
     if found.wanted == RATE_ALONE:
         return
-    turn, moved = apply(sight.up, S[0]), apply(sight.up, velocity_at(S, sight.place))
-    changed, total = changed_reaction(loop, motion, found.lam, turn, moved)
-    turned = force_cross(own, total)
+    changed, turned = changed_reaction(seen, S, found.lam), force_cross(own, wrench)
     if sign < 0.0:
         changed = add_pair(changed, turned)
     common, same = loop.common_axis, sign > 0.0
     change = WrenchChange(j, changed, turned)
     add_between(bodies, axes, loop.axis_b, common, same, 1.0, change, found.F)
+    between = sight.between
     there = WrenchChange(j, wrench_from(between, changed), wrench_from(between, turned))
     add_between(bodies, axes, loop.axis_a, common, not same, -1.0, there, found.F)
+
+
+@helper
+def relative_place(loop: Loop, poses: Records[Pose], targets: Records[Target]) -> RelativeMotion:
+    """``relative_motion`` at rest, for what asks for the place alone."""
+    a, b = frames(loop, poses, targets)
+    relative, s = mul(transpose(a[0]), b[0]), position_in(a, b)
+    return RelativeMotion(a, b, relative, s, ZERO, ZERO, ZERO, ZERO, ZERO)
+
+
+@helper
+def look(
+    loop: Loop, poses: Records[Pose], targets: Records[Target], moving: bool
+) -> tuple[Sight, RelativeMotion]:
+    """How a loop is seen and moves; at rest if its rates are not asked for."""
+    if moving:
+        motion = relative_motion(loop, poses, targets)
+        sight = sight_of(loop, poses, targets, motion)
+    else:
+        motion = relative_place(loop, poses, targets)
+        up, between = transpose(motion.a[0]), between_origins(poses, loop.body_a, loop.body_b)
+        sight = Sight(up, motion.b[1], ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, between)
+    return sight, motion
 
 
 @helper
@@ -237,13 +283,22 @@ def sight_of(
         target, axis = targets[loop.target], apply(motion.a[0], vec(loop.turn))
         spun = add(spun, scale(target.acceleration, axis))
         spun = add(spun, cross(turning, scale(target.rate, axis)))
-    up = transpose(motion.a[0])
-    return Sight(up, place, turning, spun, velocity_at(twist, place), acceleration)
+    return Sight(
+        transpose(motion.a[0]),
+        place,
+        turning,
+        spun,
+        velocity_at(twist, place),
+        acceleration,
+        apply(motion.a[0], motion.angular),
+        apply(motion.a[0], motion.angular_rate),
+        between_origins(poses, loop.body_a, loop.body_b),
+    )
 
 
 @helper
 def relative_variation(sight: Sight, S: Pair, U: Pair, C: Pair) -> tuple[Rates, Rates]:
-    """Turn of b and displacement of its origin in a', with rates, by twists with rates."""
+    """Turn of b and displacement of its origin, with rates seen in a', by twists with rates."""
     place, velocity = sight.place, sight.velocity
     way = velocity_at(S, place)
     way_rate = add(velocity_at(U, place), cross(S[0], velocity))
@@ -265,28 +320,42 @@ def rated_variation(sight: Sight, S: Pair, E: Pair) -> tuple[Rates, Rates]:
 @helper
 def rates_from(first: Vector, second: Vector, sight: Sight) -> Rates:
     """``seen_from`` of a vector that is zero."""
-    again = sub(second, scale(2.0, cross(sight.turning, first)))
-    return ZERO, apply(sight.up, first), apply(sight.up, again)
+    return ZERO, first, sub(second, scale(2.0, cross(sight.turning, first)))
 
 
 @helper
 def seen_from(rates: Rates, sight: Sight) -> Rates:
-    """A vector and its rates in axes that turn at an angular velocity."""
-    (x, first, second), up, turning = rates, sight.up, sight.turning
+    """A vector and its rates, as they are seen in axes that turn."""
+    (x, first, second), turning = rates, sight.turning
     turned = cross(turning, x)
     here = sub(first, turned)
     again = sub(second, scale(2.0, cross(turning, first)))
     again = add(sub(again, cross(sight.spun, x)), cross(turning, turned))
-    return apply(up, x), apply(up, here), apply(up, again)
+    return x, here, again
 
 
 @helper
-def turned_rates(spin: Rates, motion: RelativeMotion) -> tuple[Vector, Vector]:
+def turned_rates(spin: Rates, sight: Sight) -> tuple[Vector, Vector]:
     """What the relative angular velocity and acceleration change by with a turn."""
     turn, rate, second = spin
-    velocity = add(rate, cross(turn, motion.angular))
-    acceleration = add(second, cross(rate, motion.angular))
-    return velocity, add(acceleration, cross(turn, motion.angular_rate))
+    velocity = add(rate, cross(turn, sight.angular))
+    acceleration = add(second, cross(rate, sight.angular))
+    return velocity, add(acceleration, cross(turn, sight.angular_rate))
+
+
+@helper
+def varied_row_in_world(
+    seen: Seen, turn: Vector, spun: tuple[Vector, Vector], way: Rates
+) -> tuple[float, float]:
+    """``varied_row`` of vectors in world axes."""
+    up = seen.sight.up
+    return varied_row(
+        seen.loop,
+        seen.motion,
+        apply(up, turn),
+        (apply(up, spun[0]), apply(up, spun[1])),
+        (apply(up, way[0]), apply(up, way[1]), apply(up, way[2])),
+    )
 
 
 @helper
@@ -341,30 +410,30 @@ def varied_row(
 
 
 @helper
-def changed_reaction(
-    loop: Loop, motion: RelativeMotion, lam: Array, turn: Vector, way: Vector
-) -> tuple[Pair, Pair]:
-    """What the wrench on b changes by if b is displaced and a stays; the wrench.
-
-    World axes, about the origin of b's tree.
-    """
-    R, b = motion.a[0], motion.b[1]
-    moment, force, bent, pushed = ZERO, ZERO, ZERO, ZERO
-    for i in range(constant_rows(loop)):
-        size = lam[loop.row + i]
-        moment = add(moment, scale(size, vec(loop.moment[i])))
-        force = add(force, scale(size, vec(loop.force[i])))
+def reaction_on_b(loop: Loop, motion: RelativeMotion, lam: Array) -> Pair:
+    """The wrench of multipliers on b, world axes, about the origin of b's tree."""
+    R, (moment, force) = motion.a[0], combined(loop, lam)
     if loop.variable > 0:
         size = lam[loop.row + loop.rows - 1]
         direction = variable_direction(loop, motion.relative, motion.s)
         moment = add(moment, scale(size, direction[0]))
         force = add(force, scale(size, direction[1]))
-        change = variable_direction_rate(loop, motion.relative, motion.s, turn, way)
-        bent, pushed = scale(size, change[0]), scale(size, change[1])
-    force, pushed, moved = apply(R, force), apply(R, pushed), apply(R, way)
-    moment = add(apply(R, moment), cross(b, force))
-    change = add(apply(R, bent), add(cross(b, pushed), cross(moved, force)))
-    return (change, pushed), (moment, force)
+    return wrench_from(motion.b[1], (apply(R, moment), apply(R, force)))
+
+
+@helper
+def changed_reaction(seen: Seen, S: Pair, lam: Array) -> Pair:
+    """What the wrench on b changes by if b is displaced by a twist and a stays."""
+    loop, sight, motion, wrench = seen
+    way = velocity_at(S, sight.place)
+    change, pushed = cross(way, wrench[1]), ZERO
+    if loop.variable > 0:
+        R, turn, moved = motion.a[0], apply(sight.up, S[0]), apply(sight.up, way)
+        rate = variable_direction_rate(loop, motion.relative, motion.s, turn, moved)
+        size = lam[loop.row + loop.rows - 1]
+        pushed = apply(R, scale(size, rate[1]))
+        change = add(change, add(apply(R, scale(size, rate[0])), cross(sight.place, pushed)))
+    return change, pushed
 
 
 class RowGradients(NamedTuple):
@@ -383,17 +452,23 @@ class RowGradients(NamedTuple):
 
 
 class LoopGradients(NamedTuple):
-    """The same for one loop, with its constant rows taken together.
+    """The same for one loop, with its constant rows taken together, in world axes.
 
     Attributes:
         of_rows: Of all.
         rate: Sum of the rows times what is asked of their velocities.
         second: Of their accelerations.
+        to_a: What axes below a give together at the rates of the gradients,
+        to_b: and those below b; at the origin of b's tree, both.
+        across: What those give a that are not below b, less those that are below b alone.
     """
 
     of_rows: RowGradients
     rate: Pair
     second: Pair
+    to_a: Pair
+    to_b: Pair
+    across: Pair
 
 
 @helper
@@ -410,15 +485,24 @@ def pull_back_rows(
     lam, of_rate, of_acceleration = asked
     for i in range(len(loops)):
         loop = loops[i]
-        motion = relative_motion(loop, tree.poses, targets)
-        sight = sight_of(loop, tree.poses, targets, motion)
+        moving = len(of_rate) > 0 or len(of_acceleration) > 0
+        sight, motion = look(loop, tree.poses, targets, moving)
+        R, between, no_twist, wrench = motion.a[0], sight.between, (ZERO, ZERO), (ZERO, ZERO)
         rate, second = combined(loop, of_rate), combined(loop, of_acceleration)
-        of_loop = LoopGradients(asked, rate, second)
+        rate, second = turned_pair(R, rate), turned_pair(R, second)
+        to_a, to_b, across = no_twist, no_twist, no_twist
+        if len(lam) > 0:
+            wrench = reaction_on_b(loop, motion, lam)
+            to_a = twist_at(sum_at(g.sums, loop.axis_a), between)
+            to_b = sum_at(g.sums, loop.axis_b)
+            common = sum_at(g.sums, loop.common_axis)
+            across = add_pair(sub_pair(to_a, twist_at(common, between)), sub_pair(common, to_b))
+        seen = Seen(loop, sight, motion, wrench)
+        of_loop = LoopGradients(asked, rate, second, to_a, to_b, across)
         for end in range(2):
             j = loop.axis_b if end == 1 else loop.axis_a
             while j != loop.common_axis:
-                sign = 1.0 if end == 1 else -1.0
-                pull_back_loop(tree, loop, sight, motion, j, sign, of_loop, g)
+                pull_back_loop(tree, seen, j, 1.0 if end == 1 else -1.0, of_loop, g)
                 j = axes[j].below
     for i in range(len(couplings)):
         coupling = couplings[i]
@@ -437,8 +521,14 @@ def pull_back_rows(
 
 
 @helper
+def turned_pair(R: Matrix, x: Pair) -> Pair:
+    """Both vectors turned."""
+    return apply(R, x[0]), apply(R, x[1])
+
+
+@helper
 def combined(loop: Loop, sizes: Array) -> Pair:
-    """Sum of the constant rows of a loop times numbers (nc,); zero if there are none."""
+    """Sum of the constant rows of a loop times numbers (nc,), in a'; zero if there are none."""
     moment, force = ZERO, ZERO
     if len(sizes) > 0:
         for i in range(constant_rows(loop)):
@@ -449,58 +539,47 @@ def combined(loop: Loop, sizes: Array) -> Pair:
 
 @helper
 def pull_back_loop(
-    tree: VariedTree,
-    loop: Loop,
-    sight: Sight,
-    motion: RelativeMotion,
-    j: int,
-    sign: float,
-    of_loop: LoopGradients,
-    g: TreeGradients,
+    tree: VariedTree, seen: Seen, j: int, sign: float, of_loop: LoopGradients, g: TreeGradients
 ) -> None:
     """``differentiate_loop`` transposed; its constant rows are taken together."""
-    (bodies, poses, axes, variations), (asked, rate, second) = tree, of_loop
-    own, variation = axis_twist(axes[j]), variations[j]
-    between = between_origins(poses, loop.body_a, loop.body_b)
-    S, U, C = own, added_velocity(variation), added_acceleration(variation)
+    loop, sight, _, wrench = seen
+    bodies, _, axes, variations = tree
+    asked, rate, second, to_a, to_b, across = of_loop
+    own, variation, between = axis_twist(axes[j]), variations[j], sight.between
     if sign < 0.0:  # to the origin of b's tree
-        S, U, C = twist_at(S, between), twist_at(U, between), twist_at(C, between)
-    own = S
-    S, U, C = scale_pair(sign, S), scale_pair(sign, U), scale_pair(sign, C)
+        own = twist_at(own, between)
+    S = scale_pair(sign, own)
     if len(asked.of_rate) > 0 or len(asked.of_acceleration) > 0:
-        spin, way = relative_variation(sight, S, U, C)
-        by_place = turned_rates(spin, motion)
-        last = loop.row + loop.rows - 1
+        U, C = added_velocity(variation), added_acceleration(variation)
+        if sign < 0.0:
+            U, C = twist_at(U, between), twist_at(C, between)
+        spin, way = relative_variation(sight, S, scale_pair(sign, U), scale_pair(sign, C))
+        by_place = turned_rates(spin, sight)
+        last, varied = loop.row + loop.rows - 1, (0.0, 0.0)
+        if loop.variable > 0:
+            varied = varied_row_in_world(seen, spin[0], by_place, way)
         if len(asked.of_rate) > 0:
             g.of_q[j] += dot(rate[0], by_place[0]) + dot(rate[1], way[1])
             if loop.variable > 0:
-                varied = varied_row(loop, motion, spin[0], by_place, way)
                 g.of_q[j] += asked.of_rate[last] * varied[0]
         if len(asked.of_acceleration) > 0:
             E = acceleration_by_rate(variation)
             if sign < 0.0:
                 E = twist_at(E, between)
-            E = scale_pair(sign, E)
-            spun, gone = rated_variation(sight, S, E)
-            by_rate = turned_rates(spun, motion)
+            spun, gone = rated_variation(sight, S, scale_pair(sign, E))
+            by_rate = turned_rates(spun, sight)
             g.of_q[j] += dot(second[0], by_place[1]) + dot(second[1], way[2])
             g.of_v[j] += dot(second[0], by_rate[1]) + dot(second[1], gone[2])
             if loop.variable > 0:
                 size = asked.of_acceleration[last]
-                g.of_q[j] += size * varied_row(loop, motion, spin[0], by_place, way)[1]
-                g.of_v[j] += size * varied_row(loop, motion, ZERO, by_rate, gone)[1]
+                g.of_q[j] += size * varied[1]
+                g.of_v[j] += size * varied_row_in_world(seen, ZERO, by_rate, gone)[1]
     if len(asked.lam) > 0:
-        turn, moved = apply(sight.up, S[0]), apply(sight.up, velocity_at(S, sight.place))
-        changed, total = changed_reaction(loop, motion, asked.lam, turn, moved)
-        turned = force_cross(own, total)
-        if sign < 0.0:
-            changed = add_pair(changed, turned)
-        common, below = sum_at(g.sums, loop.common_axis), sum_below(bodies, axes, g.sums, j)
-        to_b, to_a = sum_at(g.sums, loop.axis_b), sum_at(g.sums, loop.axis_a)
-        found = power(wrench_from(between, changed), sub_pair(to_a, common))
-        found -= power(changed, sub_pair(to_b, common))
+        changed, turned = changed_reaction(seen, S, asked.lam), force_cross(own, wrench)
+        below = sum_below(bodies, axes, g.sums, j)
         if sign > 0.0:
-            found += power(turned, sub_pair(to_b, below))
+            found = power(turned, sub_pair(to_b, below))
         else:
-            found -= power(wrench_from(between, turned), sub_pair(to_a, below))
-        g.of_q[j] += g.size * found
+            changed = add_pair(changed, turned)
+            found = power(turned, sub_pair(twist_at(below, between), to_a))
+        g.of_q[j] += g.size * (found + power(changed, across))
