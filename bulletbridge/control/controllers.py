@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from bulletbridge.control.free_motion import FreeMotion
+from bulletbridge.control.free_motion import FreeMotion, split_with_rates
 from bulletbridge.control.laws_kernel import (
     APART,
     APART_RATE,
@@ -112,19 +112,20 @@ class Tracking:
         q, v = np.asarray(q, np.float64), np.asarray(v, np.float64)  # no names: slow to read
         wanted = plant.wanted(self.desired(t))
         now = FreeMotion.moving(plant.dynamics, q, v, t, turning=self.law != "computed_torque")
-        there, dof, nc = now, now.dof, len(now.equations.g)
+        there, dof, nc = now.split, now.dof, len(now.equations.g)
         given, found = np.empty((GIVEN, len(v))), np.empty((FOUND, len(v)))
         given[V], given[WANTED_V], given[WANTED_VDOT] = v, wanted.v, wanted.vdot
         given[APART], given[APART_RATE] = plant.separation(q, v, wanted.q, wanted.v)
         given[FORCE] = now.equations.f
         size = 0
         if self.law == "published":
-            there, size = FreeMotion.moving(plant.dynamics, *wanted[:2], t, turning=False), dof
-        if there.dof != dof:
+            wanted_q, wanted_v = (np.asarray(x, np.float64) for x in wanted[:2])
+            there, size = split_with_rates(plant.dynamics, wanted_q, wanted_v, t), dof
+        if there.ranks[1] != dof:
             raise InfeasibleError(TOO_FAR)
         room = np.empty((7, size, size)), np.empty((2, size, nc))
         gains, law = np.array([self.K_p, self.K_d], np.float64), LAWS.index(self.law)
-        if track(now.split, there.split, law, gains, given, found, room) < NEAREST:
+        if track(now.split, there, law, gains, given, found, room) < NEAREST:
             raise InfeasibleError(TOO_FAR)
         return now, found[RIGHT, :dof], given[APART], found[ERROR, :dof]
 

@@ -10,15 +10,73 @@ from functools import cached_property
 import numpy as np
 from typing_extensions import Self
 
-from bulletbridge.control.laws_kernel import Demand, Room, SplitMotion, distribute, split_motion
+from bulletbridge.constraints.row_rates import RowRecords
+from bulletbridge.control.laws_kernel import (
+    Demand,
+    Room,
+    SplitMotion,
+    TreeToSplit,
+    distribute,
+    split_motion,
+    split_tree,
+)
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import NOT_DEFINITE, SINGULAR_RTOL, Dynamics, Equations
 from bulletbridge.formulations.moving import moving
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.mechanism.rates import TreeRates
 from bulletbridge.numerics.projection import ROW, Caps
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, copied
 from bulletbridge.numerics.triangles import solve_triangle
 
 NO_RATES = np.zeros((0, 0))
+
+
+def room_for(nc: int, nv: int) -> Room:
+    """Room for a split of nv rates by nc rows."""
+    marks = np.zeros((2, nc), ROW)
+    return Room(np.empty((nc, nv)), np.empty((4, nc, nc)), marks[0], marks[1])
+
+
+def split_with_rates(dynamics: Dynamics, q: Array, v: Array, t: float) -> SplitMotion:
+    """Velocity space at a state, and how it changes: of a tree in one compiled call.
+
+    Raises:
+        StepError: M is not positive definite.
+    """
+    if not isinstance(dynamics, Tree) or dynamics.solver.user_size:
+        return FreeMotion.moving(dynamics, q, v, t, turning=False).split
+    solver, (nv, nc) = dynamics.solver, (len(v), dynamics.solver.encoded.nc)
+    e, c, rows = solver.encoded, solver.control[0], np.zeros(nc, ROW)
+    rows["level"] = solver.rows[0]["level"]
+    squares, wide = np.zeros((4, nv, nv)), np.empty((2, nc, nv))
+    poses, axes = copied(solver.poses), copied(solver.axes)
+    tree = TreeToSplit(
+        solver.bodies,
+        copied(solver.beams),
+        copied(solver.stations),
+        poses,
+        axes,
+        RowRecords(e.loops, e.couplings, e.terms),
+        solver.targets_at(t),
+        e.scale,
+        TreeRates(copied(poses), copied(axes)),
+    )
+    split = SplitMotion(
+        squares[0],
+        wide[0],
+        np.empty((nc, nc)),
+        rows,
+        squares[1],
+        squares[2],
+        np.zeros(2, np.int64),
+        squares[3],
+        wide[1],
+    )
+    caps = Caps(int(c["cap"]), int(c["held_cap"]))
+    if not split_tree(tree, q, v, split, caps, SINGULAR_RTOL, room_for(nc, nv)):
+        raise StepError(NOT_DEFINITE)
+    return split
 
 
 @dataclass(frozen=True)
@@ -54,7 +112,7 @@ class FreeMotion:
             rows["level"] = e.order.levels
         unit = e.unit[:, None]
         C, J_rate = (NO_RATES, NO_RATES) if rates is None else (rates[0].copy("C"), unit * rates[1])
-        square, wide = (nv, nv), (nc, nv)
+        square = nv, nv
         split = SplitMotion(
             np.array(e.M, np.float64, order="C"),
             np.ascontiguousarray(unit * e.J),
@@ -66,14 +124,7 @@ class FreeMotion:
             C,
             J_rate,
         )
-        room = Room(
-            np.empty(square),
-            np.zeros(nv, ROW),
-            np.empty(wide),
-            np.empty((4, nc, nc)),
-            np.zeros(nc, ROW),
-            np.zeros(nc, ROW),
-        )
+        room = room_for(nc, nv)
         cap = nc if e.cap is None else e.cap
         caps = Caps(cap, cap if e.order is None else e.order.positions)
         if not split_motion(split, caps, SINGULAR_RTOL, rates is not None, room):
@@ -92,7 +143,7 @@ class FreeMotion:
             turning: Whether S is asked for, which systems without rates of their own are slow at.
         """
         here = moving(dynamics, q, v, t)
-        if turning:
+        if turning or isinstance(dynamics, Tree):
             return cls.of(here.equations, here.rates(v))
         M_rate, J_rate = here.matrix_rates(v)
         return cls.of(here.equations, (M_rate / 2, J_rate))

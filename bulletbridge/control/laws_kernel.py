@@ -11,6 +11,13 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.constraints.records import Target
+from bulletbridge.constraints.row_rates import RowRecords, jacobian_rate
+from bulletbridge.constraints.rows import jacobian
+from bulletbridge.mechanism.dynamics import mass_matrix
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.rates import TreeRates, coriolis_matrix
+from bulletbridge.mechanism.records import Axis, Beam, Body, Pose, Station
 from bulletbridge.numerics.projection import (
     Caps,
     Cuts,
@@ -19,7 +26,6 @@ from bulletbridge.numerics.projection import (
     factor_profile,
     inner,
     orthogonalise,
-    project_out,
     row_space_solution,
     unwhiten,
     whiten_rows,
@@ -71,16 +77,12 @@ class Room(NamedTuple):
     """What is overwritten.
 
     Attributes:
-        square: (nv, nv).
-        rows: (nv,).
         wide: (nc, nv).
         flat: (4, nc, nc).
         of_all: (nc,) of level 0, and
         of_asked: (nc,) likewise.
     """
 
-    square: Array
-    rows: Records[Row]
     wide: Array
     flat: Array
     of_all: Records[Row]
@@ -112,18 +114,78 @@ def split_motion(s: SplitMotion, caps: Caps, rtol: float, rates: bool, room: Roo
     return True
 
 
+class TreeToSplit(NamedTuple):
+    """A tree with its rows: what stays, and what is overwritten.
+
+    Attributes:
+        bodies: (nb,)
+        beams: Overwritten, and
+        stations: likewise,
+        poses: (nb,) likewise,
+        axes: (nv,) likewise.
+        rows: Of loops and couplings.
+        targets: Prescribed motions at the time.
+        unit: (nc,) factors that bring rows to one unit.
+        rates: Overwritten.
+    """
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    poses: Records[Pose]
+    axes: Records[Axis]
+    rows: RowRecords
+    targets: Records[Target]
+    unit: Array
+    rates: TreeRates
+
+
+@kernel
+def split_tree(
+    tree: TreeToSplit, q: Array, v: Array, s: SplitMotion, caps: Caps, rtol: float, room: Room
+) -> bool:
+    """``split_motion`` of a tree at q (nq,) that moves at v (nv,), with rates.
+
+    Of the split nothing but the levels of its rows is given.
+    """
+    bodies, beams, stations, poses, axes, rows, targets, unit, rates = tree
+    kinematics(bodies, beams, stations, q, poses, axes)
+    mass_matrix(bodies, beams, stations, poses, axes, s.L)
+    jacobian(rows.loops, rows.couplings, rows.terms, poses, axes, targets, s.Q, s.rows)
+    coriolis_matrix(bodies, beams, stations, poses, axes, v, rates, s.turns)
+    jacobian_rate(rows, poses, axes, targets, rates, v, s.moved)
+    for i in range(len(unit)):
+        for k in range(len(axes)):
+            s.Q[i, k] *= unit[i]
+            s.moved[i, k] *= unit[i]
+    return split_motion(s, caps, rtol, True, room)
+
+
 @helper
 def put_complement(s: SplitMotion, rank: int, room: Room) -> None:
-    """Orthonormal rows of V on which Q vanishes."""
-    n = len(s.L)
-    for i in range(n):
+    """Orthonormal rows of V on which Q vanishes, by reflections that take Q to units.
+
+    Source: Golub and Van Loan, Matrix Computations, 5.2.
+    """
+    n, mirrors = len(s.L), room.wide
+    for k in range(rank):
+        u = mirrors[k]
+        copy_into(u, s.Q[k])
+        for i in range(k):
+            add_row(u, -2.0 * inner(mirrors, i, u), mirrors, i)
+        for j in range(k):
+            u[j] = 0.0
+        size = math.sqrt(inner(mirrors, k, u))
+        u[k] += size if u[k] >= 0.0 else -size
+        size = 1.0 / math.sqrt(inner(mirrors, k, u))
         for j in range(n):
-            s.V[i, j] = 1.0 if i == j else 0.0
-        project_out(s.Q, rank, s.V[i])
-    if rank > 0:
-        orthogonalise(s.V, room.square, room.rows, Caps(n - rank, n), Cuts(0.0, 0.0, 0.0))
-        for i in range(n - rank):
-            project_out(s.Q, rank, s.V[i])  # what a short row had lost
+            u[j] *= size
+    for i in range(n - rank):
+        for j in range(n):
+            s.V[i, j] = 0.0
+        s.V[i, rank + i] = 1.0
+        for k in range(rank - 1, -1, -1):
+            add_row(s.V[i], -2.0 * inner(mirrors, k, s.V[i]), mirrors, k)
 
 
 @helper

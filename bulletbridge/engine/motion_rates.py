@@ -7,7 +7,7 @@ import numpy as np
 from bulletbridge.constraints.row_rates import RowRecords, jacobian_rate
 from bulletbridge.engine.workspace import SolverArrays, Terms
 from bulletbridge.mechanism.rates import TreeRates, coriolis_matrix
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, copied
 
 MOVES = "v", "a", "rate", "acceleration"
 """Fields of prescribed motions that are not positions."""
@@ -39,7 +39,7 @@ def motion_rates_at(
     """
     nv, e = len(v), solver.encoded
     C, J_rate = np.empty((nv, nv)), np.empty((e.nc, nv))
-    rates = TreeRates(np.empty_like(terms.poses), np.empty_like(terms.axes))
+    rates = TreeRates(copied(terms.poses), copied(terms.axes))  # faster than np.empty_like
     tree = solver.bodies, terms.beams, terms.stations, terms.poses, terms.axes
     coriolis_matrix(*tree, v, rates, C)
     if not e.nc:

@@ -261,9 +261,8 @@ class SolverArrays:
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
         joint_forces(axes, q, v, self.scripted(t), forces := np.zeros(nv))
-        diagonal = M.diagonal().copy()
-        M = M + M.T  # the upper triangle was zero
-        np.fill_diagonal(M, diagonal)
+        M = np.add(M, M.T, order="C")  # the upper triangle was zero
+        M.reshape(-1)[:: nv + 1] *= 0.5
         known = M, h, rows["g"], J, rows["g_t"], rows["gamma"]
         return Terms(*known, poses, axes, forces, stations, beams)
 

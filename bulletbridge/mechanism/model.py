@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -118,7 +119,7 @@ class Mechanism:
             f" joints {', '.join(self.joints) or 'none'}>"
         )
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Number of position coordinates."""
         return max((joint.q.stop for joint in self.joints.values()), default=0)
