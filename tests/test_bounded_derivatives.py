@@ -249,9 +249,27 @@ def test_what_is_about_to_change_or_not_known_is_refused(connect):
     free.set_state(v=[0.5])  # where its damper holds the weight
     refused(free, "of 'x' is about to act otherwise")
     both = bb.load("four_bar", connect()._client, dt=1e-3, limits=False).system
+    for name, rate in {"crank": 1.0, "rocker": -1.0}.items():  # so strong that they count alike
+        both.motors.set(name, velocity=rate, force=1e12)
+    refused(both, "do not hold what they ask for")
+
+
+def test_motors_that_contradict_each_other_agree_on_what_is_nearest(connect):
+    """More motors than freedoms: at rest, where they ask for the same, and in motion."""
+    system = bb.load("four_bar", connect()._client, dt=1e-3, limits=False).system
     for name in ("crank", "rocker"):  # one freedom
-        both.motors.set(name, velocity=0.0, force=100.0)
-    both.set_state(v=np.zeros(3))
-    require_differences(both)  # at rest both ask for the same, also beside
-    both.motors.set("crank", velocity=0.0, force=100.0, position=both.q[0], position_gain=0.1)
-    refused(both, "follow from each other")
+        system.motors.set(name, velocity=0.0, force=100.0)
+    system.set_state(v=np.zeros(3))
+    require_differences(system)
+    system.motors.set("crank", velocity=0.0, force=100.0, position=system.q[0], position_gain=0.1)
+    require_differences(system)
+    asked = {"crank": (0.3, 20.0), "rocker": (-0.2, 7.0), "coupler": (0.1, 9.0)}
+    for name, (rate, force) in asked.items():
+        system.motors.set(name, velocity=rate, force=force)
+    system.rollout(10)
+    assert require_differences(system).active == ()
+    joints = system.mechanism.joints
+    away = [abs(system.v[joints[name].v][0] - rate) for name, (rate, _) in asked.items()]
+    assert min(away) > 0.01, "none gets its will"
+    found = bb.rollout_gradient(system, np.zeros((2, 3)), None, lambda q, v, t: v)
+    assert not len(found.differences)

@@ -11,6 +11,7 @@ change by with forces, and K δf + L δw = r what each of them asks for (a servo
 gives the changes of their forces (Acary and Brogliato 2008, ch. 10, of the step).
 """
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.numerics.sharing import AMPLE, HEAVIEST
 from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import Ended, Led, Sticking, held_closing
@@ -162,6 +164,8 @@ class Asked(NamedTuple):
         room: Force by which it is off acting otherwise,
         least: rate that this is to answer for at least,
         about: and what is said then.
+        strength: Largest force of a motor or friction, which it counts by where these contradict
+            each other; not a number for others.
     """
 
     row: Array
@@ -172,6 +176,7 @@ class Asked(NamedTuple):
     room: float
     least: float
     about: str
+    strength: float = math.nan
 
 
 class Active:
@@ -309,14 +314,17 @@ def _change_of_forces(
     nv, (K, L) = len(solver.v), acting.matrices()
     by_force = leads.changes[:, 2 * nv :]
     holds = np.isfinite(wanted)
-    if np.abs((rows @ leads.rates - wanted)[holds]).max(initial=0.0) > ALIKE * size:
-        raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
     S = rows @ by_force @ rows.T
     answers = np.diag(S)
     for one, gives in zip(acting.asked, answers + np.diag(K), strict=True):  # servos give way
         if not one.room * gives > one.least:
             raise UnsupportedError(one.about)
     free = rows @ (leads.changes + by_force @ turned) + bent
+    agreed = Agreed(acting, leads, S, size)
+    if np.abs((rows @ leads.rates - wanted)[holds]).max(initial=0.0) > ALIKE * size:
+        if not agreed.is_known:
+            raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
+        return agreed.pushes(solver, free - sides)
     # in units in which each row answers to its own force by one
     units = np.sqrt(answers)
     lines = np.where(holds, 1.0 / units, units)
@@ -331,6 +339,8 @@ def _change_of_forces(
         scale = np.abs(right).max(initial=0.0)
         most = np.abs(by_force @ (rows.T / units)).max(initial=0.0)
         if contradiction > CONTRADICTS * scale or np.abs(moved).max() > CONTRADICTS * most:
+            if agreed.is_known:
+                return agreed.pushes(solver, free - sides)
             raise UnsupportedError(
                 "rows that act follow from each other, so that their forces are not unique, and"
                 f" what is asked of them contradicts itself beside this state{OTHERWISE}"
@@ -343,6 +353,64 @@ def _change_of_forces(
         if np.abs(left).max() > CONTRADICTS * np.abs(free).max():
             raise UnsupportedError(one.about)
     return pushes
+
+
+class Agreed:
+    """Motors and friction that ask together for what loops forbid, and agree on what is nearest.
+
+    The rates w along their rows are those that miss what each asks for least, by the squares of
+    their strengths F (``sharing.agree``): Wᵀ F² (w - r) = Jᵀ μ, which changes by
+
+        Tᵀ Wᵀ F² (δw - δr) = Tᵀ ∂(Jᵀ μ) δq,     J T = 0
+
+    Args:
+        acting: All rows that act.
+        leads: Where forces lead.
+        S: (m, m) what rates along the rows answer to forces along them by.
+        size: Of rates.
+
+    Attributes:
+        is_known: Whether nothing else acts, they have come to that, and their strengths are given
+            by their forces alone.
+    """
+
+    def __init__(self, acting: Active, leads: Leads, S: Array, size: float) -> None:
+        self._rows, self._leads = np.array([one.row for one in acting.asked]), leads
+        wanted = np.array([one.rate for one in acting.asked])
+        F = np.array([one.strength for one in acting.asked])
+        self.is_known = not acting.K and bool(np.isfinite(wanted).all() and np.isfinite(F).all())
+        if not self.is_known:
+            return
+        off, forces = self._rows @ leads.rates - wanted, np.array([x.force for x in acting.asked])
+        needs = np.minimum((off - S @ forces) ** 2 / np.diag(S), F * F * np.diag(S))
+        counts = F * F * np.diag(S)
+        self.is_known = bool(
+            counts.max() <= AMPLE**2 * needs.max() and counts.max() <= HEAVIEST * counts.min()
+        )
+        self._F = F / F.max()
+        strengths, ways = np.linalg.eigh(self._F[:, None] * S * self._F)
+        strong = strengths > WEAKEST * strengths[-1]
+        self._strengths, self._ways = strengths[strong], ways[:, strong]
+        self._off = self._F * off
+        left = np.abs(self._ways.T @ self._off).max()
+        self.is_known = self.is_known and bool(left <= ALIKE * size)
+
+    def pushes(self, solver: Solver, missed: Array) -> Array:
+        """What forces (nv, 3 nv) on the rates change by.
+
+        Args:
+            solver: At the start of the step.
+            missed: (m, 3 nv) what rates less those that are asked for change by, at these forces.
+        """
+        nv, rows = len(solver.v), self._rows
+        along = rows.T @ (self._F[:, None] * self._ways)  # forces, by direction
+        T = self._leads.changes[:, 2 * nv :] @ along / self._strengths
+        right: Array = -self._ways.T @ (self._F[:, None] * missed)
+        if solver.encoded.nc:
+            none, push = np.zeros(nv), -rows.T @ (self._F * self._off)
+            bent = step_differentiator_of(solver).closing(solver.q, none, push, none).bent
+            right[:, :nv] -= T.T @ bent
+        return np.asarray(along @ (right / self._strengths[:, None]), np.float64)
 
 
 def _admissible(solver: Solver) -> Array:
@@ -450,10 +518,13 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
     def about(axis: int) -> str:
         return ABOUT.format(rate_names(solver.mechanism)[axis])
 
-    def hold(axis: int, side: Array, room: float, rate: float, force: float) -> int:
+    def hold(
+        axis: int, side: Array, room: float, rate: float, force: float, strength: float = math.nan
+    ) -> int:
         row, bent = np.zeros(nv), np.zeros(3 * nv)
         row[axis] = 1.0
-        return acting.hold(Asked(row, bent, side, force, rate, room, BESIDE, about(axis)))
+        asked = Asked(row, bent, side, force, rate, room, BESIDE, about(axis), strength)
+        return acting.hold(asked)
 
     motors, limits = (np.asarray(x) for x in (step.motor_rows, step.joint_limits))
     motors, places = motors[motors["row"] >= 0], np.asarray(solver.axes)["q"]
@@ -473,7 +544,7 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
         rate = float(asked.rates[k] - asked.compliance[k] * force)
         room = min(float(motor["force"]) - force, force - float(motor["least"]))
         if room > (1.0 - SATURATED) * motor["force"]:
-            n = hold(axis, side, room, rate, force)
+            n = hold(axis, side, room, rate, force, float(motor["force"]))
             if asked.compliance[k]:
                 acting.K[n, n] = float(asked.compliance[k])
         elif abs(after.v[axis] - rate) <= BESIDE:
