@@ -87,6 +87,8 @@ class Variation:
         """
         if other._as_made is not self._as_made:
             return False
+        if not self._changed and not other._changed:
+            return True
         known = self.numbers()
         if not other._changed.keys() <= known.keys():
             return False
