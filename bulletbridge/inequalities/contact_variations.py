@@ -6,7 +6,7 @@ the one at hand, and differences are taken of them alone, of nothing that is sol
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.contact_rows import relative_row, tangents
-from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.derivatives import is_carried
+from bulletbridge.mechanism.kinematics import axis_twist, displace, kinematics
 from bulletbridge.mechanism.records import (
     CONTACT_POINT,
     Axis,
@@ -27,7 +28,16 @@ from bulletbridge.mechanism.records import (
     Station,
 )
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.spatial import ZERO, put, vec
+from bulletbridge.numerics.spatial import (
+    ZERO,
+    dot,
+    motion_cross,
+    put,
+    scale,
+    sub,
+    vec,
+    velocity_at,
+)
 
 REACH = 2e-5
 """What configurations are displaced by [rad, or lengths of the mechanism]."""
@@ -79,6 +89,45 @@ def put_all_rows(
     return len(contact_points)
 
 
+@kernel
+def put_slopes_of_rows(
+    tree: Tree, q: Array, contact_points: Records[ContactPoint], directions: Array, C_by_q: Array
+) -> int:
+    """What ``put_all_rows`` without turns changes by with displacements, contacts fixed in space.
+
+    Args:
+        tree: Of whom; poses and axes are written.
+        q: (nq,)
+        contact_points: (n,)
+        directions: (n, 3) as there.
+        C_by_q: (nv, 3 n, nv) receives it: zero before.
+    """
+    bodies, axes = tree.bodies, tree.axes
+    kinematics(bodies, tree.beams, tree.stations, q, tree.poses, axes)
+    for i in range(len(contact_points)):
+        contact = contact_points[i]
+        normal, place = vec(contact.normal), vec(contact.position)
+        t1, t2 = tangents(normal, vec(directions[i]))
+        for side in range(2):
+            sign, body, point = 1.0, contact.body_b, place
+            if side == 1:
+                sign, body, point = -1.0, contact.body_a, sub(place, scale(contact.gap, normal))
+            point = sub(point, vec(tree.poses[body].origin))
+            j = bodies[body].axis
+            while j >= 0:
+                k = bodies[body].axis
+                while k >= 0:
+                    if is_carried(bodies, axes, k, j):
+                        turned = motion_cross(axis_twist(axes[k]), axis_twist(axes[j]))
+                        moved = scale(sign, velocity_at(turned, point))
+                        C_by_q[k, 3 * i, j] += dot(normal, moved)
+                        C_by_q[k, 3 * i + 1, j] += dot(t1, moved)
+                        C_by_q[k, 3 * i + 2, j] += dot(t2, moved)
+                    k = axes[k].below
+                j = axes[j].below
+    return len(contact_points)
+
+
 class RowsAt:
     """Rows of contacts of one solver's bodies at any configuration.
 
@@ -95,6 +144,8 @@ class RowsAt:
         examples = solver.q.copy(), none, np.zeros((0, 3)), C
         with announce_compilation(put_all_rows):
             self._call = StoredCall(put_all_rows, (tree,), examples).call
+        self._tree = tree
+        self._slopes: Callable[[Any], int] | None = None  # compiled when it is first needed
 
     def __call__(self, q: Array, points: np.ndarray, first: Array) -> Array:
         """Rows (n, 6, nv) of contacts (n,) at a configuration.
@@ -107,6 +158,23 @@ class RowsAt:
         C = np.zeros((ROWS_OF_ONE * len(points), len(self.lengths)))
         self._call((np.ascontiguousarray(q), np.ascontiguousarray(points), first, C))
         return C.reshape(len(points), ROWS_OF_ONE, -1)
+
+    def slopes_in_space(self, q: Array, points: np.ndarray, first: Array) -> Array:
+        """(nv, 3 n, nv) what rows of contacts without turns change by, these fixed in space.
+
+        Args:
+            q: (nq,)
+            points: (n,)
+            first: (n, 3) along which first tangents are.
+        """
+        nv = len(self.lengths)
+        found = np.zeros((nv, 3 * len(points), nv))
+        rest = np.ascontiguousarray(q), np.ascontiguousarray(points), first, found
+        if self._slopes is None:
+            with announce_compilation(put_slopes_of_rows):
+                self._slopes = StoredCall(put_slopes_of_rows, (self._tree,), rest).call
+        self._slopes(rest)
+        return found
 
     def slopes(self, q: Array, see: Callable[[Array], Array], points: np.ndarray) -> Array:
         """(nv, ...) what something at contacts (n,) changes by with displacements of q (nq,)."""

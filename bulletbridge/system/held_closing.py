@@ -106,7 +106,7 @@ class HeldRows:
         of_b = self._rows(q, alone, self._first.copy())[:, :3]
         frames = np.stack([along, self._first, np.cross(along, self._first)], axis=1)
         self.of_b = np.einsum("nri,nrj->nij", frames, of_b).reshape(3 * n, nv)
-        self._by_q = self._rows.slopes(q, self._at, self._points)
+        self._by_q = self._rows.slopes_in_space(q, self._points, self._first)
         by_p = list[Array]()
         for axis in range(3):  # linear in places
             self._points["position"][:, axis] += 1.0
