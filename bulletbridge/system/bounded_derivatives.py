@@ -320,8 +320,8 @@ def _change_of_forces(
         if not one.room * gives > one.least:
             raise UnsupportedError(one.about)
     free = rows @ (leads.changes + by_force @ turned) + bent
-    agreed = Agreed(acting, leads, S, size)
     if np.abs((rows @ leads.rates - wanted)[holds]).max(initial=0.0) > ALIKE * size:
+        agreed = Agreed(acting, leads, S, size)
         if not agreed.is_known:
             raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
         return agreed.pushes(solver, free - sides)
@@ -339,6 +339,7 @@ def _change_of_forces(
         scale = np.abs(right).max(initial=0.0)
         most = np.abs(by_force @ (rows.T / units)).max(initial=0.0)
         if contradiction > CONTRADICTS * scale or np.abs(moved).max() > CONTRADICTS * most:
+            agreed = Agreed(acting, leads, S, size)
             if agreed.is_known:
                 return agreed.pushes(solver, free - sides)
             raise UnsupportedError(
@@ -378,7 +379,8 @@ class Agreed:
         self._rows, self._leads = np.array([one.row for one in acting.asked]), leads
         wanted = np.array([one.rate for one in acting.asked])
         F = np.array([one.strength for one in acting.asked])
-        self.is_known = not acting.K and bool(np.isfinite(wanted).all() and np.isfinite(F).all())
+        alone = not (acting.K or acting.idle)
+        self.is_known = alone and bool(np.isfinite(wanted).all() and np.isfinite(F).all())
         if not self.is_known:
             return
         off, forces = self._rows @ leads.rates - wanted, np.array([x.force for x in acting.asked])
