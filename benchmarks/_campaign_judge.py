@@ -346,7 +346,7 @@ class Judge:
                 break
             L = np.linalg.cholesky(self.oracle.mass_matrix(there))
             W = np.linalg.solve(L, self.gap_jacobian(there, end).T).T
-            way = np.linalg.lstsq(W, -gaps, rcond=FLAT)[0]
+            way = np.asarray(np.linalg.lstsq(W, -gaps, rcond=FLAT)[0], np.float64)
             moved = np.asarray(np.linalg.solve(L.T, way), np.float64)
             there, taken = self.displaced(there, moved), taken + moved
         return self.admissible(there, v + taken / dt, end, FILTERED)

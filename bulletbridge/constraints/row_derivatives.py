@@ -193,7 +193,7 @@ def differentiate_loop(
     tree: VariedTree, seen: Seen, j: int, sign: float, found: RowDerivatives
 ) -> None:
     """Columns of one loop for axis j, which moves b (sign 1) or a (-1)."""
-    loop, sight, motion, wrench = seen
+    loop, sight, _, wrench = seen
     bodies, _, axes, variations = tree
     nv, own, variation, up = len(axes), axis_twist(axes[j]), variations[j], sight.up
     if sign < 0.0:  # to the origin of b's tree

@@ -1,6 +1,6 @@
 """Forward dynamics at a state, in one call: accelerations, multipliers, wrenches of loops."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -151,8 +151,8 @@ class ForwardDynamics(SolverCopy):
         s, found, solver, (q, _, t) = self.arrays, self.found, self.solver, state
         self.take(*state)
         if weak:
-            c = self.arrays.control[0]
-            c["singular_rtol"] = c["filter_rtol"]
+            control: Any = self.arrays.control
+            control["singular_rtol"] = control["filter_rtol"]
         self._loops[0][...] = self._loops[1]
         targets = self._targets[0]
         if solver.encoded.motions:
