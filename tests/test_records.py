@@ -11,7 +11,7 @@ from bulletbridge.numerics.records import Packing
 
 
 def test_packed_numbers_are_the_fields_in_their_order():
-    pack = Packing(CONTACT_POINT, 13)
+    pack = Packing(CONTACT_POINT, 15)
     one = (
         3,
         4,
@@ -22,6 +22,8 @@ def test_packed_numbers_are_the_fields_in_their_order():
         0.01,
         0.02,
         0.3,
+        1e3,
+        5.0,
         0.4,
         (1.0, 0, 0),
         5,
@@ -37,6 +39,8 @@ def test_packed_numbers_are_the_fields_in_their_order():
         0.0,
         0.0,
         1.0,
+        0.0,
+        0.0,
         0.0,
         (0.0, 0, 1),
         0,

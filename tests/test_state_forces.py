@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -140,10 +141,8 @@ def test_a_force_against_the_rate_is_damping_of_the_joint(case):
     )
     axes = damped.mechanism.axes.copy()
     axes["damping"][part] += 0.7
-    system = bb.System(
-        type(damped.mechanism)(**{**vars(damped.mechanism), "axes": axes}),
-        damped.constraints, integrator="rk4", dt=1e-3,
-    )  # fmt: skip
+    mechanism = replace(damped.mechanism, axes=axes)
+    system = bb.System(mechanism, damped.constraints, integrator="rk4", dt=1e-3)
     for one in (system, pushed):
         one.set_state(damped.q, damped.v, 0.0)
         one.rollout(10)

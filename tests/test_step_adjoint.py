@@ -70,7 +70,8 @@ def test_loops_of_every_kind(method, floats, model):
 @pytest.mark.parametrize("name", ["delta", "stewart", "biped", "gripper"])
 def test_bundled_models(connect, name):
     """Universal joints, rods and gears among them."""
-    require_products(bb.load(name, connect()._client, dt=1e-3, limits=False).system, force=0.1)
+    options = {"dt": 1e-3, "limits": False, "solver": "dense"}
+    require_products(bb.load(name, connect()._client, **options).system, force=0.1)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -157,7 +157,7 @@ class RowsAt:
         """
         C = np.zeros((ROWS_OF_ONE * len(points), len(self.lengths)))
         self._call((np.ascontiguousarray(q), np.ascontiguousarray(points), first, C))
-        return C.reshape(len(points), ROWS_OF_ONE, -1)
+        return C.reshape(len(points), ROWS_OF_ONE, len(self.lengths))
 
     def slopes_in_space(self, q: Array, points: np.ndarray, first: Array) -> Array:
         """(nv, 3 n, nv) what rows of contacts without turns change by, these fixed in space.
