@@ -6,8 +6,6 @@ them together in every function, was most of what it wrote. Here that is said on
 and left to LLVM.
 """
 
-from collections.abc import Iterable
-from itertools import repeat
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -61,9 +59,7 @@ def unpacked(kind: Any) -> Unpacked:
                 numbers.append(f"{text} {name}")
                 return name
             found = "undef"
-            structure = isinstance(kind, ir.LiteralStructType)
-            parts: Iterable[Any] = kind.elements if structure else repeat(kind.element, kind.count)
-            for k, part in enumerate(parts):
+            for k, part in enumerate(kind.elements):
                 of_part, inside = str(part), f"{place}.{k}"
                 apart.append(f'%"{inside}" = extractvalue {text} {name}, {k}')
                 value = visit(part, of_part, inside)
