@@ -1,11 +1,14 @@
 """Friction of contacts: what slides, rolls and comes to rest, as mechanics says."""
 
+import math
+
 import numpy as np
 import pybullet
 import pytest
 from scipy.spatial.transform import Rotation
 from support.solid_worlds import BLOCK, DT, G
 
+import bulletbridge as bb
 from bulletbridge.numerics.complementarity import NEWTON_STEPS, SETTLING_STEPS
 
 ROUND_OFF = 1e-12
@@ -103,6 +106,26 @@ def test_a_ball_on_contacts_that_give_way_bounces_as_a_spring_and_damper(solids,
         assert system.v[5] == pytest.approx(v, abs=1e-11)
         assert system.q[2] - 0.1 == pytest.approx(gap, abs=1e-11)
     assert least < -0.01 and 20 < pressed < 230
+
+
+def test_what_rests_on_rigid_contacts_sinks_once_they_give_way():
+    """By m g/k of the number that Bullet was told last, while it lay still."""
+    p = bb.BulletClient(pybullet.DIRECT)
+    p.setGravity(0, 0, -G)
+    p.createMultiBody(0, p.createCollisionShape(p.GEOM_PLANE))
+    ball = p.createMultiBody(
+        1.0, p.createCollisionShape(p.GEOM_SPHERE, radius=0.1), -1, [0, 0, 0.1]
+    )
+    p.setBridgeMode("exact", ball)
+    for stiffness in (math.inf, 2e3, 1e3):
+        if stiffness < math.inf:
+            p.changeDynamics(ball, -1, contactStiffness=stiffness, contactDamping=100.0)
+        for _ in range(480):
+            p.stepSimulation()
+        height = p.getBasePositionAndOrientation(ball)[0][2]
+        # what is left of the way to there falls by exp(-t k/d), t k/d >= 20
+        assert height == pytest.approx(0.1 - G / stiffness, abs=0.01 * math.exp(-19))
+    p.disconnect()
 
 
 def test_what_stands_on_contacts_that_give_way_sinks_by_its_weight(solids):

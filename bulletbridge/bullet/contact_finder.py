@@ -150,11 +150,12 @@ class ContactFinder:
         for (body, link), name, record in links:
             info = pybullet.getDynamicsInfo(body, link, self.client)
             now = zip(RUBBING.items(), (info[1], *info[5:8]), strict=True)
-            if any(f"{name}.{n}" not in self._given and x != record[r] for (n, r), x in now):
+            rubs = any(f"{name}.{n}" not in self._given and x != record[r] for (n, r), x in now)
+            if rubs or max(info[9], 0.0) != record["stiffness"]:
                 self._told = True
                 warn_user(
-                    f"changeDynamics has changed friction or restitution of body {body} since they"
-                    " were read; system.read() takes that over"
+                    f"changeDynamics has changed friction, restitution or contactStiffness of body"
+                    f" {body} since they were read; system.read() takes that over"
                 )
                 return
 

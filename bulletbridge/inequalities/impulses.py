@@ -752,7 +752,8 @@ def put_compliances_of_contacts(
     add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
     for i in range(len(h.contact_points)):
         row = h.contact_rows[i].normal
-        p.D[row, row] += h.contact_rows[i].softness
+        if p.D[row, row] > 0.0:
+            p.D[row, row] += h.contact_rows[i].softness
     for i in range(others):  # wedges are as soft as what they could be squeezed by
         row = h.contact_rows[i].normal
         if p.D[row, row] > 0.0:

@@ -344,8 +344,9 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 lead_by_motors(a, with_motors, moving)
             displace(a.bodies, q, moving, c.dt, vectors[PREDICTED_Q])
             return c.failure
-        together = 0
-        if len(contact_points) > 0:
+        springy = c.compliant != 0 and any_gives_way(contact_points)
+        together = len(contact_points)
+        if together > 0 and not springy:  # what islands keep moves no springs
             together = put_loose_last(h.loose.islands, contact_points, h.local)
         for n in range(steps):
             c.t = t = state[nq + nv]
@@ -362,7 +363,6 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 vectors[START_V, j] = v[j]
             copy_into(impulses[RATES], v)
             force, before = tau[min(n, len(tau) - 1)], impulses[RATES, :nv]
-            springy = c.compliant != 0 and any_gives_way(contact_points)
             accounted = accountable(a) and not springy
             if holding:
                 supplies_against_forces(a, f, q, v, force, supplied)

@@ -89,7 +89,7 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactL
             part = x[k : k + 2][semi > 0.0] / semi[semi > 0.0]
             used = float(np.linalg.norm(part))
         slides = used >= STICKING * x[n]
-        gained = step.gained(int(n), moving)
+        gained = step.gained(n, moving) - own["softness"] * x[n]  # bodies do not move by that
         state: Literal["open", "sticking", "sliding", "held"] = "open"
         if not step.D[0, n, n] > 0.0:
             state = "held"
