@@ -84,7 +84,9 @@ def give_way(solids, body, stiffness, damping):
 
 
 @pytest.mark.parametrize("soft_ground", [False, True])
-def test_a_ball_on_contacts_that_give_way_bounces_as_a_spring_and_damper(solids, soft_ground):
+def test_a_ball_on_contacts_that_give_way_bounces_as_a_spring_and_damper(
+    solids, soft_ground, recwarn
+):
     """Implicit Euler of one freedom: a spring, or two in a row, while it pushes."""
     solids.ground(plane=True)
     ball = solids.solid('<sphere radius="0.1"/>', [0, 0, 0.15])
@@ -106,6 +108,7 @@ def test_a_ball_on_contacts_that_give_way_bounces_as_a_spring_and_damper(solids,
         assert system.v[5] == pytest.approx(v, abs=1e-11)
         assert system.q[2] - 0.1 == pytest.approx(gap, abs=1e-11)
     assert least < -0.01 and 20 < pressed < 230
+    assert not recwarn.list, "it was led into nothing"
 
 
 def test_what_rests_on_rigid_contacts_sinks_once_they_give_way():

@@ -253,7 +253,9 @@ class InequalitySteps:
         if step.report[APART]:
             apart = step.impulses[MOVING, :nv]
         normals = step.contact_rows["normal"][: len(points)]
-        for k in np.flatnonzero(step.dt * (step.rows[normals] @ (v + apart)) < -SHALLOW):
+        nearer = step.dt * (step.rows[normals] @ (v + apart)) < -SHALLOW
+        rigid = step.contact_rows["softness"][: len(points)] == 0.0
+        for k in np.flatnonzero(nearer & rigid):
             point = points[k]
             which = int(point["body_a"]), int(point["body_b"])
             end = float(point["gap"]) + step.dt * step.gained(int(normals[k]), apart)
