@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pybullet
 import pytest
+from scipy.spatial.transform import Rotation
 from support.small_models import four_bar
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
@@ -206,3 +208,71 @@ def test_what_workers_make_on_the_way_goes_with_them(tmp_path):
     assert run.returncode == 0, run.stderr
     made = Path(run.stdout.strip())
     assert made.is_relative_to(tmp_path) and not made.parent.exists()
+
+
+LAMP = """<robot name="lamp">
+  <link name="foot">
+    <inertial><origin xyz="0.1 0 0.2" rpy="0.3 0.2 0.1"/><mass value="2"/>
+      <inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision>
+  </link>
+  <link name="head">
+    <inertial><mass value="1"/>
+      <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <joint name="neck" type="continuous">
+    <parent link="foot"/><child link="head"/><origin xyz="0 0 0.5"/><axis xyz="0 1 0"/>
+  </joint>
+</robot>"""
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_robot_stands_where_it_is_put(client, fixed):
+    """Its base link, whatever its inertial frame, as ``loadURDF`` would put it."""
+    place, turn = (0.3, -0.2, 1.5), np.array([0.1, -0.4, 0.2, 0.8])
+    turn /= np.linalg.norm(turn)
+    with load(
+        LAMP, client, fixed_base=fixed, base_position=place, base_orientation=2.0 * turn
+    ) as loaded:
+        (body,) = loaded.ids.values()
+        head = pybullet.getLinkState(body, 0, computeForwardKinematics=1, physicsClientId=client)
+        there = Rotation.from_quat(turn).apply([0.0, 0.0, 0.5]) + place
+        # numbers of at most 2, which Bullet tells in single precision
+        assert np.allclose(head[4], there, rtol=0.0, atol=2.0 * np.finfo(np.float32).eps)
+        turned = Rotation.from_quat(head[5]) * Rotation.from_quat(turn).inv()
+        assert turned.magnitude() < 4.0 * np.finfo(np.float32).eps
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"base_position": (0, 0)}, {"base_position": (0, 0, np.nan)}, {"base_orientation": (0,) * 4}],
+)
+def test_a_place_that_is_none_is_refused(client, given):
+    with pytest.raises(ModelError, match=next(iter(given))):
+        load(LAMP, client, fixed_base=True, **given)
+    assert world_of(client) == (0, 0.0)
+
+
+def test_one_place_is_not_that_of_several_robots(tmp_path, client):
+    spec = read_loops(four_bar(tmp_path))
+    spec = replace(spec, bodies=(*spec.bodies, replace(spec.bodies[0], name="other")))
+    with pytest.raises(ModelError, match="has 2 robots"):
+        load(spec, client, base_position=(0, 0, 1))
+
+
+@pytest.mark.parametrize(("height", "told"), [(0.1, False), (0.0999, False), (0.05, True)])
+def test_a_robot_that_starts_in_the_floor_is_told(client, height, told):
+    """The foot is a box of 0.2 m about the base link's origin: it ends 0.1 m below it."""
+    floor = pybullet.createCollisionShape(
+        pybullet.GEOM_BOX, halfExtents=[2, 2, 1], physicsClientId=client
+    )
+    pybullet.createMultiBody(0.0, floor, basePosition=[0, 0, -1], physicsClientId=client)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        load(LAMP, client, contacts=True, fixed_base=False, base_position=(0, 0, height)).close()
+        load(
+            LAMP, client, fixed_base=False, base_position=(0, 0, height)
+        ).close()  # nothing acts there
+    said = [str(one.message) for one in caught]
+    assert len(said) == told
+    assert all("'foot' of" in one and "0.05 m inside" in one for one in said)

@@ -12,6 +12,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from bulletbridge.bullet.checks import with_idle_joints
+from bulletbridge.bullet.coordinates import matrix
 from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import (
@@ -30,6 +31,7 @@ from bulletbridge.engine.force_signals import JointFunctions
 from bulletbridge.errors import PACKAGE, AssemblyError, ModelError, warn_user
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
+from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies, load_scenery
@@ -38,8 +40,9 @@ from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.loops_file import OF_START
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
+from bulletbridge.models.overlap import tell_of_overlap
 from bulletbridge.models.urdf_names import BASE
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.options import CHOSEN, Options, SystemOptions
 from bulletbridge.system.system import System
@@ -53,6 +56,10 @@ class LoadOptions(SystemOptions, total=False):
 
     forces: Mapping[str, JointFunctions | Wrench] | None
     dt: float
+
+
+class ReadingAndLoadOptions(Reading, LoadOptions, total=False):
+    """Keyword arguments of ``load`` that ``read_model`` takes, and those of ``System``."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +135,9 @@ def load(
     client: int | Literal["new"] | None = None,
     *,
     adjust: Callable[[Mechanism], Mechanism] | None = None,
-    fixed_base: bool | None = None,
-    repair_inertia: bool = False,
-    repair_frames: bool | None = None,
-    inside: str | Path | None = None,
-    servos: bool = False,
-    **system_options: Unpack[LoadOptions],
+    base_position: Sequence[float] | Array | None = None,
+    base_orientation: Sequence[float] | Array | None = None,
+    **options: Unpack[ReadingAndLoadOptions],
 ) -> LoadedModel:
     """Load a model into a Bullet world and assemble it.
 
@@ -144,49 +148,46 @@ def load(
             none, for a new one without a window, which is said on stderr; ``"new"`` for a new one
             in any case.
         adjust: Changes the mechanism that was read, such as its masses; Bullet keeps its own.
-        fixed_base: Whether the robot's base is part of the world; None for what its file says.
-        repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
-            can, with a warning; they are an error otherwise.
-        repair_frames: Whether frames of loops that no joint can bring together, as of linkages
-            whose links are drawn side by side, are moved to where they meet, with a warning; None
-            for those of MJCF, whose soft loops do nothing there.
-        inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
-            file unless given: nothing outside is opened.
-        servos: Whether actuators of MJCF and drives of USD that follow a joint act, as
-            springs and dampers; otherwise no force acts at actuated joints.
-        system_options: Keyword arguments of ``System``. Joint limits act unless ``limits=False``,
-            but with other formulations and integrators than the compiled ones. ``springs`` are
-            explicit unless given or too stiff for that at the start, and so the integrator is
-            ``verlet`` unless given.
+        base_position: Where the base link of a robot is put in the world [m], as by ``loadURDF``;
+            unless given where its file says. A floating base is held there by assembly.
+        base_orientation: How it is turned there, a quaternion xyzw.
+        options: How the file is read: ``fixed_base``, ``repair_inertia``, ``repair_frames``,
+            ``inside`` and ``servos``, as ``read_model`` takes them; where it includes other files,
+            nothing outside of its folder, or ``inside``, is opened. All others are keyword
+            arguments of ``System``. Joint limits act unless
+            ``limits=False``, but with other formulations and integrators than the compiled ones.
+            ``springs`` are explicit unless given or too stiff for that at the start, and so the
+            integrator is ``verlet`` unless given.
 
     Gravity is the model's, or Earth's, in a new client and in one that has neither bodies nor
     gravity yet. In any other it is that of the client, which the model must not contradict.
 
     Raises:
         LoopFileError: The loops file cannot be understood.
-        ModelError: No such model, something in it that cannot be modelled, or another gravity than
-            the client's.
+        ModelError: No such model, something in it that cannot be modelled, another gravity than
+            the client's, or a place for the base of several robots.
         AssemblyError: The loops cannot close.
         WorldError: There is no such client, or there are several and none was given.
 
     Warns:
-        BulletBridgeWarning: A joint starts beyond its limits, and these act; or something of the
-            file was lost, changed or assumed.
+        BulletBridgeWarning: A joint starts beyond its limits, and these act; contacts act, and a
+            robot starts deep inside what stands there; or something of the file was lost, changed
+            or assumed.
     """
+    how = cast(Reading, {name: x for name, x in options.items() if name in OF_READING})
+    system_options = cast(
+        LoadOptions, {name: x for name, x in options.items() if name not in OF_READING}
+    )
     if isinstance(model, ModelSpec):
         spec = model
     else:
-        how = Reading(
-            fixed_base=fixed_base,
-            repair_inertia=repair_inertia,
-            repair_frames=repair_frames,
-            inside=inside,
-            servos=servos,
-        )
         spec = read_model(model, **how)
         notes = notes_besides_start(spec)
         if notes:
             warn_user(f"{spec.path}: {'; '.join(notes)}")
+    placed = base_position is not None or base_orientation is not None
+    if placed:
+        spec = with_base_at(spec, base_position, base_orientation)
     if client is None:
         client = only_client()
         if client is None:
@@ -215,16 +216,15 @@ def load(
         mechanism = replace(mechanism, actuated=driven)
         if adjust is not None:
             mechanism = adjust(mechanism)
-        options: LoadOptions = {**system_options}
-        given = {name: x for name, x in options.items() if name in CHOSEN}
-        steps = Options.of(cast(SystemOptions, given))
-        options["limits"] = limits = system_options.get("limits", steps.know_limits)
-        options["springs"] = system_options.get("springs") or "explicit"
-        options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
+        given = {name: x for name, x in system_options.items() if name in CHOSEN}
+        steps, springs = Options.of(cast(SystemOptions, given)), system_options.get("springs")
+        system_options["limits"] = limits = system_options.get("limits", steps.know_limits)
+        system_options["springs"] = springs or "explicit"
+        system_options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
-        system = System(mechanism, joining, world=bodies, **options)
-        assembly = _assemble(system, spec, within_limits=bool(limits))
-        if system_options.get("springs") is None:
+        system = System(mechanism, joining, world=bodies, **system_options)
+        assembly = _assemble(system, spec, placed=placed, within_limits=bool(limits))
+        if springs is None:
             system.take_stiff_springs_implicitly()
         if limits:
             for said in beyond_limits(mechanism, system.q):
@@ -238,8 +238,45 @@ def load(
         elif before is not None:
             remove_bodies(ids | scenery, client, before)
         raise
+    if system_options.get("contacts"):
+        names = ids if len(ids) > 1 else [spec.name]
+        tell_of_overlap(dict(zip(names, ids.values(), strict=True)), client)
     tell_of_idle_calls(bodies)
     return LoadedModel(spec, client, ids, bodies, system, assembly, scenery, before)
+
+
+OF_READING = frozenset(Reading.__annotations__)
+"""Keyword arguments of ``read_model``."""
+
+
+def with_base_at(
+    spec: ModelSpec,
+    position: Sequence[float] | Array | None,
+    orientation: Sequence[float] | Array | None,
+) -> ModelSpec:
+    """The model of one robot with its base link elsewhere [m], turned by a quaternion xyzw.
+
+    Raises:
+        ModelError: It has several robots, or these are no finite numbers.
+    """
+    if len(spec.bodies) != 1:
+        raise ModelError(
+            f"'{spec.name}' has {len(spec.bodies)} robots, and base_position and base_orientation"
+            f" are of one: give each a 'base' in {spec.path.name}"
+        )
+    body = spec.bodies[0]
+    if position is not None:
+        if not are_numbers(position, (3,)):
+            raise ModelError(f"base_position is {position!r}; give x, y, z [m]")
+        body = replace(body, xyz=(float(position[0]), float(position[1]), float(position[2])))
+    if orientation is not None:
+        if not are_numbers(orientation, (4,)) or not np.any(orientation):
+            raise ModelError(f"base_orientation is {orientation!r}; give a quaternion x, y, z, w")
+        turned = np.asarray(orientation) / np.linalg.norm(orientation)
+        body = replace(body, rpy=matrix_rpy(matrix(turned.tolist())))
+    held = {name: x for name, x in spec.start_q.items() if name != BASE}
+    guess = {name: x for name, x in spec.start_guess.items() if name != BASE}
+    return replace(spec, bodies=(body,), start_q=held, start_guess=guess)
 
 
 _told: list[str] = []
@@ -286,19 +323,19 @@ def start_of(spec: ModelSpec, mechanism: Mechanism, q: Array) -> Array:
     return start
 
 
-def _assemble(system: System, spec: ModelSpec, *, within_limits: bool) -> Assembly:
+def _assemble(system: System, spec: ModelSpec, *, placed: bool, within_limits: bool) -> Assembly:
     """Assemble at the model's start.
 
-    A single robot's floating base that was given a pose stays there, unless ``start`` names it;
-    of several robots, which loops may join, bases move with the rest.
+    A single robot's floating base that was given a pose, by ``placed`` or the file, stays there,
+    unless ``start`` names it; of several robots, which loops may join, bases move with the rest.
 
     Raises:
         AssemblyError: The loops cannot close.
     """
     held: dict[str, float | list[float]] = {}
     body, joints = spec.bodies[0], system.mechanism.joints
-    placed = len(spec.bodies) == 1 and (body.xyz != ORIGIN or body.rpy != ORIGIN)
-    if placed and BASE in joints and BASE not in spec.start_guess:
+    held_there = len(spec.bodies) == 1 and (placed or body.xyz != ORIGIN or body.rpy != ORIGIN)
+    if held_there and BASE in joints and BASE not in spec.start_guess:
         held[BASE] = system.q[joints[BASE].q].tolist()
     try:
         return system.assemble(

@@ -1,0 +1,51 @@
+"""Robots that start deep inside what stands in their world."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.worlds import text_of
+from bulletbridge.errors import warn_user
+from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
+
+NOTICED = 0.01
+"""Depth inside another body, as a share of a robot's size, of which somebody should know."""
+
+
+def tell_of_overlap(ids: Mapping[str, int], client: int) -> None:
+    """Warn of the link that is deepest inside a body beside some robots, if that is deep.
+
+    Args:
+        ids: Bullet's ids of the robots by name.
+        client: Their world.
+    """
+    others = {pybullet.getBodyUniqueId(k, client) for k in range(pybullet.getNumBodies(client))}
+    deepest, told = 0.0, ""
+    for name, own in ids.items():
+        for other in others - set(ids.values()):
+            for point in pybullet.getClosestPoints(own, other, 0.0, physicsClientId=client) or ():
+                if point[8] < deepest:
+                    deepest = point[8]
+                    told = f"'{_name_of(own, point[3], client)}' of '{name}' starts"
+                    told += f" {-deepest:.2g} m inside '{_name_of(other, point[4], client)}'"
+                    told += f" of body {other}"
+    if told and -deepest > NOTICED * max(_size(own, client) for own in ids.values()):
+        warn_user(
+            f"{told}; it is taken out step by step, at no more than {FASTEST_RECOVERY:g} mechanism"
+            " lengths per second: put the robot elsewhere by load(..., base_position=(x, y, z))"
+        )
+
+
+def _name_of(body: int, link: int, client: int) -> str:
+    """Name of a link, or of the base, in the robot's file."""
+    if link < 0:
+        return text_of(pybullet.getBodyInfo(body, client)[0])
+    return text_of(pybullet.getJointInfo(body, link, client)[12])
+
+
+def _size(body: int, client: int) -> float:
+    """Diagonal of the box around a body's links [m]."""
+    links = range(-1, pybullet.getNumJoints(body, client))
+    boxes = np.array([pybullet.getAABB(body, k, client) for k in links])
+    return float(np.linalg.norm(boxes[:, 1].max(0) - boxes[:, 0].min(0)))
