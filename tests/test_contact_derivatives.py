@@ -95,6 +95,43 @@ def test_a_block_that_slides_down_a_slope(solids):
     assert_allclose(A[rates, rates] @ across, kept * across, atol=1e-9)
 
 
+def on_spring(solids, stiffness, damping, mu=0.5):
+    """A ball of 2 kg, pressed by 2 mm into a plane's contact that gives way, and rolling."""
+    solids.ground(plane=True)
+    shape = '<sphere radius="0.1"/>'
+    ball = solids.solid(shape, [0, 0, 0.098], moments=[0.008] * 3, friction=mu)
+    world = {"contactStiffness": stiffness, "contactDamping": damping - 0.1}  # the plane's
+    pybullet.changeDynamics(ball, -1, physicsClientId=solids.client, **world)
+    return solids.system(ball, contacts="compliant")
+
+
+def test_a_ball_on_a_spring_and_damper(solids):
+    """v⁺ = (m v - dt (k z + m g - f))/(m + dt d + dt² k): implicit Euler of one freedom."""
+    m, k, d = 2.0, 3e3, 20.0
+    system = on_spring(solids, k, d)
+    found, whole = system.step_derivatives(), m + DT * d + DT * DT * k
+    assert_allclose(found.A[11, 11], m / whole, rtol=1e-9)
+    assert_allclose(found.A[11, 5], -DT * k / whole, rtol=1e-7)
+    assert_allclose(found.B[11, 5], DT / whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("mu", "rate", "speed"), [(0.02, -0.1, 2.0), (3.0, 0.05, 0.2)])
+def test_a_ball_that_rolls_or_slides_on_a_spring(solids, mu, rate, speed):
+    """Pressed deeper, and springing back; friction follows what the spring bears."""
+    system = on_spring(solids, 3e3, 20.0, mu)
+    system.set_state(v=[1.0, 2.0, 3.0, speed, -0.1, rate])
+    found = require_short_differences(system, 2)
+    assert found.active == (f"world on b {'sliding' if mu < 1.0 else 'sticking'}",)
+
+
+def test_a_ball_that_leaves_its_spring_behind(solids):
+    """It is moved out faster than the spring would push it: nothing acts but its weight."""
+    system = on_spring(solids, 3e3, 200.0)
+    system.set_state(v=[0.0, 0.0, 0.0, 0.0, 0.0, 0.3])
+    found = require_short_differences(system, 2)
+    assert found.active == () and system.q[2] < 0.1
+
+
 def test_a_block_that_sticks_goes_nowhere(solids):
     _, normal = solids.ground(0.2, plane=True)
     turn = Rotation.from_rotvec([0, 0.2, 0]).as_quat()

@@ -6,7 +6,7 @@ import numpy as np
 import pybullet
 import pytest
 from scipy.spatial.transform import Rotation
-from support.solid_worlds import BLOCK, DT, G
+from support.solid_worlds import BLOCK, DT, FLAGS, G
 
 import bulletbridge as bb
 from bulletbridge.numerics.complementarity import NEWTON_STEPS, SETTLING_STEPS
@@ -96,19 +96,30 @@ def test_a_ball_on_contacts_that_give_way_bounces_as_a_spring_and_damper(
         give_way(solids, 0, 2e3, 1.0)
         stiffness, damping = 1.0 / (1.0 / 1e3 + 1.0 / 2e3), 5.0 + 1.0
     system = solids.system(ball, contacts="compliant")
-    gap, v, mass, least, pressed = 0.05, 0.0, 2.0, 0.0, 0
+    gap, v, mass, least, pressed, works = 0.05, 0.0, 2.0, 0.0, 0, set()
     for _ in range(240):
         system.step()
         free, whole = v - DT * G, DT * stiffness + damping
         wanted = gap / DT if gap > 0.0 else gap * stiffness / whole
         impulse = max(0.0, -(free + wanted) / (1.0 / mass + 1.0 / (DT * whole)))
+        work = impulse * 0.5 * (v + free + impulse / mass)  # along the mean rate of the ball
         v = free + impulse / mass
         gap += DT * v
+        works.add(np.sign(round(work, 9)))
+        assert system.complementarity.work == pytest.approx(work, abs=1e-11)
+        assert system.complementarity.taken == 0.0  # what springs give back is accounted for
         least, pressed = min(least, gap), pressed + (impulse > 0.0)
         assert system.v[5] == pytest.approx(v, abs=1e-11)
         assert system.q[2] - 0.1 == pytest.approx(gap, abs=1e-11)
-    assert least < -0.01 and 20 < pressed < 230
+    assert least < -0.01 and 20 < pressed < 230 and works == {-1.0, 0.0, 1.0}
     assert not recwarn.list, "it was led into nothing"
+
+
+RAIL = """<robot name="rail"><link name="rail"/><link name="plate"><inertial><mass value="2"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial><collision>
+<origin xyz="0 0 0.05"/><geometry><box size="0.6 0.2 0.1"/></geometry></collision></link>
+<joint name="slide" type="prismatic"><parent link="rail"/><child link="plate"/><axis xyz="0 0 1"/>
+<limit lower="-5" upper="5" effort="1000" velocity="10"/></joint></robot>"""
 
 
 def test_what_rests_on_rigid_contacts_sinks_once_they_give_way():
@@ -131,6 +142,37 @@ def test_what_rests_on_rigid_contacts_sinks_once_they_give_way():
     p.disconnect()
 
 
+def test_a_ball_bounces_on_its_contact_as_bullets_does():
+    """Bullet's shapes overlap by 1e-5 m before they touch. Saved states lead to the same bits."""
+
+    def fall(p, ball, steps):
+        found = []
+        for _ in range(steps):
+            p.stepSimulation()
+            found.append(p.getBasePositionAndOrientation(ball)[0][2])
+        return found
+
+    runs = {}
+    for mode in ("native", "exact"):
+        p = bb.BulletClient(pybullet.DIRECT, mode=mode)
+        p.setGravity(0, 0, -G)
+        p.createMultiBody(0, p.createCollisionShape(p.GEOM_PLANE))
+        shape = p.createCollisionShape(p.GEOM_SPHERE, radius=0.1)
+        ball = p.createMultiBody(1.0, shape, -1, [0, 0, 0.15])
+        p.changeDynamics(ball, -1, contactStiffness=2e3, contactDamping=20.0, linearDamping=0.0)
+        if mode == "exact":
+            p.setBridgeMode("exact", ball)
+        begun, state = fall(p, ball, 40), p.saveState()
+        rest = fall(p, ball, 440)
+        p.restoreState(state)
+        assert mode == "native" or fall(p, ball, 440) == rest
+        runs[mode] = np.array(begun + rest)
+        p.disconnect()
+    assert np.abs(runs["native"] - runs["exact"]).max() < 2e-5
+    assert runs["exact"][-1] == pytest.approx(0.1 - G / 2e3, abs=1e-9)
+    assert runs["native"][-1] == pytest.approx(0.1 - G / 2e3 - 1e-5, abs=1e-9)
+
+
 def test_what_stands_on_contacts_that_give_way_sinks_by_its_weight(solids):
     """m g/(4 k), and no further, however long: a box on its four corners, held by friction."""
     solids.ground(0.1)
@@ -142,6 +184,30 @@ def test_what_stands_on_contacts_that_give_way_sinks_by_its_weight(solids):
     assert forces == pytest.approx([0.0, 0.0, 2.0 * G], abs=1e-6)
     lengths = [-c.gap for c in system.contacts()]
     assert sum(lengths) == pytest.approx(2.0 * G * np.cos(0.1) / 1e4, rel=1e-6)
+
+
+@pytest.mark.parametrize("limits", [False, "always"])
+def test_supports_share_a_load_by_their_stiffness(solids, limits):
+    """A box of weight W upright on a rail: each bears W k/sum k, as a loose body or a robot's."""
+    stiffness, depth = np.array([2e3, 5e3, 1.3e4]), 2.0 * G / 2e4
+    for k, x in zip(stiffness, (-0.15, 0.0, 0.2), strict=True):
+        ball = pybullet.createCollisionShape(
+            pybullet.GEOM_SPHERE, radius=0.1, physicsClientId=solids.client
+        )
+        support = pybullet.createMultiBody(
+            0.0, ball, basePosition=[x, 0, -0.1], physicsClientId=solids.client
+        )
+        give_way(solids, support, k, 400.0 * k / 2e4)
+    path = solids.folder / "rail.urdf"
+    path.write_text(RAIL)
+    body = pybullet.loadURDF(
+        str(path), useFixedBase=True, flags=FLAGS, physicsClientId=solids.client
+    )
+    system = solids.system(body, contacts="compliant", limits=limits)
+    run(system, 3.0)  # 3 s / (d/k) = 150, and as many by d/2m
+    forces = sorted(contact.normal_force for contact in system.contacts())
+    assert forces == pytest.approx(stiffness * depth, rel=1e-9)
+    assert system.q == pytest.approx([-depth], abs=1e-12)
 
 
 def test_a_ball_with_rolling_friction_stops(solids):

@@ -26,7 +26,8 @@ where impulses depend on each other these are known to a hundred-thousandth."""
 class Tied:
     """Balls or boxes on a plane, joined as a rope or as a net, from one drawn start."""
 
-    def __init__(self, seed, count, kind):
+    def __init__(self, seed, count, kind, *, compliant=False):
+        self.compliant = compliant
         self.rng = np.random.default_rng(seed)
         self.client = pybullet.connect(pybullet.DIRECT)
         self.names, self.joints = {}, []
@@ -70,6 +71,9 @@ class Tied:
                 spinningFriction=0.003 * resists,
                 **world,
             )
+            if self.compliant and self.rng.random() < 0.6:  # others are rigid on rigid ones
+                k, d = self.rng.choice([300.0, 1e4]), self.rng.choice([0.5, 30.0])
+                pybullet.changeDynamics(made, -1, contactStiffness=k, contactDamping=d, **world)
             pybullet.resetBaseVelocity(made, self.pushed.tolist(), [0, 0, 0], **world)
             self.names[f"b{len(self.names)}"] = made
         return made
@@ -109,7 +113,8 @@ class Tied:
 
     def system(self, solver):
         """All of it, closed."""
-        system = bb.attach(self.names, self.joints, self.client, contacts=True, solver=solver)
+        contacts = "compliant" if self.compliant else True
+        system = bb.attach(self.names, self.joints, self.client, contacts=contacts, solver=solver)
         system.assemble()
         return system
 
@@ -118,11 +123,12 @@ class Tied:
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([("rope", 9), ("boxes", 4), ("net", 3), ("sprung", 6)]),
+    st.booleans(),
 )
-def test_steps_are_those_with_the_operator_formed(seed, drawn):
+def test_steps_are_those_with_the_operator_formed(seed, drawn, compliant):
     """Falling, sliding, rolling and at rest, from where the steps by links have led."""
     kind, count = drawn
-    tied = [Tied(seed, count, kind) for _ in range(2)]
+    tied = [Tied(seed, count, kind, compliant=compliant) for _ in range(2)]
     one, other = tied[0].system("sparse"), tied[1].system("dense")
     touched = 0
     for _ in range(40):
@@ -155,10 +161,32 @@ def test_a_long_rope_comes_to_rest_by_links():
     assert np.abs(carried - [0, 0, weight]).max() < 1e-6 * weight
 
 
-def test_boxes_that_have_met_are_solved_for_by_links(monkeypatch):
+def test_a_rope_on_springs_sinks_by_its_weight_by_links():
+    """Each ball alone on its contact, m g/k deep: all have the same k/m and d/m, and sink alike.
+
+    Oscillations fall by exp(-t d/2m), t d/2m = 100.
+    """
+    tied = Tied(1, 12, "straight", compliant=True)
+    for body in tied.names.values():
+        world = {"physicsClientId": tied.client}
+        mass = pybullet.getDynamicsInfo(body, -1, **world)[0]
+        spring = {"contactStiffness": 9.81 * mass / 1e-3, "contactDamping": 100.0 * mass - 0.1}
+        pybullet.changeDynamics(body, -1, **spring, **world)
+    system = tied.system("sparse")
+    for _ in range(480):
+        system.step()
+    pybullet.disconnect(tied.client)
+    assert system._inequalities._stepper.report[BY_LINKS]
+    assert system.complementarity.residual < 1e-12 and system.complementarity.taken == 0.0
+    for contact in system.contacts():
+        assert contact.gap == pytest.approx(-1e-3, abs=1e-10)
+
+
+@pytest.mark.parametrize("compliant", [False, True])
+def test_boxes_that_have_met_are_solved_for_by_links(monkeypatch, compliant):
     """As with the operator formed; from a start or a saved state again with the same bits."""
     monkeypatch.setattr(stepper, "PLANNED_FOR", 0)  # plan at once
-    tied = [Tied(2, 5, "tower") for _ in range(2)]
+    tied = [Tied(2, 5, "tower", compliant=compliant) for _ in range(2)]
     one, other = tied[0].system("sparse"), tied[1].system("dense")
     start, states = (one.q.copy(), one.v.copy()), []
     mass = float(one.mechanism.bodies["mass"].sum())

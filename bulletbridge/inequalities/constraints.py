@@ -25,7 +25,7 @@ class Complementarity:
         sweeps: Of Gauss-Seidel.
         newton: Steps of Newton's method after them.
         work: What limits and contacts did to the energy [J], never above round-off unless forces
-            turn a motion round within the step.
+            turn a motion round within the step, or compliant contacts give back what they took.
         taken: Energy [J] that the step would have given by its length alone, taken from the
             velocity.
     """

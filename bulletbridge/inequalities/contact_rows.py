@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.engine.records import Arrays
@@ -46,7 +46,7 @@ class ContactRows:
     spin: Int  # resistance to turns about the normal
     roll: Int  # first of two: about the tangents
     end: Int  # row after its last
-    softness: Real  # what the normal gives way by [m/s per N s]
+    compliance: Real  # what the normal gives way by [m/s per N s]
 
 
 CONTACT_ROWS = dtype_of(ContactRows)
@@ -160,33 +160,43 @@ class RowForm(NamedTuple):
 
 
 @helper
-def any_gives_way(contact_points: Records[ContactPoint]) -> bool:
-    """Whether a contact is a spring, which takes energy and gives it back."""
-    for i in range(len(contact_points)):
-        if contact_points[i].stiffness > 0.0:
-            return True
-    return False
-
-
-@helper
-def softness_of(contact: ContactPoint, dt: float) -> float:
+def compliance_of(contact: ContactPoint, dt: float) -> float:
     """What a contact's normal gives way by at the end of a step [m/s per N s].
 
     With the gap g at the start the force at the end is -k (g + dt v) - d v, so that v is
-    softness times the impulse dt F, less g k dt softness: Bullet's own, by implicit Euler.
+    compliance times the impulse dt F, less g k dt compliance: Bullet's own, by implicit Euler.
     """
     if not contact.stiffness > 0.0:
         return 0.0
     return 1.0 / (dt * (dt * contact.stiffness + contact.damping))
 
 
+@outlined
+def energy_of_contacts(
+    contacts: Records[ContactPoint], contact_rows: Records[ContactRows], gap: Array, dt: float
+) -> float:
+    """What springs of contacts have stored at the start of a step [J], by ``RowTargets.gap``."""
+    total = 0.0
+    for i in range(len(contacts)):
+        own = contact_rows[i]
+        if own.compliance > 0.0 and gap[own.normal] < 0.0:
+            pressed = gap[own.normal] / (dt * own.compliance)  # force of the spring alone
+            total += 0.5 * pressed * pressed / contacts[i].stiffness
+    return total
+
+
 @helper
-def energy_of_contact(contact: ContactPoint, softness: float, target: float, dt: float) -> float:
-    """What it has stored at the start of a step [J], by its row's ``RowTargets.gap``."""
-    if not softness > 0.0 or target >= 0.0:
-        return 0.0
-    pressed = target / (dt * softness)  # force of the spring alone, at the start
-    return 0.5 * pressed * pressed / contact.stiffness
+def leave_what_moves(
+    contacts: int, contact_rows: Records[ContactRows], x: Array, w: Array, last: int
+) -> None:
+    """Take from the velocities w of rows before ``last`` what contacts give way by: bodies do not.
+
+    ``contacts``: how many there are; x: impulses of all rows.
+    """
+    for i in range(contacts):
+        n = int(contact_rows[i].normal)
+        if n < last:
+            w[n] -= contact_rows[i].compliance * x[n]
 
 
 def contact_rows_of(form: RowForm) -> Callable[..., int]:
@@ -236,17 +246,17 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
             approach = rate_along(C, n, before)
             asked.initial[n] = approach
             asked.gap[n] = max(left, 0.0) / dt
-            own.softness = softness_of(contact, dt) if a.control.compliant else 0.0
+            own.compliance = compliance_of(contact, dt) if a.control.compliant else 0.0
             hits = contact.gap <= 0.0 and approach < -SLOWEST_BOUNCE
             bounce = contact.restitution * approach if hits else 0.0
             asked.restitution[n] = min(bounce - asked.gap[n], 0.0) if bounce < 0.0 else 0.0
             asked.stabilisation[n] = (
                 max(a.control.recovery * left / dt, -fastest) if left < -SHALLOW else 0.0
             )
-            if own.softness > 0.0:
+            if own.compliance > 0.0:
                 asked.stabilisation[n] = 0.0
                 if left < 0.0:
-                    asked.gap[n] = left * contact.stiffness * dt * own.softness
+                    asked.gap[n] = left * contact.stiffness * dt * own.compliance
             b[n] = rate + asked.gap[n]
             put_row_bounds(bounds[n], 0.0, math.inf)
             n += 1
@@ -274,6 +284,27 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
         return n
 
     return put_contact_rows
+
+
+def work_of_springs_of(rate_along: Callable[..., float]) -> Callable[..., float]:
+    """``work_of_springs`` for rows of one form, of which ``RowForm.rate_along`` tells the rates.
+
+    numba resolves the function that it closes over when it compiles it.
+    """
+
+    @outlined
+    def work_of_springs(
+        C: Any, contact_rows: Records[ContactRows], x: Array, before: Array, after: Array
+    ) -> float:
+        """Work [J] of contacts that give way: impulses x along the mean of rates (nv,)."""
+        total = 0.0
+        for i in range(len(contact_rows)):
+            if contact_rows[i].compliance > 0.0:
+                n = int(contact_rows[i].normal)
+                total += 0.5 * x[n] * (rate_along(C, n, before) + rate_along(C, n, after))
+        return total
+
+    return work_of_springs
 
 
 put_contact_rows = contact_rows_of(RowForm(relative_row, rate_along))

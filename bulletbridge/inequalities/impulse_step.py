@@ -137,7 +137,7 @@ def list_sticking(
     for i in range(len(contact_points)):
         contact, rows = contact_points[i], contact_rows[i]
         mu, across, load = contact.friction, contact.friction_across, x[rows.normal]
-        if not load > 0.0 or not mu > 0.0 or not across > 0.0 or rows.softness > 0.0:
+        if not load > 0.0 or not mu > 0.0 or not across > 0.0 or rows.compliance > 0.0:
             continue
         first, second = x[rows.tangents] / mu, x[rows.tangents + 1] / across
         if first * first + second * second > (STICKING * load) ** 2:

@@ -49,7 +49,11 @@ from bulletbridge.inequalities.arrays import (
     W,
     X,
 )
-from bulletbridge.inequalities.contact_rows import ContactRows, put_contact_rows
+from bulletbridge.inequalities.contact_rows import (
+    ContactRows,
+    leave_what_moves,
+    put_contact_rows,
+)
 from bulletbridge.inequalities.force_limited_rows import (
     ForceLimitedRows,
     put_force_limited_rows,
@@ -559,9 +563,10 @@ def kill(h: InequalityProblem, i: int) -> None:
 
 @outlined
 def put_velocities(h: InequalityProblem, rows: RowCounts, x: Array, w: Array) -> None:
-    """Velocities w = D x + b of all rows; of loose bodies by what impulses do to these."""
+    """Rates of bodies along all rows, beside b; of loose ones by what impulses do to these."""
     p, y = h.problem, h.delta_v
     velocities(p, x, w, rows.together)
+    leave_what_moves(len(h.contact_points), h.contact_rows, x, w, rows.together)
     if rows.together == rows.all:
         return
     for k in range(len(y)):
@@ -750,13 +755,10 @@ def put_compliances_of_contacts(
         if not p.D[i, i] > 0.0:
             p.x[i] = 0.0
     add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
-    for i in range(len(h.contact_points)):
+    for i in range(others):  # wedges give way as what they could be squeezed by
         row = h.contact_rows[i].normal
         if p.D[row, row] > 0.0:
-            p.D[row, row] += h.contact_rows[i].softness
-    for i in range(others):  # wedges are as soft as what they could be squeezed by
-        row = h.contact_rows[i].normal
-        if p.D[row, row] > 0.0:
+            p.D[row, row] += h.contact_rows[i].compliance
             p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
     weigh(p, 0, first_unilateral, together)
     weigh(p, together, together, n)
@@ -935,6 +937,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             put_velocities(h, rows, p.x, p.w)
         else:  # those of loose bodies are known
             velocities(p, p.x, p.w, together)
+            leave_what_moves(len(h.contact_points), h.contact_rows, p.x, p.w, n)
         work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
         put_velocity_of_impulses(a, f, h, rows, p.x, math.inf, h.delta_v)
         for k in range(len(v)):

@@ -15,7 +15,7 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.records import Arrays
 from bulletbridge.engine.sparse import SparseFactors
 from bulletbridge.inequalities.arrays import PARTING_AFTER, PARTING_IN
-from bulletbridge.inequalities.contact_rows import ContactRows
+from bulletbridge.inequalities.contact_rows import ContactRows, leave_what_moves
 from bulletbridge.inequalities.impulses import (
     DOUBTFUL,
     GENTLE,
@@ -92,6 +92,7 @@ class LinkProblem(NamedTuple):
     centre: Array
     kinds: Array
     line: Array
+    compliance: Array  # (rows,) what each gives way by itself, which D has in it
     contact_rows: Records[ContactRows]
     links: LinkRows
     islands: Islands  # of bodies that no loop holds
@@ -103,7 +104,7 @@ def link_velocities(p: Any, x: Array, w: Array, n: int) -> None:
     """w = D x + b."""
     respond(p.f, p.links, x, n, p.links.u)
     for i in range(n):
-        softness = p.D[i, i] - p.diagonal[i]
+        softness = p.D[i, i] - p.diagonal[i] + p.compliance[i]
         w[i] = p.b[i] + softness * x[i] + link_rate(p.links, i, p.links.u)
 
 
@@ -179,7 +180,7 @@ def put_free_row(p: Any, place: int, i: int, slides: bool, regularisation: float
     links, e = p.links, p.links.e
     r = e.rigid + place
     if not slides:
-        softness = p.D[i, i] - p.diagonal[i] + regularisation
+        softness = p.D[i, i] - p.diagonal[i] + p.compliance[i] + regularisation
         size = 1.0 / math.sqrt(p.diagonal[i]) if p.diagonal[i] > 0.0 else 0.0
         for end in range(2):
             for k in range(links.on.shape[2]):
@@ -346,10 +347,8 @@ def put_compliances(p: LinkProblem) -> bool:
     for c in range(len(p.contact_rows)):
         own = p.contact_rows[c]
         ends = links.bodies[own.normal]
-        if own.softness > 0.0:
-            return False
         if free:
-            put_blocks(p, own.normal, own.end)
+            put_blocks(p, own.normal, own.end, own.compliance)
             p.spare[own.normal] = p.D[own.normal, own.normal]
         elif find_ends(p.f.e, links.front_of, ends[0], ends[1])[2] < 0:
             return False
@@ -365,12 +364,18 @@ def put_compliances(p: LinkProblem) -> bool:
             slips = p.bounds[i].owner >= 0 and not p.bounds[i].mu > 0.0
             if not p.D[i, i] > 0.0 or (slips and not free):
                 return False
+            p.compliance[i] = own.compliance if i == own.normal else 0.0
+        if not free:
+            p.D[own.normal, own.normal] += own.compliance
     return True
 
 
 @outlined
-def put_blocks(p: LinkProblem, first: int, last: int) -> None:
-    """Write rows of one contact on whitened coordinates, and their D among themselves."""
+def put_blocks(p: LinkProblem, first: int, last: int, compliance: float) -> None:
+    """Write rows of one contact on whitened coordinates, and their D among themselves.
+
+    ``compliance``: what the normal gives way by.
+    """
     links, s = p.links, p.islands
     for end in range(2):
         body = int(links.bodies[first, end])
@@ -380,7 +385,7 @@ def put_blocks(p: LinkProblem, first: int, last: int) -> None:
                 s.blocks[i, end, k] = links.on[i, end, k]
         if body > 0:
             whiten_on_body(s.L[body], 0, s.widths[body], s.blocks, first, last, end)
-    put_own_block(s, first, last, p.D)
+    put_own_block(s, first, last, compliance, p.D)
 
 
 @outlined
@@ -418,6 +423,8 @@ def add_contact_impulses(
     if solved.residual == math.inf:
         return solved
     residual, sweeps, newton, share = solved.residual, solved.sweeps, solved.newton, 0.0
+    contacts, contact_rows = len(p.contact_rows), p.contact_rows
+    leave_what_moves(contacts, contact_rows, p.x, p.w, n)
     for i in range(n):
         h.resting[i] = p.x[i]
     if bounces > 0:
@@ -492,6 +499,7 @@ def bounce(h: ContactProblem, n: int, tolerance: float) -> Solved:
     for i in range(n):
         p.b[i] -= t.restitution[i]
         p.w[i] -= t.restitution[i]
+    leave_what_moves(len(p.contact_rows), p.contact_rows, p.x, p.w, n)
     if solved.residual == math.inf:
         return solved
     if is_usable(solved.residual, tolerance, t.restitution, 0, n):

@@ -71,6 +71,7 @@ from bulletbridge.inequalities.arrays import (
     W,
     X,
 )
+from bulletbridge.inequalities.contact_rows import energy_of_contacts, work_of_springs_of
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     budgeting,
@@ -108,6 +109,7 @@ from bulletbridge.numerics.spatial import copy_into
 finish_after = SPARSE_END.finish_after
 keep_account = budgeting(energy_of, admit)
 filter_state = filtering(SPARSE, LINK_POINTS)
+work_of_springs = work_of_springs_of(link_rate)
 
 
 @kernel
@@ -197,9 +199,11 @@ def take_step(
     if c.failure != DONE:
         return
     apart, rows = report[APART] > 0.0, int(report[ROWS])
-    if accounted:  # contacts give nothing, whatever their rows do within a step
+    if accounted:  # but springs, contacts give nothing, whatever their rows do within a step
         met = max(report[WORK], impulsive_work(links, impulses[X], rows, before, v, a.vectors))
-        gained = work(a, before, v, tau) + min(met, 0.0)
+        pressed = own.contact_rows[: len(contact_points)]
+        sprung = work_of_springs(links, pressed, impulses[X], before, v)
+        gained = work(a, before, v, tau) + min(met, sprung)
     copy_into(impulses[PUSHED], v)
     moved = impulses[MOVED, :nv]
     copy_into(moved, v)
@@ -230,7 +234,7 @@ def take_step(
             return
     if stuck == 0 or not closed:
         composite_inertias(a.bodies, a.beams, a.stations, a.poses)
-    judge_with_contacts(a, start, end, q, v, impulses, tau, report)
+    judge_with_contacts(a, own, contact_points, start, end, q, v, tau)
     if c.failure == DONE and accounted:
         keep_account(a, f, before, v, gained, report)
 
@@ -238,23 +242,25 @@ def take_step(
 @outlined
 def judge_with_contacts(
     a: Arrays,
+    own: InequalityArrays,
+    contact_points: Records[ContactPoint],
     start: Instant,
     end: Instant,
     q: Array,
     v: Array,
-    impulses: Array,
     tau: Array,
-    report: Array,
 ) -> None:
     """Refuse an end of a step, or what led to it, that forces cannot have made."""
+    impulses = own.impulses
     nv = len(v)
     v0, pushed = a.vectors[START_V, :nv], impulses[PUSHED, :nv]
     slow, fast = ways_squared(a, v0, v)
     fast = max(fast, ways_squared(a, v0, pushed)[1])
     if not leaps(a, slow, fast, 0.0):
         return
-    lines, given = tau.reshape((1, nv)), 0.0
-    if report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
+    lines = tau.reshape((1, nv))
+    given = energy_of_contacts(contact_points, own.contact_rows, impulses[ROOM], a.control.dt)
+    if own.report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
         given += kinetic_energy_of_bodies(a, impulses[MOVING, :nv])
     for k in range(nv):
         a.vectors[LEAST, k] = 0.0
@@ -310,7 +316,7 @@ def contact_impulses(
         own.D[0], impulses[RIGHT], own.bounds, x, impulses[W], impulses[SCRATCH],
         impulses[SCRATCH + 1], impulses[SCRATCH + 2], impulses[SCRATCH + 3], impulses[SCRATCH + 4],
         impulses[SCRATCH + 5], impulses[SCRATCH + 6], impulses[SCRATCH + 7], impulses[SCRATCH + 8],
-        contact_rows, links, islands, f,
+        impulses[SCRATCH + 9], contact_rows, links, islands, f,
     )  # fmt: skip
     h = ContactProblem(
         problem,

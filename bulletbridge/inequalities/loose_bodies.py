@@ -13,7 +13,12 @@ import numpy as np
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.islands import find_islands
-from bulletbridge.inequalities.contact_rows import ContactRows, RowForm, contact_rows_of
+from bulletbridge.inequalities.contact_rows import (
+    ContactRows,
+    RowForm,
+    contact_rows_of,
+    work_of_springs_of,
+)
 from bulletbridge.inequalities.link_rows import relative_link_row
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.complementarity_rows import add_block, along_block
@@ -155,6 +160,7 @@ def loose_rate(C: LooseBodies, n: int, v: Array) -> float:
 
 
 put_loose_rows = contact_rows_of(RowForm(relative_link_row, loose_rate))
+work_of_loose_springs = work_of_springs_of(loose_rate)
 
 
 @helper
@@ -190,7 +196,7 @@ def put_loose_blocks(C: LooseBodies, L: Array, own: Records[ContactRows], D: Arr
                 for k in range(wide):
                     s.blocks[i, end, k] = C.on[i, end, k]
             whiten_on_body(L, first, wide, s.blocks, begin, last, end)
-        put_own_block(s, begin, last, D)
+        put_own_block(s, begin, last, own[c].compliance, D)
 
 
 @helper

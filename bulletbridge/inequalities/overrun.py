@@ -60,7 +60,7 @@ def overrun(a: Arrays, h: InequalityProblem, moved: Array, end_v: Array) -> int:
         n = int(h.contact_rows[i].normal)
         if n >= int(h.report[TOGETHER]):  # of bodies that no loop moves
             continue
-        if h.contact_rows[i].softness > 0.0:  # which bodies are in already
+        if h.contact_rows[i].compliance > 0.0:  # which bodies are in already
             continue
         shift = rate_along(h.raw, n, closing)
         if shift >= -most_sunk:

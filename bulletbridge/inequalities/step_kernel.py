@@ -71,7 +71,7 @@ from bulletbridge.inequalities.arrays import (
     Given,
     InequalityArrays,
 )
-from bulletbridge.inequalities.contact_rows import any_gives_way, energy_of_contact
+from bulletbridge.inequalities.contact_rows import energy_of_contacts, work_of_springs_of
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     budgeting,
@@ -97,10 +97,11 @@ from bulletbridge.inequalities.loose_bodies import (
     largest_along_loose,
     leave_to_robots,
     put_loose_last,
+    work_of_loose_springs,
     work_on_loose,
 )
 from bulletbridge.inequalities.momentum import is_unheld, keep_momentum
-from bulletbridge.inequalities.motor_limit_rows import compliance, list_passed
+from bulletbridge.inequalities.motor_limit_rows import compliance, list_passed, rate_along
 from bulletbridge.inequalities.overrun import overrun
 from bulletbridge.inequalities.row_impulses import (
     DENSE_SUPPLIES,
@@ -120,6 +121,8 @@ from bulletbridge.mechanism.records import (
 from bulletbridge.numerics.projection import inner
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
+
+work_of_springs_together = work_of_springs_of(rate_along)
 
 
 class InequalityBackend(NamedTuple):
@@ -175,6 +178,15 @@ def any_presses(h: InequalityProblem) -> bool:
     return False
 
 
+@helper
+def work_of_springs(h: InequalityProblem, together: int, before: Array, after: Array) -> float:
+    """Work [J] of contacts that give way, of which so many are solved for together."""
+    x, last = h.problem.x, len(h.contact_points)
+    first = work_of_springs_together(h.raw, h.contact_rows[:together], x, before, after)
+    loose = h.contact_rows[together:last]
+    return first + work_of_loose_springs(h.loose, loose, x, before, after)
+
+
 @outlined
 def load_drives(h: InequalityProblem, dt: float, enough: float) -> None:
     """Have motors and friction push with all they have where a prescribed motion leads them on.
@@ -224,9 +236,8 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
         given = max(largest_work(h, first, v0, pushed), largest_work(h, first, v0, v))
         if h.report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
             given += kinetic_energy_of_bodies(a, h.moving)
-        for i in range(len(h.contact_points)):
-            own, target = h.contact_rows[i], h.row_targets.gap[h.contact_rows[i].normal]
-            given += energy_of_contact(h.contact_points[i], own.softness, target, a.control.dt)
+        points, gap = h.contact_points, h.row_targets.gap
+        given += energy_of_contacts(points, h.contact_rows, gap, a.control.dt)
         find_least(a, f)
         excess = max(EXCESS_WITH_INEQUALITIES, a.control.excess)
         judge_leap(a, start, end, q, pushed, lines, given, excess)
@@ -344,9 +355,8 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 lead_by_motors(a, with_motors, moving)
             displace(a.bodies, q, moving, c.dt, vectors[PREDICTED_Q])
             return c.failure
-        springy = c.compliant != 0 and any_gives_way(contact_points)
         together = len(contact_points)
-        if together > 0 and not springy:  # what islands keep moves no springs
+        if together > 0:
             together = put_loose_last(h.loose.islands, contact_points, h.local)
         for n in range(steps):
             c.t = t = state[nq + nv]
@@ -363,7 +373,7 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 vectors[START_V, j] = v[j]
             copy_into(impulses[RATES], v)
             force, before = tau[min(n, len(tau) - 1)], impulses[RATES, :nv]
-            accounted = accountable(a) and not springy
+            accounted = accountable(a)
             if holding:
                 supplies_against_forces(a, f, q, v, force, supplied)
             if task == PREDICTED_STEP:
@@ -377,7 +387,7 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 if holding:
                     supplies_change(a, f, before, v, supplied)
             stuck, gained = inequality_impulses(a, f, h, asked, q, v, together), 0.0
-            if accounted:  # limits and contacts give nothing, whatever their rows do within a step
+            if accounted:  # but springs, limits and contacts give nothing, whatever their rows do
                 pressing, found = (
                     int(report[WITH_FRICTION]) + len(limited.rows),
                     int(report[TOGETHER]),
@@ -385,7 +395,8 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 driven, met = impulsive_work(h, pressing, found, before, v)
                 if found < int(report[ROWS]):
                     met += work_on_loose(h.loose, h.problem.x, found, int(report[ROWS]), before, v)
-                gained = work(a, before, v, force) + min(max(report[WORK], met), 0.0) + driven
+                gained = work(a, before, v, force) + driven
+                gained += min(max(report[WORK], met), work_of_springs(h, together, before, v))
             if report[APART] > 0.0 and is_unheld(a, limited.loops) and not any_presses(h):
                 gained += keep_momentum(a, q, v, moving, vectors[PREDICTED_Q, :nq])
             copy_into(impulses[PUSHED], v)
@@ -430,8 +441,6 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 known = not math.isnan(report[BUDGET])
                 keep_account(a, f, before, v, gained, report)
                 c.biased = int(known and report[TAKEN] == 0.0)
-            elif springy:
-                report[BUDGET] = math.nan
             report[BY_LINKS] = report[ALONE] = 0.0
             state[nq + nv] = end.t
             c.done = n + 1

@@ -1071,13 +1071,16 @@ class InequalityStepper:
                 rows[i, first : first + count] += on[i, end, :count]
         return rows
 
-    def gained(self, row: int, moving: Array) -> float:
-        """What impulses, and moving apart (nv,), gave along a row in the last step."""
+    def gained(self, contact: int, moving: Array) -> float:
+        """What impulses, and moving apart (nv,), gave along a contact's normal in the last step."""
+        own = self.contact_rows[contact]
+        row = int(own["normal"])
         if self.report[BY_LINKS]:
             return float(self.impulses[GAVE, row])
         n, together = int(self.report[ROWS]), int(self.report[TOGETHER])
         if row < together:
             given = self.D[0, row, :together] @ self.impulses[X, :together]
+            given -= own["compliance"] * self.impulses[X, row]  # bodies do not move by that
             return float(given + self.C[1, row] @ moving)
         x = self.impulses[X, together:n]
         total = gained_by_loose(self._loose, row, together, x)

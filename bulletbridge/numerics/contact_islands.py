@@ -66,6 +66,7 @@ class Islands(NamedTuple):
 
     bodies: Ints  # (rows, 2) that each row moves, 0 for the world
     blocks: Array  # (rows, 2, widest) on their coordinates, whitened
+    compliance: Array  # (rows,) what each gives way by itself
     widths: Ints  # (bodies,) numbers of these
     L: Array  # (bodies, widest, widest) factors of their inertias M = Lᵀ L
     root: Ints  # (bodies,) a body of the same island
@@ -103,6 +104,7 @@ def islands_of(rows: int, widths: Ints) -> Islands:
     return Islands(
         numbers(rows, 2),
         np.zeros((rows, 2, widest)),
+        np.zeros(rows),
         widths,
         np.zeros((count, widest, widest)),
         numbers(count),
@@ -276,13 +278,16 @@ def squared_speed(L: Array, first: int, wide: int, v: Array, at: int) -> float:
 
 
 @outlined
-def put_own_block(s: Islands, begin: int, last: int, D: Array) -> None:
-    """D of the rows of one contact among themselves, which are whitened."""
+def put_own_block(s: Islands, begin: int, last: int, compliance: float, D: Array) -> None:
+    """D of the rows of one contact among themselves, which are whitened; its normal gives way."""
     a, b = int(s.widths[s.bodies[begin, 0]]), int(s.widths[s.bodies[begin, 1]])
     for i in range(begin, last):
         for j in range(begin, i + 1):
             total = along_block(s.blocks[i, 0], a, s.blocks[j, 0], 0)
             D[i, j] = D[j, i] = total + along_block(s.blocks[i, 1], b, s.blocks[j, 1], 0)
+        s.compliance[i] = 0.0
+    s.compliance[begin] = compliance if D[begin, begin] > 0.0 else 0.0
+    D[begin, begin] += s.compliance[begin]
 
 
 @outlined
@@ -297,7 +302,7 @@ def put_island_velocities(p: Any, s: Islands, first: int, n: int) -> None:
             body = s.bodies[i, end]
             add_block(p.x[i], blocks[i, end], int(widths[body]), y[body], 0)
     for i in range(first, n):
-        total = p.b[i]
+        total = p.b[i] + s.compliance[i] * p.x[i]
         for end in range(2):
             body = s.bodies[i, end]
             total += along_block(blocks[i, end], int(widths[body]), y[body], 0)

@@ -22,7 +22,7 @@ from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, TAKEN
+from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, ROOM, TAKEN
 from bulletbridge.inequalities.contact_variations import ContactVariations, RowsAt
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
 from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
@@ -81,8 +81,6 @@ def require_whole(step: InequalityStepper | None, dt: float) -> InequalitySteppe
     """
     if step is None or step.dt != dt:
         raise UnsupportedError(f"the step was made in parts{OTHERWISE}")
-    if (step.contact_rows["softness"][: len(step.contact_points)] > 0.0).any():
-        raise UnsupportedError(f"contacts give way (contactStiffness){OTHERWISE}")
     return step
 
 
@@ -607,6 +605,8 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
             numbers.append(k)
             continue
         left = point["gap"] + dt * float(step.rows[n] @ (leads.rates - moving))
+        if own["compliance"] > 0.0:  # what springs back slower than it is moved out pushes nothing
+            left = dt * float(step.rows[n] @ leads.rates + step.impulses[ROOM, n])
         if left <= CLEAR * dt and step.report[BY_LINKS] + step.D[0, n, n] > 0.0:
             numbers.append(k)
     if not numbers:
@@ -633,6 +633,7 @@ def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking
     step = made.step
     states = [contact.state for contact in contacts_of(step, made.solver.mechanism)]
     rub = np.minimum(step.contact_points["friction"], step.contact_points["friction_across"])
+    rub = np.where(step.contact_rows["compliance"][: len(rub)] > 0.0, 0.0, rub)  # these let go
     picked = [k for k, n in enumerate(touching.numbers) if states[n] == "sticking" and rub[n] > 0.0]
     if not picked:
         return None
@@ -656,14 +657,16 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
     names, x, dt, varied = _names(solver), step.impulses[X], step.dt, touching.varied
     forces = np.zeros((len(touching.numbers), 6))
     for k, number in enumerate(touching.numbers):
-        point, at = step.contact_points[number], _rows_of(step.contact_rows[number])
+        point, own = step.contact_points[number], step.contact_rows[number]
+        at = _rows_of(own)
         name = _name(point, names)
         forces[k, list(at)] = x[list(at.values())] / dt
         if np.abs(varied.C[k, list(at)] - step.rows[list(at.values())]).max() > ALIKE:
             raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
         one = OneContact(
-            point, varied.C[k], varied.C_by_q[:, k], varied.gap_by_q[:, k], forces[k], at
-        )
+            point, varied.C[k], varied.C_by_q[:, k], varied.gap_by_q[:, k], forces[k], at,
+            dt * float(own["compliance"]),
+        )  # fmt: skip
         _add_contact(acting, one, made, leads, name)
     by_place = np.einsum("knrj,nr->jk", varied.C_by_q, forces)
     return np.asarray(by_place @ leads.place_by_all, np.float64)
@@ -679,6 +682,7 @@ class OneContact(NamedTuple):
         gap_by_q: (nv,) as its gap.
         forces: (6,) along them.
         at: Rows of the step, by which of the six they are.
+        compliance: Rate along the normal that its force gives way by.
     """
 
     point: np.void
@@ -687,6 +691,7 @@ class OneContact(NamedTuple):
     gap_by_q: Array
     forces: Array
     at: dict[int, int]
+    compliance: float
 
 
 def _bounces(one: OneContact, made: Made) -> bool:
@@ -708,16 +713,27 @@ def _normal_rate(one: OneContact, made: Made, leads: Leads) -> tuple[float, Arra
     """What a contact asks of its rate along the normal, and what that changes by (3 nv,)."""
     moving, v, dt = made.moving, made.solver.v, made.step.dt
     if _bounces(one, made):
+        if one.compliance > 0.0:
+            raise UnsupportedError(
+                f"the {_name(one.point, _names(made.solver))} gives way and bounces{OTHERWISE}"
+            )
         drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], v) @ leads.place_by_all
         drawn[len(v) : 2 * len(v)] += one.C[0]
         share = float(one.point["restitution"])
         return -share * float(one.C[0] @ v), -share * drawn
-    left = one.point["gap"] - dt * float(one.C[0] @ moving)
-    if left < -SHALLOW:  # at rest they are in each other by rounding
+    left, share = one.point["gap"] - dt * float(one.C[0] @ moving), 1.0
+    if one.compliance > 0.0:
+        within = dt * float(one.point["stiffness"]) * one.compliance  # while it is pressed
+        if within < 1.0 - CLEAR and abs(left) <= CLEAR * dt:
+            raise UnsupportedError(ABOUT_CONTACT.format(_name(one.point, _names(made.solver))))
+        share = within if left < 0.0 else 1.0
+    elif left < -SHALLOW:  # at rest they are in each other by rounding
         return 0.0, np.zeros(3 * len(v))
     drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], moving)
     side = (drawn - one.gap_by_q / dt) @ leads.place_by_all + one.C[0] @ leads.rates_by_all
-    return -max(left, 0.0) / dt, side
+    if one.compliance == 0.0:
+        left = max(left, 0.0)
+    return -share * left / dt - one.compliance * float(one.forces[0]), share * side
 
 
 def _add_contact(acting: Active, one: OneContact, made: Made, leads: Leads, name: str) -> None:
@@ -739,6 +755,8 @@ def _add_contact(acting: Active, one: OneContact, made: Made, leads: Leads, name
         acting.idle.append(Asked(one.C[0], bent[0], side, 0.0, normal, 0.0, 0.0, about))
         return
     owner = acting.hold(Asked(one.C[0], bent[0], side, load, normal, load, CLEAR, about))
+    if one.compliance > 0.0:
+        acting.K[owner, owner] = one.compliance
     for cone in ([1, 2], [3], [4, 5]):
         rows = [
             r

@@ -80,7 +80,7 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactL
     if step.report[APART]:
         moving = step.impulses[MOVING, : len(moving)]
     each = zip(step.contact_points, step.contact_rows, contact_loads(step), strict=False)
-    for point, own, load in each:
+    for number, (point, own, load) in enumerate(each):
         n, k = int(own["normal"]), int(own["tangents"])
         normal = point["normal"].copy()
         moment, force, used = *np.split(load, 2), 0.0
@@ -89,7 +89,7 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactL
             part = x[k : k + 2][semi > 0.0] / semi[semi > 0.0]
             used = float(np.linalg.norm(part))
         slides = used >= STICKING * x[n]
-        gained = step.gained(n, moving) - own["softness"] * x[n]  # bodies do not move by that
+        gained = step.gained(number, moving)
         state: Literal["open", "sticking", "sliding", "held"] = "open"
         if not step.D[0, n, n] > 0.0:
             state = "held"

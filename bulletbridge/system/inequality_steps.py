@@ -254,11 +254,11 @@ class InequalitySteps:
             apart = step.impulses[MOVING, :nv]
         normals = step.contact_rows["normal"][: len(points)]
         nearer = step.dt * (step.rows[normals] @ (v + apart)) < -SHALLOW
-        rigid = step.contact_rows["softness"][: len(points)] == 0.0
+        rigid = step.contact_rows["compliance"][: len(points)] == 0.0
         for k in np.flatnonzero(nearer & rigid):
             point = points[k]
             which = int(point["body_a"]), int(point["body_b"])
-            end = float(point["gap"]) + step.dt * step.gained(int(normals[k]), apart)
+            end = float(point["gap"]) + step.dt * step.gained(int(k), apart)
             if end < -SHALLOW and which not in self._led_into:
                 self._led_into.add(which)
                 told = {"what": self._names_of_bodies(which), "drives": self._drives}
