@@ -262,3 +262,52 @@ def test_forces_that_change_act_in_their_own_steps_of_a_rollout(solids):
         one.tau[:] = forces
         one.step(write=False)
         assert np.array_equal(state[:13], np.concatenate([one.q, one.v]))
+
+
+CLAMP = """<robot name="clamp">
+  <link name="turntable"><inertial><mass value="5"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><origin xyz="-0.15 0 0"/><geometry><box size="0.1 0.4 0.4"/></geometry></collision></link>
+  <link name="jaw"><inertial><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><box size="0.1 0.4 0.4"/></geometry></collision></link>
+  <joint name="slide" type="prismatic"><parent link="turntable"/><child link="jaw"/>
+    <origin xyz="0.15 0 0"/><axis xyz="1 0 0"/><limit lower="-1" upper="1" effort="1e3" velocity="10"/></joint>
+  <link name="post"/>
+  <joint name="spindle" type="continuous"><parent link="post"/><child link="turntable"/>
+    <axis xyz="0 0 1"/></joint>
+</robot>"""
+
+
+def test_what_a_clamp_with_soft_jaws_holds_turns_with_it(solids):
+    """Off their middle, so that points sink in unequally: none slips, and nothing is looked for.
+
+    Rates of what turns together contradict each other nowhere. What moves along its chord in a
+    step gets further out by r (w dt)²/2.
+    """
+    p, rate, radius = solids, 2.0, 0.03
+    pybullet.setGravity(0, 0, 0, p.client)
+    (p.folder / "clamp.urdf").write_text(CLAMP)
+    clamp = pybullet.loadURDF(
+        str(p.folder / "clamp.urdf"), useFixedBase=True, flags=FLAGS, physicsClientId=p.client
+    )
+    p.rub(clamp, 1.0)
+    held = p.solid('<box size="0.2 0.1 0.1"/>', [0, radius, 0.04], mass=0.5, friction=1.0)
+    give_way(p, held, 2e3, 100.0)
+    system = p.system([clamp, held], contacts="compliant")
+    spindle, slide = f"b{clamp}/spindle", f"b{clamp}/slide"
+    system.motors.set(spindle, velocity=rate, force=1e3)
+    system.motors.set(slide, velocity=-1.0, force=40.0)
+    run(system, 2.0)
+
+    def place():
+        return Rotation.from_euler("z", -system.q[spindle]).apply(system.q[f"b{held}/base"][:3])
+
+    before = place()
+    for _ in range(240):
+        system.step()
+        assert system.complementarity.newton <= SETTLING_STEPS
+        assert system.complementarity.residual < ROUND_OFF
+    assert {c.state for c in system.contacts() if c.normal_force > 0.0} == {"sticking"}
+    chords = 240 * 0.5 * radius * (rate * DT) ** 2
+    assert place() == pytest.approx(before, abs=1.1 * chords)

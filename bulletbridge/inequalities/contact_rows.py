@@ -58,18 +58,19 @@ def relative_row(
     poses: Records[Pose],
     axes: Records[Axis],
     contact: ContactPoint,
+    apart: float,
     wrench: Pair,
     C: Array,
     n: int,
 ) -> None:
-    """Velocity of body b against body a, each at its own surface: where they are to meet.
+    """Velocity of body b against body a, ``apart`` along the normal: each at its own surface.
 
-    A point between them, while they overlap, would be nearer to both than their surfaces are.
+    There they are to meet; a point between them, while they overlap, would be nearer to both.
     """
     for k in range(C.shape[1]):
         C[n, k] = 0.0
     point = vec(contact.position)
-    other = sub(point, scale(contact.gap, vec(contact.normal)))
+    other = sub(point, scale(apart, vec(contact.normal)))
     point = sub(point, vec(poses[contact.body_b].origin))
     other = sub(other, vec(poses[contact.body_a].origin))
     add_body(bodies, axes, contact.body_b, 1.0, wrench, point, C, n)
@@ -150,13 +151,23 @@ class RowForm(NamedTuple):
     """How rows of contacts are written, and what they say.
 
     Attributes:
-        relative_row: (bodies, poses, axes, contact, wrench, C, n) writes row n of C: the velocity
-            of body b against body a along a wrench, each at its own surface.
+        relative_row: (bodies, poses, axes, contact, apart, wrench, C, n) writes row n of C: the
+            velocity of body b against body a along a wrench, at points that are so far apart.
         rate_along: (C, n, v) is what row n gives at the rates v (nv,).
     """
 
     relative_row: Callable[..., None]
     rate_along: Callable[..., float]
+
+
+@helper
+def meeting_gap(contact: ContactPoint, compliance: float) -> float:
+    """Distance along the normal of the points that meet, on b from that on a [m].
+
+    None where bodies stay inside each other: two points would contradict each other as bodies turn
+    together, by what they turn by times the gap, and friction at them would be a moment besides.
+    """
+    return contact.gap if not compliance > 0.0 else 0.0
 
 
 @helper
@@ -240,13 +251,14 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
             t1, t2 = tangents(normal, vec(contact.direction))
             owner = n
             own.normal, own.tangents, own.spin, own.roll = n, -1, -1, -1
-            relative_row(a.bodies, a.poses, a.axes, contact, (ZERO, normal), C, n)
+            own.compliance = compliance_of(contact, dt) if a.control.compliant else 0.0
+            apart = meeting_gap(contact, own.compliance)
+            relative_row(a.bodies, a.poses, a.axes, contact, apart, (ZERO, normal), C, n)
             rate = rate_along(C, n, v)
             left = contact.gap - dt * rate_along(C, n, predicted_v)  # at the start of the step
             approach = rate_along(C, n, before)
             asked.initial[n] = approach
             asked.gap[n] = max(left, 0.0) / dt
-            own.compliance = compliance_of(contact, dt) if a.control.compliant else 0.0
             hits = contact.gap <= 0.0 and approach < -SLOWEST_BOUNCE
             bounce = contact.restitution * approach if hits else 0.0
             asked.restitution[n] = min(bounce - asked.gap[n], 0.0) if bounce < 0.0 else 0.0
@@ -262,19 +274,19 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
             n += 1
             if max(contact.friction, contact.friction_across) > 0.0:
                 own.tangents = n
-                relative_row(a.bodies, a.poses, a.axes, contact, (ZERO, t1), C, n)
-                relative_row(a.bodies, a.poses, a.axes, contact, (ZERO, t2), C, n + 1)
+                relative_row(a.bodies, a.poses, a.axes, contact, apart, (ZERO, t1), C, n)
+                relative_row(a.bodies, a.poses, a.axes, contact, apart, (ZERO, t2), C, n + 1)
                 put_cone(bounds, n, 2, owner, contact.friction, contact.friction_across)
                 n += 2
             if contact.spinning > 0.0:
                 own.spin = n
-                relative_row(a.bodies, a.poses, a.axes, contact, (normal, ZERO), C, n)
+                relative_row(a.bodies, a.poses, a.axes, contact, apart, (normal, ZERO), C, n)
                 put_cone(bounds, n, 1, owner, contact.spinning, 0.0)
                 n += 1
             if contact.rolling > 0.0:
                 own.roll = n
-                relative_row(a.bodies, a.poses, a.axes, contact, (t1, ZERO), C, n)
-                relative_row(a.bodies, a.poses, a.axes, contact, (t2, ZERO), C, n + 1)
+                relative_row(a.bodies, a.poses, a.axes, contact, apart, (t1, ZERO), C, n)
+                relative_row(a.bodies, a.poses, a.axes, contact, apart, (t2, ZERO), C, n + 1)
                 put_cone(bounds, n, 2, owner, contact.rolling, contact.rolling)
                 n += 2
             own.end = n

@@ -85,7 +85,8 @@ def put_all_rows(
             if m % 3 > 0:
                 way = t1 if m % 3 == 1 else t2
             wrench = (ZERO, way) if m < 3 else (way, ZERO)
-            relative_row(tree.bodies, tree.poses, tree.axes, contact, wrench, C, 6 * i + m)
+            at, gap = 6 * i + m, contact.gap
+            relative_row(tree.bodies, tree.poses, tree.axes, contact, gap, wrench, C, at)
     return len(contact_points)
 
 
@@ -212,6 +213,7 @@ class ContactVariations:
         find: Contacts at a configuration (nq,).
         q: (nq,) where they were found.
         points: (n,) those of them that matter, of dtype ``CONTACT_POINT``.
+        yielding: (n,) which of these give way, and so meet inside each other.
 
     Attributes:
         C: (n, 6, nv) rows: along the normal, two tangents, turns about these three.
@@ -225,25 +227,36 @@ class ContactVariations:
     """
 
     def __init__(
-        self, rows: RowsAt, find: Callable[[Array], np.ndarray], q: Array, points: np.ndarray
+        self,
+        rows: RowsAt,
+        find: Callable[[Array], np.ndarray],
+        q: Array,
+        points: np.ndarray,
+        yielding: np.ndarray,
     ) -> None:
-        self._find, self._points = find, points
+        self._find, self._points, self._yielding = find, points, yielding
         self._keys = keys_of(points)
         self._distinct = len({*self._keys}) == len(points)
         first = np.array(points["direction"])
-        self.C = rows(q, points, first)
+        self.C = rows(q, self._meeting(points), first)
         turns = np.any(points["direction"] != 0.0, axis=1)
 
         def see(near: Array) -> Array:
             there = self._again(near)
             along = np.where(turns[:, None], there["direction"], first)
             size = len(points)
-            C = rows(near, there, along).reshape(size, -1)
+            C = rows(near, self._meeting(there), along).reshape(size, -1)
             return np.hstack([there["gap"][:, None], there["position"], C])
 
         found = rows.slopes(q, see, points)
         self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
         self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
+
+    def _meeting(self, points: np.ndarray) -> np.ndarray:
+        """The contacts (n,) as far apart as ``put_contact_rows`` has bodies meet there."""
+        found = points.copy()
+        found["gap"][self._yielding] = 0.0
+        return found
 
     def _again(self, q: Array) -> np.ndarray:
         """The same contacts (n,) at another configuration."""

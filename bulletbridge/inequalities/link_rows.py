@@ -102,6 +102,7 @@ def relative_link_row(
     poses: Records[Pose],
     axes: Records[Axis],
     contact: ContactPoint,
+    apart: float,
     wrench: Pair,
     C: LinkRows,
     n: int,
@@ -109,7 +110,7 @@ def relative_link_row(
     """``contact_rows.relative_row`` on the coordinates of the two bodies."""
     point = vec(contact.position)
     C.bodies[n, 0], C.bodies[n, 1] = contact.body_a, contact.body_b
-    other = sub(point, scale(contact.gap, vec(contact.normal)))
+    other = sub(point, scale(apart, vec(contact.normal)))
     point = sub(point, vec(poses[contact.body_b].origin))
     other = sub(other, vec(poses[contact.body_a].origin))
     put_body(bodies, axes, contact.body_a, -1.0, wrench, other, C.on[n, 0])

@@ -14,7 +14,12 @@ from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Distance, LoopJoint
 from bulletbridge.engine.records import Arrays, SystemArrays, arrays_of
 from bulletbridge.inequalities.arrays import IMPULSES, MOVING, X
-from bulletbridge.inequalities.contact_rows import CONTACT_ROWS, ContactRows, contact_load
+from bulletbridge.inequalities.contact_rows import (
+    CONTACT_ROWS,
+    ContactRows,
+    contact_load,
+    meeting_gap,
+)
 from bulletbridge.mechanism.element_wrenches import element_wrenches
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.link_tree import (
@@ -151,7 +156,8 @@ def touch(s: Arrays, q: Array, w: BorneArrays, touching: Touching, dt: float) ->
         point = touching.points[i]
         moment, force = contact_load(point, touching.rows[i], touching.impulses[X], 1.0 / dt)
         on_b = vec(point.position)
-        on_a = sub(on_b, scale(point.gap, vec(point.normal)))
+        apart = meeting_gap(point, touching.rows[i].compliance)
+        on_a = sub(on_b, scale(apart, vec(point.normal)))
         a, b = touching.links[i, 0], touching.links[i, 1]
         act(w.found, b, add(on_b, way_back(s, w, point.body_b)), (moment, force))
         opposite = scale_pair(-1.0, (moment, force))

@@ -618,6 +618,7 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
         lambda q: surroundings.contact_points(q, moving, dt),
         place,
         step.contact_points[numbers],
+        step.contact_rows["compliance"][numbers] > 0.0,
     )
     return Touching(numbers, varied, rows)
 

@@ -168,7 +168,8 @@ class SmoothStep:
         nv, changes = self._nv, np.zeros((self._nv, 3 * self._nv))
         if self._problem is not None:
             led = self._differentiator.prediction(self._push)
-            varied = ContactVariations(self._rows, self._find, self._place, self._points)
+            rigid = np.zeros(len(self._points), bool)
+            varied = ContactVariations(self._rows, self._find, self._place, self._points, rigid)
             changes = self._problem.changes(varied, led)
         found = self._differentiator.step(self._push)
         by_all = np.hstack([found.A, found.B])
