@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
-from bulletbridge.constraints.joints import Coupling, JointModel
+from bulletbridge.constraints.joints import Coupling, JointModel, LoopJoint
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
@@ -614,6 +614,28 @@ def test_gepettos_file_retypes_joints(put):
         loaded.system.run(0.2)
     # the cross weighs nothing: the arm as a body on two hinges, whatever their order is made of
     assert loaded.system.dof == 5
+
+
+def test_what_gepettos_loader_passes_over_is_told(put):
+    """It goes through the joints that move, and takes every type but 3d for 6d."""
+    text = chain("", "", "").replace('name="j2" type="continuous"', 'name="j2" type="fixed"')
+    path = put(text)
+    put(
+        "closed_loop: [[j0, j2]]\ntype: planar\nname_mot: [j1, j11, j0]\n"
+        "joint_name: [j0, j2, gone]\njoint_type: [SPHERICAL, SPHERICAL, UJOINT_XY]\n",
+        "robot.yaml",
+    )
+    spec = read_model(path)
+    (weld,) = spec.constraints
+    assert isinstance(weld, LoopJoint) and weld.model is JointModel.WELD
+    said = " ".join(spec.notes)
+    assert "loops of type 'planar' are 6d" in said
+    assert "'joint_name' of robot.yaml" in said and ": j2, gone" in said
+    assert "'name_mot' of robot.yaml" in said and ": j11, j0; did you mean 'j1'?" in said
+    assert spec.actuated == ("j1",)
+    with load(replace(spec, constraints=())) as loaded:
+        kinds = {name: one.kind for name, one in loaded.system.mechanism.joints.items()}
+    assert kinds == {"j0": "spherical", "j1": "revolute"}
 
 
 def test_older_files_of_gepetto_name_loops_and_spherical_joints_by_a_word(put):

@@ -124,9 +124,8 @@ def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
         a, b = map(Frame, pair.links)
         found.loops.append(LoopJoint(name, model, a, b))
     _read_retyped(tree, root, keys, found)
-    motors = keys.get("name_mot")
-    if motors is not None:
-        found.actuated += _motors(tree, motors, found.retyped)
+    if "name_mot" in keys:
+        _read_motors(tree, keys["name_mot"], found)
 
 
 def _pairs(tree: UrdfTree, keys: dict[str, Node]) -> list[Pair]:
@@ -171,41 +170,63 @@ def _kinds(root: Node, keys: dict[str, Node], pairs: int, found: Sidecar) -> lis
             f"'closed_loop' has {pairs} pairs and 'type' {len(kinds)} entries; give one type,"
             " 6d or 3d, for each pair"
         )
-    for kind in kinds:
-        if kind.text().lower() not in ROWS:
-            kind.fail(f"unknown type '{kind.text()}'; give 6d or 3d")
-    return [ROWS[kind.text().lower()] for kind in kinds]
+    said = [kind.text().lower() for kind in kinds]
+    unknown = dict.fromkeys(f"'{each}'" for each in said if each not in ROWS)
+    if unknown:
+        found.notes.append(
+            f"loops of type {listed(unknown)} are {OTHERWISE}, as for Gepetto's loader, which knows"
+            " 6d and 3d"
+        )
+    return [ROWS.get(each, ROWS[OTHERWISE]) for each in said]
 
 
 def _read_retyped(tree: UrdfTree, root: Node, keys: dict[str, Node], found: Sidecar) -> None:
     names, kinds = _items(keys, "joint_name"), _items(keys, "joint_type")
     if len(names) != len(kinds):
         root.fail(f"'joint_name' has {len(names)} entries and 'joint_type' {len(kinds)}; pair them")
+    moving, absent = _moving(tree), list[Node]()
     for name, kind in zip(names, kinds, strict=True):
-        joint = name.known(tree.joints, "joint ")
-        said = kind.text().lower()
+        joint, said = name.text(), kind.text().lower()
         if said not in RETYPED:
             kind.fail(f"unknown type '{kind.text()}'; there are {', '.join(RETYPED).upper()}")
+        if joint not in moving:
+            absent.append(name)
+            continue
         axes = UNIVERSAL.get(said, "")
         found.retyped[joint] = Retyped("universal" if axes else said, axes)
+    _note_absent("joint_name", absent, moving, found)
     for key in SPHERICAL:
-        for joint, element in tree.joints.items():
-            moves = element.get("type") not in ("fixed", "floating")
-            if key in keys and moves and keys[key].text() in joint:
+        for joint in moving:
+            if key in keys and keys[key].text() in joint:
                 found.retyped[joint] = Retyped("spherical")
 
 
-def _motors(tree: UrdfTree, node: Node, retyped: dict[str, Retyped]) -> list[str]:
+def _read_motors(tree: UrdfTree, node: Node, found: Sidecar) -> None:
     """Joints that are named, or those in whose names a single name occurs."""
-    moving = [
-        name
-        for name, joint in tree.joints.items()
-        if joint.get("type") not in ("fixed", "floating") and name not in retyped
-    ]
+    moving = [name for name in _moving(tree) if name not in found.retyped]
     if not node.is_list():
-        part = node.text()
-        return [name for name in moving if part in name]
-    return list(dict.fromkeys(each.known(moving, "joint ") for each in node.items()))
+        found.actuated += [name for name in moving if node.text() in name]
+        return
+    given = list(node.items())
+    found.actuated += dict.fromkeys(each.text() for each in given if each.text() in moving)
+    _note_absent("name_mot", [each for each in given if each.text() not in moving], moving, found)
+
+
+def _moving(tree: UrdfTree) -> list[str]:
+    """Joints that Gepetto's loader knows."""
+    still = ("fixed", "floating")
+    return [name for name, joint in tree.joints.items() if joint.get("type") not in still]
+
+
+def _note_absent(key: str, absent: list[Node], moving: list[str], found: Sidecar) -> None:
+    """Tell what a list names that no joint is called."""
+    if absent:
+        hint = nearest(absent[0].text(), moving, most=1, cutoff=0.8)
+        found.notes.append(
+            f"'{key}' of {absent[0].path.name} names what is no joint that moves, and is left out"
+            f" there, as by Gepetto's loader: {listed(each.text() for each in absent)}"
+            + (f"; {hint}" if hint else "")
+        )
 
 
 def _link_of(tree: UrdfTree, node: Node) -> str:
