@@ -259,6 +259,29 @@ def test_the_first_keyframe_is_where_loops_are_closed_from(tmp_path: Path) -> No
     assert said(spec, "'home', the first one; others: other")
 
 
+def test_rates_of_the_first_keyframe_are_those_of_the_start(tmp_path: Path) -> None:
+    """Not where a loop that is soft in MuJoCo might contradict them."""
+    tip = """<body name="tip" pos="0.4 0 0"><joint name="tip" type="ball"/>
+    <geom size="0.1" pos="0 0 0.1"/></body></body></body>"""
+    bodies = FREE.replace("</body>\n</body>", tip)
+    rates = np.array((0.3, -0.2, 0.5, 1.0, -0.7, 0.4, 0.9, -0.6, 0.8, 0.2))
+    written = " ".join(map(str, rates))
+    keys = f'''<keyframe><key qpos="1 2 3 0 0 0.6 0.8 0.5 0.6 0 0.8 0" qvel="{written}"/>
+    </keyframe>'''
+    path = write(tmp_path, bodies, keys)
+    spec = read_mjcf(path, tmp_path)
+    (copy,) = write_mjcf(spec, tmp_path / "copy").files
+    for each in (spec, read_mjcf(copy, tmp_path)):
+        with bb.load(each, "new") as model:
+            oracle = Oracle(path, model.system, spec)
+            oracle.put(model.system.q, model.system.v)
+            np.testing.assert_allclose(oracle.data.qvel, rates, rtol=0.0, atol=1e-12)
+    hold = '<equality><connect name="hold" body1="arm" anchor="0.3 0 0"/></equality>'
+    spec = read_mjcf(write(tmp_path, bodies, hold + keys), tmp_path)
+    assert spec.start_v == {"tip": [-0.6, 0.8, 0.2]} and not spec.start_q
+    assert said(spec, "for joints in loops, which start at rest: base, hinge")
+
+
 def test_joints_drawn_beyond_a_limit_start_at_it(tmp_path: Path) -> None:
     """Where they were they would be taken back, which lifts what they carry by no force.
 

@@ -148,15 +148,13 @@ class Oracle:
     def _rows(self, ours: Any, kinematics: Kinematics) -> tuple[Array, Array]:
         """Our rows as MuJoCo writes them; rows of turns of welds are not in J, as NaN."""
         g, J, at = list[float](), list[Array](), 0
-        for k, loop in enumerate(self.loops):
+        equalities = map(self.model.equality, range(self.model.neq))
+        pairs = {x.name for x in equalities if x.type == mujoco.mjtEq.mjEQ_JOINT}
+        for loop in self.loops:
             if not isinstance(loop, bb.LoopJoint):
-                # that of joints is divided by the first one's coefficient
-                pair: Any = self.model.eq_type[k] == mujoco.mjtEq.mjEQ_JOINT
-                factor = (
-                    next(iter(loop.coefficients.values()))
-                    if pair and isinstance(loop, bb.Coupling)
-                    else 1.0
-                )
+                # that of joints is divided by the first one's coefficient, which is one as read
+                pair = isinstance(loop, bb.Coupling) and loop.name in pairs
+                factor = next(iter(loop.coefficients.values())) if pair else 1.0
                 g.append(float(ours.g[at]) / factor)
                 J.append(ours.J[at] / factor)
                 at += 1

@@ -37,6 +37,8 @@ ROUNDED = 5e-3
 ROUND_OFF = 1e-12
 """Gaps [m or rad] that are none."""
 KINDS = {BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
+WIDTHS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
+"""Rates of a joint."""
 
 
 def read_mjcf(
@@ -70,7 +72,6 @@ def read_mjcf(
     add_constraints(model, places)
     scene.drawn_apart = _is_drawn_apart(model)
     _start(model, places)
-    _free_joined(scene)
     add_drives(model, places, servos)
     _note_rest(spec, model, scene)
     return specify(scene, path, folder)
@@ -292,34 +293,38 @@ def _is_drawn_apart(model: Any) -> bool:
 
 
 def _start(model: Any, places: Places) -> None:
-    """Start at the first keyframe, or else where joints are drawn.
+    """Start at the first keyframe, or else where joints are drawn, and at rest.
 
-    Drawn beyond a limit they start at it, unless loops were closed there.
+    Drawn beyond a limit they start at it, unless loops were closed there. Rates that loops might
+    contradict, which are soft in MuJoCo, are not taken.
     """
     from scipy.spatial.transform import Rotation
 
-    scene, q = places.scene, model.qpos0
-    looped, beyond = _looped(scene), list[str]()
+    scene, q, v = places.scene, model.qpos0, np.zeros(model.nv)
+    looped, beyond, resting = _looped(scene), list[str](), list[str]()
     if model.nkey:
         names = [model.key(k).name or f"number {k}" for k in range(model.nkey)]
-        q = model.key_qpos[0]
+        q, v = model.key_qpos[0], model.key_qvel[0]
         more = f"; others: {listed(names[1:])}" if model.nkey > 1 else ""
         called = f" '{names[0]}'" if model.key(0).name else ""
         scene.notes.append(f"starts near keyframe{called}, the first one{more}")
-        if model.key_qvel[0].any():
-            scene.notes.append(f"rates of keyframe{called} are left out: it starts at rest")
     for k in range(model.njnt):
         at, kind = int(model.jnt_qposadr[k]), int(model.jnt_type[k])
-        name = places.full_joint(k)
+        dof, name = int(model.jnt_dofadr[k]), places.full_joint(k)
+        rate = v[dof : dof + WIDTHS[kind]]
         if kind == FREE:
             if not model.nkey:
                 continue  # where the body stands, as URDF's base pose says
             place = Pose(turn(q[at + 3 : at + 7]), q[at : at + 3].copy())
             robot = places.of(int(model.jnt_bodyid[k]))[0]
             robot.place = place
-            com = place.p + place.R @ robot.base_com()
+            arm = place.R @ robot.base_com()
             quat = Rotation.from_matrix(place.R).as_quat()
-            scene.start_q[name] = [float(x) for x in (*com, *quat)]
+            # a base that loops join to something else moves as they are closed
+            start = scene.start_guess if name in looped else scene.start_q
+            start[name] = [float(x) for x in (*(place.p + arm), *quat)]
+            turning = place.R @ rate[3:]
+            rate = np.r_[turning, rate[:3] + np.cross(turning, arm)]
         elif kind == BALL:
             if model.nkey:
                 quat = np.roll(q[at : at + 4], -1) / np.linalg.norm(q[at : at + 4])
@@ -332,6 +337,16 @@ def _start(model: Any, places: Places) -> None:
                 beyond.append(name)
             if position:
                 scene.start_guess[name] = position
+        if rate.any() and name in looped:
+            resting.append(name)
+        elif rate.any():
+            numbers = [float(x) for x in rate]
+            scene.start_v[name] = numbers if len(numbers) > 1 else numbers[0]
+    if resting:
+        scene.notes.append(
+            "rates of a keyframe are left out for joints in loops, which start at rest:"
+            f" {listed(resting)}"
+        )
     if beyond:
         scene.notes.append(
             "start at a limit, beyond which the file draws them and names no keyframe:"
@@ -340,10 +355,12 @@ def _start(model: Any, places: Places) -> None:
 
 
 def _looped(scene: Scene) -> set[str]:
-    """Joints whose positions loops and couplings depend on, by their full names."""
+    """Joints, floating bases too, whose positions loops depend on, by their full names."""
     carried: dict[str, tuple[str, str]] = {}
     for robot in scene.robots:
         prefix = scene.prefix(robot)
+        if not robot.fixed:
+            carried[prefix + robot.root] = prefix + BASE, WORLD
         for joint in robot.joints.values():
             carried[prefix + joint.child] = prefix + joint.name, prefix + joint.parent
 
@@ -361,16 +378,6 @@ def _looped(scene: Scene) -> set[str]:
         else:
             found |= above(loop.a.link) ^ above(loop.b.link)
     return found
-
-
-def _free_joined(scene: Scene) -> None:
-    """Let floating bases that loops join to something else move as loops are closed."""
-    for robot in scene.robots:
-        name, prefix = f"{scene.prefix(robot)}{BASE}", scene.prefix(robot)
-        own = {prefix + link for link in robot.links}
-        ends = [{x.a.link, x.b.link} for x in scene.loops if not isinstance(x, Coupling)]
-        if name in scene.start_q and any(both & own and both - own for both in ends):
-            scene.start_guess[name] = scene.start_q.pop(name)
 
 
 def _note_radians(spec: Any, model: Any, scene: Scene) -> None:
