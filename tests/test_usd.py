@@ -498,3 +498,39 @@ def test_bodies_whose_gravity_is_off_have_no_weight(load):
     loaded.system.set_state([0.7], [0.0])
     loaded.system.run(0.3)
     assert loaded.system.q == pytest.approx([0.7], abs=1e-12)
+
+
+def test_a_share_of_a_bodys_weight_is_carried_as_mujocos_attribute_says(load):
+    """Three quarters of it: a crank swings as in a quarter of the gravity."""
+    rod = 0.4, (0.01, 0.02, 0.015), (0.0, -0.2), 1.0, 1.0
+    text = UNITS.format(metre=1.0, kilogram=1.0) + 'def Xform "robot"\n{%s\n}\n'
+    parts = body("rod", 0.0, 0.0, 0.0, *rod) + hinge("pin", "", "rod", (0.0, 0.0), (0.0, 0.0), 1.0)
+    share = "double mjc:gravcomp = 0.75\n        float physics:mass"
+    system = load(text % parts.replace("float physics:mass", share)).system
+    system.set_state([0.5], [0.0])
+    about_pin = 0.02 + 0.4 * 0.2**2
+    expected = -0.25 * 0.4 * 9.81 * 0.2 * np.sin(0.5) / about_pin
+    assert system.acceleration()[0] == pytest.approx(expected, rel=1e-5)  # moments: six digits
+
+
+@pytest.mark.parametrize("metre", [1.0, 0.01])
+def test_newtons_tensor_comes_before_principal_moments(load, metre):
+    """About the centre of mass, in the body's axes; shells count as solids, which is told."""
+    J = np.array([[0.03, 0.004, -0.002], [0.004, 0.05, 0.003], [-0.002, 0.003, 0.04]])
+    said = ", ".join(repr(float(x) / metre**2) for x in (*np.diag(J), J[0, 1], J[0, 2], J[1, 2]))
+    part = body("part", 0.0, 0.0, 0.0, 1.5, (0.1, 0.1, 0.1), (0.0, 0.0), metre, 1.0)
+    more = f"""double[] newton:inertia = [{said}]
+        def Cube "hull" (prepend apiSchemas = ["PhysicsCollisionAPI"])
+        {{
+            uniform token newton:massModel = "shell"
+        }}
+        float physics:mass"""
+    head = UNITS.format(metre=metre, kilogram=1.0) + 'def Xform "robot"\n{%s\n}\n'
+    loaded = load(head % part.replace("float physics:mass", more))
+    M = loaded.system.terms().M
+    assert_allclose(M[:3, :3], J, rtol=0.0, atol=1e-14)
+    assert_allclose(M[3:, 3:], 1.5 * np.eye(3), rtol=1e-7)
+    assert any("shells" in note and "part" in note for note in loaded.spec.notes)
+    two = "double[] newton:inertia = [1, 2]\n        float physics:mass"
+    with pytest.raises(ModelError, match=r"newton:inertia of 'part' is \[1.0, 2.0\]; give the six"):
+        load(head % part.replace("float physics:mass", two))

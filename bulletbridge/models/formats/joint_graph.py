@@ -144,7 +144,7 @@ class JointGraph:
             joined to the world.
         scenery: What stands still and is joined to nothing: names, links and their places.
         gravity: [m/s²]
-        weightless: Links that it does not act on.
+        carried: Shares of their weight that links do not have, one where it does not act on them.
         digits: After the decimal point that frames of loops are worth; None for all there are.
             Both frames of a loop come from one place, so that it closes to round-off whatever the
             file has rounded, as if over-constrained mechanisms were meant to jam.
@@ -162,7 +162,7 @@ class JointGraph:
     scenery: list[tuple[str, Link, Pose]] = field(default_factory=lambda: [])
     digits: int | None = None
     gravity: Triple = EARTH
-    weightless: list[str] = field(default_factory=lambda: [])
+    carried: dict[str, float] = field(default_factory=lambda: {})
 
 
 def scene_of(graph: JointGraph) -> Scene:
@@ -225,11 +225,16 @@ def scene_of(graph: JointGraph) -> Scene:
         scene.loops.append(Coupling(gear.name, factors, gear.offset))
     scene.loops += [_settled(scene, where, joints, each) for each in graph.loops]
     scene.elements += [_settled(scene, where, joints, each) for each in graph.elements]
-    lifted = [name for name in graph.weightless if _lift(scene, where, name)]
-    if lifted:
-        scene.notes.append(
-            f"gravity does not act on {listed(lifted)}: forces take their weight (wrenches)"
-        )
+    lifted = [name for name, share in graph.carried.items() if _lift(scene, where, name, share)]
+    for part, names in (
+        ("", [name for name in lifted if graph.carried[name] == 1.0]),
+        ("as it is ", [name for name in lifted if graph.carried[name] != 1.0]),
+    ):
+        if names:
+            weight = "a share of their weight" if part else "their weight"
+            scene.notes.append(
+                f"gravity does not act {part}on {listed(names)}: forces take {weight} (wrenches)"
+            )
     moved = [
         name
         for name, (_, _, frame) in where.items()
@@ -282,8 +287,10 @@ def _scopes(robot: Robot) -> set[str]:
     return {first + found if found else "" for first, found, _ in parts}
 
 
-def _lift(scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], name: str) -> bool:
-    """Take the weight of a link, and return whether it had any that moves something."""
+def _lift(
+    scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], name: str, share: float
+) -> bool:
+    """Take a share of a link's weight, and return whether it had any that moves something."""
     robot, link, _ = where[name]
     inertial, stands, carrying = robot.links[link].inertial, link, robot.carrying()
     while stands != robot.root and carrying[stands].kind == "fixed":
@@ -291,7 +298,7 @@ def _lift(scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], name: str)
     if inertial is None or not inertial.mass or (robot.fixed and stands == robot.root):
         return False
     x, y, z = (float(each) for each in inertial.com)
-    scene.lift(Frame(scene.prefix(robot) + link, (x, y, z)), inertial.mass)
+    scene.lift(Frame(scene.prefix(robot) + link, (x, y, z)), share * inertial.mass)
     return any(scene.gravity)
 
 

@@ -318,7 +318,7 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> 
             graph.connections.append(Connection(f"{full}_static", "fixed", WORLD, full, place))
         weighs = text_of(part, "gravity")
         if weighs and not is_true(weighs):
-            graph.weightless.append(full)
+            graph.carried[full] = 1.0
         for tag in ("kinematic", "enable_wind"):
             text = text_of(part, tag)
             if is_true(text):

@@ -231,8 +231,9 @@ def _add_links(read: Read, folder: Path) -> None:
                 Connection(f"{name}_held", "fixed", WORLD, name, graph.places[name])
             )
         off = prim.GetAttribute("physxRigidBody:disableGravity")
-        if off and off.Get():
-            graph.weightless.append(name)
+        share = 1.0 if off and off.Get() else number(prim, "mjc:gravcomp", 0.0)
+        if share:
+            graph.carried[name] = share
         rates = body.GetVelocityAttr().Get(), body.GetAngularVelocityAttr().Get()
         if any(rate is not None and np.any(rate) for rate in rates):
             moving.append(name)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.errors import ModelError
 from bulletbridge.models.formats import solids
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, Shape
 from bulletbridge.models.formats.solids import Solid
@@ -97,6 +98,8 @@ def link_of(
             colliders.append((part, solid))
         if str(geometry.Imageable(part).ComputePurpose()) in ("default", "render"):
             link.visuals.append(shape)
+    if any(_is_shell(part) for part, _ in colliders):
+        lost.setdefault("that shapes are shells, whose mass is in their surface", []).append(name)
     link.inertial = _inertial(prim, colliders, units)
     if link.inertial is None:
         link.inertial = ALONE
@@ -165,17 +168,28 @@ def _mesh(
     return shape, solids.of_mesh(made) or Solid(0.0, where.mean(axis=0), np.zeros((3, 3)))
 
 
+def _is_shell(part: Any) -> bool:
+    """Whether a collider weighs as a shell by Newton's or MuJoCo's attributes."""
+    model, shell = (part.GetAttribute(x) for x in ("newton:massModel", "mjc:shellinertia"))
+    said = model.Get() if model else None
+    return str(said) == "shell" if said else bool(shell and shell.Get())
+
+
 def _inertial(prim: Any, colliders: list[tuple[Any, Solid]], units: Units) -> Inertial | None:
-    """Mass of a body: what it says itself, the rest from its colliders; None if nothing says it."""
+    """Mass of a body: what it says itself, the rest from its colliders; None if nothing says it.
+
+    Newton's tensor about the centre of mass, in the body's axes, comes before principal moments.
+    """
     physics = schema("UsdPhysics")
     own: Any = physics.MassAPI(prim) if prim.HasAPI(physics.MassAPI) else None
     mass = 0.0 if own is None else float(own.GetMassAttr().Get() or 0.0) * units.kilogram
     density = _density(prim, units)
     mine = float(density or 0.0)
     of_shapes = solids.together([(_mass(part, one, mine, units), one) for part, one in colliders])
+    tensor = _tensor(prim, units)
     com = None if own is None else own.GetCenterOfMassAttr().Get()
     moments = None if own is None else own.GetDiagonalInertiaAttr().Get()
-    if of_shapes is None and not (mass > 0.0 or np.any(moments)):
+    if of_shapes is None and not (mass > 0.0 or np.any(moments) or tensor is not None):
         return None
     basis = of_shapes or ALONE
     total = mass or basis.mass
@@ -188,7 +202,9 @@ def _inertial(prim: Any, colliders: list[tuple[Any, Solid]], units: Units) -> In
             arm = at - given
             J = J + total * (arm @ arm * np.eye(3) - np.outer(arm, arm))
         at = given
-    if own is not None and moments is not None and np.any(moments):
+    if tensor is not None:
+        J = tensor
+    elif own is not None and moments is not None and np.any(moments):
         axes = np.eye(3)
         quat = own.GetPrincipalAxesAttr().Get()
         turn = [*quat.GetImaginary(), quat.GetReal()]
@@ -198,6 +214,26 @@ def _inertial(prim: Any, colliders: list[tuple[Any, Solid]], units: Units) -> In
             axes = Rotation.from_quat(turn).as_matrix()
         J = (axes * (np.array(moments, float) * units.inertia)) @ axes.T
     return Inertial(total, at, J)
+
+
+def _tensor(prim: Any, units: Units) -> Array | None:
+    """Newton's tensor (3, 3) of a body: xx, yy, zz, xy, xz, yz; None if it has none.
+
+    Raises:
+        ModelError: It is not six finite numbers.
+    """
+    attribute = prim.GetAttribute("newton:inertia")
+    given = attribute.Get() if attribute else None
+    if given is None:
+        return None
+    numbers = np.array(given, float)
+    if numbers.shape != (6,) or not np.isfinite(numbers).all():
+        raise ModelError(
+            f"newton:inertia of '{prim.GetName()}' is {numbers.tolist()}; give the six numbers xx,"
+            " yy, zz, xy, xz, yz"
+        )
+    xx, yy, zz, xy, xz, yz = numbers * units.inertia
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def _density(prim: Any, units: Units) -> float | None:
