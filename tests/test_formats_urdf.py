@@ -638,6 +638,30 @@ def test_what_gepettos_loader_passes_over_is_told(put):
     assert kinds == {"j0": "spherical", "j1": "revolute"}
 
 
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+@pytest.mark.parametrize("tag", ["drake:joint", "joint"])
+def test_ball_and_universal_joints_are_damped_about_each_axis(put, tag):
+    """With Drake's prefix or, as people write them, without; turns about x, then about y."""
+    head = '<robot name="arm" xmlns:drake="https://drake.mit.edu">'
+    links = link("world", "") + link("upper") + link("lower")
+    loss = '<dynamics damping="0.5"/>'
+    ball = joint("j0", "world", "upper", loss, "ball")
+    universal = joint("j1", "upper", "lower", loss, "universal")
+    plain = (ball + universal).replace('<axis xyz="0 1 0"/>', "")
+    given = re.sub(r"(</?)joint\b", rf"\1{tag}", ball + universal if ":" in tag else plain)
+    text = f"{head}{links}{given}</robot>"
+    with load(put(text)) as loaded:
+        system = loaded.system
+        kinds = {name: one.kind for name, one in system.mechanism.joints.items()}
+        assert kinds == {"j0": "spherical", "j1_x": "revolute", "j1_y": "revolute"}
+        rates = np.array((0.3, -0.2, 0.5, 1.0, -0.7))
+        system.set_state(system.q, rates)
+        np.testing.assert_allclose(system.terms().forces, -0.5 * rates, rtol=0.0, atol=1e-15)
+    assert loaded.spec.notes == ("joint 'j1' is universal: two hinges, 'j1_x' and 'j1_y'",)
+    with pytest.raises(ModelError, match="'j1' is universal and has an axis; it turns about x, "):
+        read_model(put(head + links + ball + universal + "</robot>"))
+
+
 def test_older_files_of_gepetto_name_loops_and_spherical_joints_by_a_word(put):
     tips = "".join(
         f'<link name="closing1_{n}"/><joint name="closing1_{n}_frame" type="fixed">'

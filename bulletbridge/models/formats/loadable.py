@@ -35,15 +35,28 @@ UNBOUNDED = "1e9"
 BOUNDED = "revolute", "prismatic"
 """Kinds of joints that have a range."""
 DRAKE_JOINTS = {"ball": Retyped("spherical"), "universal": Retyped("universal", "xy")}
+X = 1.0, 0.0, 0.0
 
 
 def take_drake_joints(tree: UrdfTree) -> dict[str, Retyped]:
     """Make ``<drake:joint>`` elements joints; what kind each is to be, by name.
 
+    Joints of those types without the prefix, which URDF has not, are taken for the same.
+
     Raises:
-        ModelError: It has a type that no joint in Bullet has.
+        ModelError: One has a type that no joint in Bullet has, or is universal about another axis.
     """
     found: dict[str, Retyped] = {}
+    for element in tree.robot.findall("joint"):
+        if element.get("type") not in DRAKE_JOINTS:
+            continue
+        turns = element.get("type") == "universal" and element.find("axis") is not None
+        if turns and np.linalg.norm(np.cross(tree.axis(element), X)) > 0.0:
+            tree.fail(
+                f"joint '{element.get('name')}' is universal and has an axis; it turns about x,"
+                " then y: turn its frame, or write two hinges"
+            )
+        element.tag = "drake:joint"
     for element in tree.robot.findall("drake:joint"):
         name, kind = element.get("name", ""), element.get("type", "")
         if kind not in DRAKE_JOINTS:
@@ -178,16 +191,20 @@ def free_base(tree: UrdfTree) -> tuple[Triple, Triple] | None:
 
 
 def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
-    """Make joints others: spherical, fixed, or two hinges with a link without mass between."""
+    """Make joints others: spherical, fixed, or two hinges with a link without mass between.
+
+    Their damping acts on each rate.
+    """
     notes: list[str] = []
     for name, (kind, axes) in retyped.items():
         joint = tree.joints[name]
-        for tag in ("axis", "limit", "mimic", "dynamics", "safety_controller"):
+        for tag in ("axis", "limit", "mimic", "safety_controller"):
             for element in joint.findall(tag):
                 joint.remove(element)
         if kind != "universal":
+            if joint.get("type") != kind:
+                notes.append(f"joint '{name}' is {kind}, as the file beside the URDF says")
             joint.set("type", kind)
-            notes.append(f"joint '{name}' is {kind}, as the file beside the URDF says")
             continue
         hinges = [Step(f"{name}_{axis}", "continuous", AXES[axis]) for axis in axes]
         _in_steps(tree, joint, hinges)
@@ -251,10 +268,11 @@ def _in_steps(tree: UrdfTree, joint: Xml.Element, steps: list[Step]) -> None:
             f"joint '{name}' needs joints and links of its own, but '{first}' is taken; rename"
         )
     tree.robot.extend(_massless(Xml.Element("link", name=link)) for link in between)
-    on = ""
+    on, losses = "", joint.findall("dynamics")
     for step, child in zip(steps, [*between, below], strict=True):
         if step is not steps[0]:
             joint = Xml.SubElement(tree.robot, "joint")
+            joint.extend(Xml.Element("dynamics", each.attrib) for each in losses)
             Xml.SubElement(joint, "parent", link=on)
             Xml.SubElement(joint, "child", link=child)
         joint.attrib.update(name=step.name, type=step.kind)
