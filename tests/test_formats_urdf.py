@@ -830,6 +830,31 @@ def test_what_stands_on_a_held_base_needs_no_force_against_gravity(put):
     assert "foot" in [each.frame.link for each in read_model(path, fixed_base=False).wrenches]
 
 
+def test_a_plugin_that_hinges_two_links_closes_a_planar_loop(put):
+    """Its axis is compiled into it; a ball moves a planar linkage as the hinge does."""
+    text = drawn_closed(put)
+    ends = "<parent>rocker</parent><child>ground</child>"
+    hinge = (
+        f"<gazebo><joint name='pin' type='revolute'>{ends}<pose>1 0 0 0 0 0</pose>"
+        "<axis><xyz>0 1 0</xyz></axis></joint></gazebo>"
+    )
+    plugin = (
+        "<gazebo><plugin name='p' filename='libpegasus_gazebo_closed_loop_plugin.so'>"
+        f"<joint>pin</joint>{ends}<position>1 0 0</position><rotation>0 0 0</rotation>"
+        "</plugin></gazebo>"
+    )
+    found: list[list[float]] = []
+    for more in (hinge, plugin):
+        path = put(text.replace("</robot>", f"{more}</robot>"), f"{len(found)}.urdf")
+        with load(read_model(path, fixed_base=True)) as loaded:
+            loaded.system.run(0.3)
+            assert loaded.system.dof == 1
+            found.append(loaded.system.q.tolist())
+    assert found[1] == pytest.approx(found[0], abs=1e-11)
+    (said,) = (note for note in loaded.spec.notes if "plugin" in note)
+    assert "hinges 'ground' to 'rocker' about an axis that is not in the file: a ball" in said
+
+
 def test_plugins_that_close_loops_are_told(put):
     """Their axes are compiled into them, so that the loop cannot be read from the file."""
     plugin = (

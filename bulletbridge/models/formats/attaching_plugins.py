@@ -1,7 +1,8 @@
-"""Plugins of Gazebo that fix one link to another: how loops are closed where joints make a tree.
+"""Plugins of Gazebo that join one link to another: how loops are closed where joints make a tree.
 
 Sources: DetachableJoint of gz-sim, which attaches when the simulation starts, and AttachLinks of
-gz_attach_links (Kermorgant). Both fix the child where it stands.
+gz_attach_links (Kermorgant). Both fix the child where it stands. ClosedLoopPlugin of
+pegasus_gazebo_plugins puts a hinge there, whose axis is in its source alone.
 """
 
 from typing import NamedTuple
@@ -11,6 +12,8 @@ MODEL = "__model__"
 """What plugins and poses call the model that they are in."""
 PLUGINS = {"DetachableJoint": ("parent_link", "child_link"), "AttachLinks": ("parent", "child")}
 """What plugins call the links, by the end of their names."""
+CLOSING = "closed_loop_plugin"
+"""What is in the file name of the plugin that puts a hinge."""
 
 
 class Attachment(NamedTuple):
@@ -45,3 +48,18 @@ def attachment(plugin: Xml.Element) -> Attachment | None:
         return None
     parent, child = ((plugin.findtext(tag) or "").strip() for tag in tags)
     return Attachment(parent, child, (plugin.findtext("child_model") or "").strip())
+
+
+def closing_joint(plugin: Xml.Element) -> Xml.Element | None:
+    """The joint by which a plugin closes a loop, as one of Gazebo's; None for any other plugin.
+
+    It is a ball for the plugin's hinge, which is the same where hinges are parallel, at the child's
+    origin unless the plugin gives a place in the child.
+    """
+    if CLOSING not in plugin.get("filename", ""):
+        return None
+    joint = Xml.Element("joint", name=(plugin.findtext("joint") or "").strip(), type="ball")
+    for tag in ("parent", "child"):
+        Xml.SubElement(joint, tag).text = (plugin.findtext(tag) or "").strip()
+    Xml.SubElement(joint, "pose").text = f"{plugin.findtext('position') or '0 0 0'} 0 0 0"
+    return joint

@@ -15,7 +15,7 @@ import numpy as np
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.attaching_plugins import MODEL, attachment
+from bulletbridge.models.formats.attaching_plugins import MODEL, attachment, closing_joint
 from bulletbridge.models.formats.joint_graph import digits_worth, rounded
 from bulletbridge.models.formats.robot import (
     Pose,
@@ -83,11 +83,12 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     held = False
     names = set(taken)
     said = [e.get(key, "") for e in tree.robot.iter("origin") for key in ("xyz", "rpy")]
-    said += [_text(joint, "pose") for joint in tree.robot.iterfind("gazebo/joint")]
+    by_plugins, about_plugins = _joined(tree)
+    joints = (*tree.robot.iterfind("gazebo/joint"), *by_plugins)
+    said += [_text(joint, "pose") for joint in joints]
     digits = digits_worth(number for text in said for number in text.split())
-    fixed, about_fixed = _attached(tree)
-    notes += about_fixed
-    for joint in (*tree.robot.iterfind("gazebo/joint"), *fixed):
+    notes += about_plugins
+    for joint in joints:
         kind, called = joint.get("type", ""), joint.get("name", "loop")
         where = f"<gazebo> joint '{called}'"
         ends = [_link(tree, joint, which, where) for which in ("parent", "child")]
@@ -112,7 +113,7 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     old = [part.get("name", "") for part in tree.robot.iterfind("gazebo/*") if _is_old(part)]
     if old:
         notes.append(f"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {listed(old)}")
-    own = {joint.get("name", "loop") for joint in fixed}
+    own = {joint.get("name", "loop") for joint in by_plugins}
     closing = [x.name for x in loops if isinstance(x, LoopJoint) and x.name not in own]
     if closing:
         notes.append(f"joints in <gazebo> close loops, joints at zero: {listed(closing)}")
@@ -126,12 +127,21 @@ def _is_old(part: Xml.Element) -> bool:
     return str(part.tag).startswith(("joint:", "body:"))
 
 
-def _attached(tree: UrdfTree) -> tuple[list[Xml.Element], list[str]]:
-    """What plugins fix to each other, as joints, and notes on that."""
+def _joined(tree: UrdfTree) -> tuple[list[Xml.Element], list[str]]:
+    """What plugins join, as joints, and notes on that."""
     joints: list[Xml.Element] = []
     notes: list[str] = []
     name = tree.robot.get("name", "")
     for plugin in tree.robot.iterfind("gazebo/plugin"):
+        closing = closing_joint(plugin)
+        if closing is not None:
+            joints.append(closing)
+            notes.append(
+                f"a plugin in <gazebo> hinges '{_text(closing, 'child')}' to"
+                f" '{_text(closing, 'parent')}' about an axis that is not in the file: a ball,"
+                " which is the same where hinges are parallel; elsewhere give a <gazebo><joint>"
+            )
+            continue
         fixed = attachment(plugin)
         if fixed is None:
             continue

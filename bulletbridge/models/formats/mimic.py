@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.errors import nearest
-from bulletbridge.models.formats.attaching_plugins import attachment
+from bulletbridge.models.formats.attaching_plugins import attachment, closing_joint
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 
@@ -133,7 +133,8 @@ def plugin_notes(tree: UrdfTree) -> list[str]:
                 " joint that follows a <mimic>"
             )
         ends = [(plugin.findtext(tag) or "").strip() for tag in ("parent", "child")]
-        joined = attachment(plugin) is None and all(link in tree.links for link in ends)
+        read = attachment(plugin) is not None or closing_joint(plugin) is not None
+        joined = not read and all(link in tree.links for link in ends)
         if both[0] not in tree.joints and joined:
             said.append(
                 f"a Gazebo plugin joins '{ends[0]}' and '{ends[1]}' by '{both[0]}', and is left"
