@@ -377,6 +377,24 @@ def test_joints_damp_rub_and_spring_back_by_what_they_say(load, metre, kilogram)
         load(cranks("\n        float newton:damping = -1"))
 
 
+def test_what_physx_says_of_an_axis_comes_before_what_it_says_of_the_joint(load):
+    """And friction and drag of kinds that are not here are told."""
+    plain = {"physxJoint:armature": 0.5, "physxJoint:jointFriction": 0.05}
+    of_axis = plain | {"physxJointAxis:angular:armature": 0.07}
+    found: list[float] = []
+    for numbers in ({}, plain, of_axis, {"newton:armature": 0.02}):
+        more = "".join(f"\n        float {key} = {value!r}" for key, value in numbers.items())
+        loaded = load(cranks(more))
+        at = loaded.system.mechanism.joint("b").v.start
+        found.append(float(loaded.system.terms().M[at, at]))
+        told = any("(physxJoint:jointFriction) is left out: b" in x for x in loaded.spec.notes)
+        assert told == ("physxJoint:jointFriction" in numbers)
+    assert_allclose(np.array(found[1:]) - found[0], (0.5, 0.07, 0.02), rtol=1e-6)
+    drag = "float physxRigidBody:angularDamping = 0.05\n        float physics:mass"
+    notes = load(cranks("").replace("float physics:mass", drag)).spec.notes
+    assert any("drag of bodies (physxRigidBody:...Damping) is left out" in note for note in notes)
+
+
 @pytest.mark.parametrize("metre", [1.0, 0.01])
 def test_distance_joints_are_rods_ropes_or_points(load, metre):
     """From the tip of a crank to the middle of the bar, which is half its length away."""

@@ -44,8 +44,8 @@ TYPED = {
     "PhysicsPrismaticJoint": "prismatic",
     "PhysicsSphericalJoint": "ball",
 }
-ARMATURES = ("physxJoint", "newton", "mjc")
-"""Whose attributes give armature."""
+ARMATURES = "newton:armature", "mjc:armature"
+"""Attributes that give armature besides PhysX's."""
 DISTANCE = "PhysicsDistanceJoint"
 GEARS = {
     "PhysxPhysicsGearJoint": ("hinge0", "hinge1", "gearRatio"),
@@ -215,7 +215,7 @@ def _prims(read: Read) -> Any:
 def _add_links(read: Read, folder: Path) -> None:
     """Rigid bodies."""
     graph, assumed, lost = read.graph, list[str](), dict[str, list[str]]()
-    moving: list[str] = []
+    moving, dragged = list[str](), list[str]()
     for prim in _prims(read):
         body = read.physics.RigidBodyAPI(prim)
         if not prim.HasAPI(read.physics.RigidBodyAPI):
@@ -237,6 +237,12 @@ def _add_links(read: Read, folder: Path) -> None:
         rates = body.GetVelocityAttr().Get(), body.GetAngularVelocityAttr().Get()
         if any(rate is not None and np.any(rate) for rate in rates):
             moving.append(name)
+        if any(number(prim, f"physxRigidBody:{way}Damping", 0.0) for way in ("linear", "angular")):
+            dragged.append(name)
+    if dragged:
+        graph.notes.append(
+            f"drag of bodies (physxRigidBody:...Damping) is left out: {listed(dragged)}"
+        )
     if moving:
         graph.notes.append(f"velocities of {listed(moving)} are left out: they start at rest")
     if assumed:
@@ -252,6 +258,12 @@ def _add_joints(read: Read) -> None:
     """Joints between bodies, or of bodies with the world."""
     graph, paths = read.graph, dict[str, str]()
     prims = [prim for prim in _prims(read) if prim.IsA(read.physics.Joint)]
+    rubbing = [prim.GetName() for prim in prims if number(prim, "physxJoint:jointFriction", 0.0)]
+    if rubbing:
+        graph.notes.append(
+            "friction in proportion to what joints bear (physxJoint:jointFriction) is left out:"
+            f" {listed(rubbing)}"
+        )
     for prim in prims:
         taken = {edge.name for edge in graph.connections}
         paths[str(prim.GetPath())] = free_name(prim.GetName(), taken)
@@ -412,7 +424,10 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
     position, place_b = _settled(kind, place, place_b, alongs)
     if position is not None:
         read.at[name] = position
-    armature = max(number(prim, f"{who}:armature", 0.0) for who in ARMATURES)
+    armature = max(
+        *(number(prim, said, 0.0) for said in ARMATURES),
+        *(_of_physx(prim, tag, "armature", 0.0) for tag in tags or TURNS[:1]),
+    )
     if alongs and kind == "revolute":
         armature *= read.units.inertia
     elif alongs:
@@ -563,7 +578,7 @@ def _along(read: Read, prim: Any, tag: str, name: str, alone: bool) -> Along:
             read.unbounded.append(name)
         rest = servo.rest if stiffness else 0.0
         read.driven.append(name)
-    speed = number(prim, "physxJoint:maxJointVelocity", np.inf)
+    speed = _of_physx(prim, tag, "maxJointVelocity", np.inf)
     speed = speed * size if speed < 1e6 else np.inf
     own = _passive(read, prim, tag)
     if own.stiffness:
@@ -596,6 +611,14 @@ def _passive(read: Read, prim: Any, tag: str) -> JointForce:
             f"joint '{prim.GetName()}' has negative damping, friction or stiffness; correct it"
         )
     return JointForce("", 0.0, stiffness, rest, damping, friction)
+
+
+def _of_physx(prim: Any, tag: str, what: str, default: float) -> float:
+    """What PhysX's attributes say of one axis of a joint, or else of the joint."""
+    axes = (tag, "angular" if tag in TURNS else "linear")
+    said = [f"physxJointAxis:{axis}:{what}" for axis in axes]
+    found = (number(prim, name, np.nan) for name in (*said, f"physxJoint:{what}"))
+    return next((value for value in found if not np.isnan(value)), default)
 
 
 def _first(prim: Any, names: Sequence[tuple[str, float]]) -> float:
