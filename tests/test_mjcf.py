@@ -282,6 +282,26 @@ def test_rates_of_the_first_keyframe_are_those_of_the_start(tmp_path: Path) -> N
     assert said(spec, "for joints in loops, which start at rest: base, hinge")
 
 
+def test_mocap_bodies_stand_where_the_first_keyframe_has_them(tmp_path: Path) -> None:
+    """What is welded to one starts there, as MuJoCo's weld would have it."""
+    hand = """<body name="hand" pos="0.5 0 1"><freejoint/><geom size="0.1"/>
+      <body name="tip"><joint axis="0 1 0"/><geom size="0.03" pos="0 0 -0.2"/></body></body>
+    <body name="mark" mocap="true" pos="0.4 0 1"><geom size="0.01"/></body>"""
+    more = """<equality><weld body1="mark" body2="hand"/></equality>
+    <keyframe><key mpos="0.6 0.1 1.2" mquat="0.6 0 0.8 0"/></keyframe>"""
+    path = write(tmp_path, hand, more)
+    mujoco_model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(mujoco_model)
+    mujoco.mj_resetDataKeyframe(mujoco_model, data, 0)
+    mujoco.mj_forward(mujoco_model, data)
+    mark = data.body("mark")
+    with bb.load(read_mjcf(path, tmp_path)) as model:
+        found = model.system.kinematics().point(bb.Frame("hand/hand"))
+    R = mark.xmat.reshape(3, 3)
+    np.testing.assert_allclose(found.R_W, R, atol=1e-12)
+    np.testing.assert_allclose(found.p_W, mark.xpos + R @ (0.1, 0.0, 0.0), atol=1e-12)
+
+
 def test_joints_drawn_beyond_a_limit_start_at_it(tmp_path: Path) -> None:
     """Where they were they would be taken back, which lifts what they carry by no force.
 

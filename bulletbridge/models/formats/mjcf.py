@@ -110,7 +110,10 @@ def _grow(model: Any, places: Places) -> None:
         parent = int(model.body_parentid[body])
         first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
         at = Pose(turn(model.body_quat[body]), model.body_pos[body].copy())
-        name = places.body_names[body]
+        name, mocap = places.body_names[body], int(model.body_mocapid[body])
+        if mocap >= 0 and model.nkey:  # where the start has it
+            quat, pos = model.key_mquat[0].reshape(-1, 4), model.key_mpos[0].reshape(-1, 3)
+            at = Pose(turn(quat[mocap]), pos[mocap].copy())
         if count and model.jnt_type[first] == FREE:
             called = places.robot_names[body]
             robot = Robot(called, name, False, {name: Link(name)}, {}, at)
@@ -121,7 +124,7 @@ def _grow(model: Any, places: Places) -> None:
         else:
             robot, link, here = places.of(parent)
             frame = here @ at
-            if model.body_mocapid[body] >= 0:
+            if mocap >= 0:
                 still.append(name)
             if not count:
                 taken = joint_names.union(robot.joints)
