@@ -153,8 +153,9 @@ class Oracle:
         for loop in self.loops:
             if not isinstance(loop, bb.LoopJoint):
                 # that of joints is divided by the first one's coefficient, which is one as read
-                pair = isinstance(loop, bb.Coupling) and loop.name in pairs
-                factor = next(iter(loop.coefficients.values())) if pair else 1.0
+                factor = 1.0
+                if isinstance(loop, bb.Coupling) and loop.name in pairs:
+                    factor = next(iter(loop.coefficients.values()))
                 g.append(float(ours.g[at]) / factor)
                 J.append(ours.J[at] / factor)
                 at += 1
