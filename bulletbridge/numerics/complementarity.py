@@ -109,6 +109,9 @@ NEAR = 1e-2
 next to them only if one step gains a digit: of a heap's steps that began further away and gained
 none the first time none was solved so. From wherever they are, that goes for how bodies are moved
 apart; and up to it sweeps alone may lead so near that Newton's method is done."""
+STEADY = 1e-6
+"""Residual [m/s or rad/s] of the last impulses up to which Newton's method goes on from them where
+those of least norm are not found: feet that motors press apart hardly slide, friction used up."""
 SWEEPS_NEARBY, ROUNDS_NEARBY = 50, 2
 """Sweeps before each of these attempts."""
 NEXT_TO = 1e-5
@@ -867,6 +870,11 @@ def solve_complementarity(
     velocities(p, p.x, p.w, n)
     if before <= tolerance or effort == SETTLED:
         return Outcome(before, 0, newtons)
+    if not near and before <= STEADY:
+        residual, steps = newton(p, n, tolerance, 0, SETTLING_STEPS, ANEW)
+        newtons += steps
+        if residual <= tolerance:
+            return Outcome(residual, 0, newtons)
     found = find(p, n, tolerance, effort)
     if near:
         return Outcome(found.residual, found.sweeps, newtons + found.newton)
