@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 app = typer.Typer(
     help="Exact closed loops for URDF robots in PyBullet.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # brackets are units, and shown
     pretty_exceptions_enable=False,
@@ -321,7 +320,9 @@ def view_in_browser(
     duration: Annotated[
         float, typer.Option("--duration", help="Of the run on the time line [s]; 0 for none.")
     ] = 4.0,
-    port: Annotated[int, typer.Option(help="Of the page on this machine.")] = 8080,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Of the page on this machine.")
+    ] = 8080,
 ) -> None:
     """Show a model in a browser: drag joints, loops stay closed; forces, a time line."""
     from bulletbridge.models.formats.recognise import read_model
@@ -441,8 +442,9 @@ def run(arguments: list[str] | None = None) -> int:
         with quiet_bullet(), warnings.catch_warnings():
             warnings.simplefilter("once", BulletBridgeWarning)
             warnings.showwarning = _warn
+            given = sys.argv[1:] if arguments is None else arguments
             done: Callable[[], int] | int | None = app(
-                arguments, prog_name="bulletbridge", standalone_mode=False
+                given or ["--help"], prog_name="bulletbridge", standalone_mode=False
             )
         # a script prints, warns and calls C code as under python
         if callable(done):
@@ -464,7 +466,7 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         said = describe().replace("Value error, ", "").rstrip(".")
         of = getattr(getattr(error, "ctx", None), "command_path", "bulletbridge")
-        return _complain(f"{said}; see {of} --help", WRONG_INPUT)
+        return _complain(f"{said}{'' if said.endswith('?') else ';'} see {of} --help", WRONG_INPUT)
 
 
 def _complain(message: str, code: int) -> int:
