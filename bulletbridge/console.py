@@ -37,13 +37,15 @@ def leaving_interrupts() -> Generator[None]:
 
 
 def progress_bars() -> Progress:
-    """Progress bars on stderr, gone when done."""
+    """Progress bars on stderr, gone when done; none in a file."""
+    console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
 
 

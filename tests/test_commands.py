@@ -149,3 +149,38 @@ def test_an_interrupted_command_is_told_in_a_word(capsys, monkeypatch):
     monkeypatch.setattr("bulletbridge.models.bundled.bundled", interrupted)
     assert run(["models"]) == 130
     assert capsys.readouterr().err.strip() == "bulletbridge: interrupted"
+
+
+def test_without_a_command_all_are_listed(capsys):
+    assert run([]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert all(any(line.split()[:1] == [command] for line in listed) for command in COMMANDS)
+
+
+def test_a_port_that_cannot_be_is_told_before_a_page_is_opened(capsys):
+    assert run(["view", "four_bar", "--port", "99999"]) == 2
+    assert "--port" in capsys.readouterr().err
+
+
+def test_tables_break_no_names_in_a_terminal_of_80_columns(capsys):
+    """The largest numbers that three digits write, and names longer than the terminal."""
+    from rich.console import Console
+
+    from bulletbridge.comparison.results import Extent, Rank, Result
+    from bulletbridge.comparison.tables import print_results
+
+    most, name = Extent(1.234e-100, 1.234e-100, 1.234e-100), "a_robot_with_a_long_name" * 4
+    results = [
+        Result(
+            *(name, solver, "", "verlet", 1e-3, 1.0, 1000, status),
+            **dict.fromkeys(("gap_m", "gap_rad", "gap_kept", "gap_rate"), most),
+            rank=Rank(100, 100, 100, 0.1),
+        )
+        for solver, status in (("projector", "ok"), ("native_tuned", "failed"))
+    ]
+    print_results(results, Console(width=80))
+    lines = capsys.readouterr().out.splitlines()
+    assert name in lines
+    assert {line.split()[0] for line in lines[3:]} == {"projector", "native_tuned"}
+    assert {len(line) for line in lines if line != name} == {len(lines[0])}
+    assert "1.23e-100 1.23e-100" in lines[3] and "native_tuned failed" in lines[4]

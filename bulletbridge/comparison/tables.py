@@ -30,22 +30,45 @@ def title(console: Console, name: str, rest: str = "") -> None:
     console.print(Text.assemble((name, BOLD), rest))
 
 
+def print_groups(
+    console: Console,
+    headings: Sequence[str],
+    groups: Sequence[tuple[str, Sequence[tuple[Text, Sequence[str]]]]],
+) -> None:
+    """Rows of numbers below titles on lines of their own, so that long names break no column.
+
+    ``headings`` are of the columns, the first of the rows' labels, and may have line breaks;
+    ``groups`` are titles, and labels and cells of the rows below them.
+    """
+    above = [heading.split("\n") for heading in headings]
+    height = max(map(len, above))
+    head = list(zip(*([""] * (height - len(lines)) + lines for lines in above), strict=True))
+    rows = [(Text(first, BOLD), cells) for first, *cells in head]
+    below = [(Text.assemble("  ", label), cells) for _, some in groups for label, cells in some]
+    texts = [[label.plain, *cells] for label, cells in (*rows, *below)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+
+    def show(label: Text, cells: Sequence[str], style: str = "") -> None:
+        padded = "".join(f" {cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
+        filled = " " * (widths[0] - len(label))
+        line = Text.assemble(label, filled, (padded, style))
+        console.print(line, soft_wrap=True)
+
+    for label, cells in rows:
+        show(label, cells, BOLD)
+    following = iter(below)
+    for name, some in groups:
+        console.print(name, soft_wrap=True, highlight=False)
+        for _ in some:
+            show(*next(following))
+
+
 def print_results(results: Sequence[Result], console: Console) -> None:
-    """One line per run; messages and notes below."""
-    table = Table(box=None, pad_edge=False, header_style=BOLD, padding=(0, 1, 0, 0))
-    for heading in ("model", "solver", "status"):
-        table.add_column(heading, overflow="fold")
-    headings = [
-        "gap\n[m]",
-        "gap\n[rad]",
-        "kept gap\n[m]",
-        "gap rate\n[m/s]",
-        "gap acc.\n[m/s²]",
-    ]
-    headings += ["energy\n[J]", "rank", "step\n[µs]"]
+    """One line per run, below its model; messages and notes below."""
+    headings = ["model\n  solver", "gap\n[m]", "gap\n[rad]", "kept gap\n[m]", "gap rate\n[m/s]"]
+    headings += ["gap acc.\n[m/s²]", "energy\n[J]", "rank", "step\n[µs]"]
     errors = any(result.trajectory_error for result in results)
-    for heading in [*headings, *(["error"] if errors else [])]:
-        table.add_column(heading, justify="right", no_wrap=True)
+    lines: dict[str, list[tuple[Text, Sequence[str]]]] = {}
     for result in results:
         cells = [
             number(extent.max if extent else None)
@@ -63,9 +86,10 @@ def print_results(results: Sequence[Result], console: Console) -> None:
         cells.append(number(times.median if times else None))
         if errors:
             cells.append(number(result.trajectory_error.max if result.trajectory_error else None))
-        status = Text(result.status, STATUS[result.status])
-        table.add_row(result.model, result.solver, status, *cells)
-    console.print(table)
+        status = "" if result.status == "ok" else f" {result.status}"
+        label = Text.assemble(result.solver, (status, STATUS[result.status]))
+        lines.setdefault(result.model, []).append((label, cells))
+    print_groups(console, [*headings, *(["error"] if errors else [])], list(lines.items()))
     for result in results:
         if result.message:
             console.print(f"{result.model}, {result.solver}: {result.message}")

@@ -33,7 +33,9 @@ def show(console: Console, example: Example, outcome: Outcome) -> None:
     for table in outcome.tables:
         shown = Table(box=None, pad_edge=False, header_style=BOLD, padding=(0, 1, 0, 0))
         for k, heading in enumerate([table.title, *HEAD[1:]]):
-            shown.add_column(heading, justify="left" if k in (0, 3) else "right", overflow="fold")
+            words = k in (0, 3)
+            justify = "left" if words else "right"
+            shown.add_column(heading, justify=justify, overflow="fold", no_wrap=not words)
         for row in table.rows:
             style = None if row.agrees else "red"
             shown.add_row(*cells(row), style=style)

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from bulletbridge.comparison.tables import number
+from bulletbridge.comparison.tables import number, print_groups
 from bulletbridge.drop_in.scripts.compare import ScriptRuns
 from bulletbridge.drop_in.scripts.script import Outcome
 from bulletbridge.drop_in.scripts.watch import Seen
@@ -14,7 +13,7 @@ from bulletbridge.drop_in.scripts.watch import Seen
 MEASURES = {
     "largest\ngap [m]": "gap_m",
     "final\ngap [m]": "last_m",
-    "largest kept\ngap [m]": "kept_m",
+    "largest\nkept gap\n[m]": "kept_m",
     "largest\ngap [rad]": "gap_rad",
     "final\ngap [rad]": "last_rad",
     "largest\nrate error": "rate",
@@ -27,7 +26,7 @@ ROUND = 1e-12
 
 
 def print_runs(runs: ScriptRuns, console: Console) -> None:
-    """One line for each constraint and run, times and failures below."""
+    """One line for each run below each constraint; times and failures below."""
     ours = runs.ours.seen
     natives = {} if runs.native is None else {seen.key: seen for seen in runs.native.seen}
     shown = {
@@ -37,21 +36,15 @@ def print_runs(runs: ScriptRuns, console: Console) -> None:
     }
     if not any(seen.kept_m is not None and seen.gap_m > 10 * seen.kept_m + ROUND for seen in ours):
         shown = {heading: name for heading, name in shown.items() if name != "kept_m"}
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("constraint", overflow="fold")
-    table.add_column("closed by", overflow="fold")
-    for heading in shown:
-        table.add_column(heading, justify="right", no_wrap=True)
+    groups: list[tuple[str, list[tuple[Text, list[str]]]]] = []
     for seen in ours:
-        first, second = f"{seen.number} {seen.kind}", "  " + seen.between.replace(" – ", " –\n  ")
+        rows = [(Text(closed_by(seen)), measured(seen, shown.values()))]
         native = natives.get(seen.key)
-        if native is None:
-            table.add_row(f"{first}\n{second}", closed_by(seen), *measured(seen, shown.values()))
-        else:
-            table.add_row(first, closed_by(seen), *measured(seen, shown.values()))
-            table.add_row(second, Text("natively", "dim"), *measured(native, shown.values()))
+        if native is not None:
+            rows.append((Text("natively", "dim"), measured(native, shown.values())))
+        groups.append((f"{seen.number} {seen.kind}: {seen.between}", rows))
     if ours:
-        console.print(table)
+        print_groups(console, ["constraint\n  closed by", *shown], groups)
     else:
         console.print("no constraint was there when a step was made")
     for seen in ours:
