@@ -184,3 +184,14 @@ def test_tables_break_no_names_in_a_terminal_of_80_columns(capsys):
     assert {line.split()[0] for line in lines[3:]} == {"projector", "native_tuned"}
     assert {len(line) for line in lines if line != name} == {len(lines[0])}
     assert "1.23e-100 1.23e-100" in lines[3] and "native_tuned failed" in lines[4]
+
+
+def test_a_robot_without_loops_is_told_where_they_stand(tmp_path, capsys):
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    links = "".join(f'<link name="{name}">{body}</inertial></link>' for name in ("a", "b"))
+    joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
+    (tmp_path / "tree.urdf").write_text(f'<robot name="tree">{links}{joint}</robot>')
+    assert run(["inspect", str(tmp_path / "tree.urdf")]) == 0
+    said = capsys.readouterr().out
+    assert "no loops" in said and "loops.yaml" in said
+    assert "closes with Bullet" not in said

@@ -10,6 +10,10 @@ from bulletbridge.comparison.inspection import Inspection
 from bulletbridge.comparison.results import Result
 
 BOLD = "bold"
+NO_LOOPS = (
+    "no loops, a tree of links; what closes one stands in a file NAME.loops.yaml beside NAME.urdf "
+    "(docs/loops-file.md)"
+)
 STATUS = {"ok": "green", "failed": "red", "unsupported": "yellow"}
 
 
@@ -114,7 +118,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
         sizes = (str(loop.rows), str(loop.kept), number(loop.gap_m), number(loop.gap_rad))
         loops.add_row(loop.name, loop.type, joins, *sizes)
     console.print()
-    console.print(loops)
+    console.print(loops if found.loops else NO_LOOPS)
     dropped = [loop for loop in found.loops if loop.dropped]
     if dropped or found.rank < found.kept:
         title(console, "redundant rows", " (no joint can move them; axes of frame a)")
@@ -152,7 +156,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
             joint.name,
             joint.kind,
             "actuated" if joint.actuated else "passive",
-            " ".join(f"{x:.4g}" for x in joint.q),
+            " ".join(f"{round(x, 12) + 0.0:.4g}" for x in joint.q),  # without round-off
             joint.source,
         )
     console.print()
@@ -165,6 +169,6 @@ def print_inspection(found: Inspection, console: Console) -> None:
         difference = "" if mass.difference is None else f"{mass.difference:.1e}"
         console.print(f"  {mass.body}: {', '.join(filter(None, (difference, mass.note)))}")
     title(console, "to know")
-    native = found.native or "closes with Bullet's own constraints as well"
-    for line in (*found.notes, native, *found.warnings):
+    closes = "closes with Bullet's own constraints as well" if found.loops else ""
+    for line in filter(None, (*found.notes, found.native or closes, *found.warnings)):
         console.print(f"  {line}")
