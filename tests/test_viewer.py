@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pybullet
@@ -79,6 +80,31 @@ def test_what_is_seen_fills_bullets_own_picture(name):
             for seen, drawn in ((x, columns), (y, rows)):
                 assert abs(seen.min() - drawn.min()) < 2.0, direction
                 assert abs(seen.max() - drawn.max() - 1) < 2.0, direction
+
+
+@pytest.mark.parametrize("aspect", [390 / 844, 0.9])
+def test_a_phone_shows_the_robot_above_the_panel(aspect):
+    """Points of the links, projected by a pinhole camera, against the upper 40 % of the page."""
+    with bb.load("stewart", "new") as model:
+        viewer = bb.view(model.system, wait=False, port=PORT)
+        camera = SimpleNamespace(aspect=aspect, fov=1.3)
+        viewer._fit(SimpleNamespace(camera=camera))
+        viewer.close()
+        client = model.client
+        body = pybullet.getBodyUniqueId(0, physicsClientId=client)
+        joints = range(pybullet.getNumJoints(body, client))
+        points = [pybullet.getLinkState(body, k, physicsClientId=client)[4] for k in joints]
+    forward = np.subtract(camera.look_at, camera.position)
+    forward /= np.linalg.norm(forward)
+    right = np.cross(forward, (0.0, 0.0, 1.0))
+    right /= np.linalg.norm(right)
+    seen = (np.array(points) - camera.position) @ np.column_stack(
+        (right, np.cross(right, forward), forward)
+    )
+    x, y = (seen[:, :2] / seen[:, 2:]).T / np.tan(0.65)
+    assert np.abs(x).max() < aspect
+    assert 1.0 > y.max() > 0.6 > y.min() > 0.2
+    assert max(np.ptp(x) / aspect, np.ptp(y)) > 0.3  # and not from afar
 
 
 def test_a_joint_is_dragged_with_its_loops_closed():

@@ -36,6 +36,8 @@ EXACTLY = 1e-9
 """Steps by which round-off may miss the end of a slider."""
 ASIDE = 0.12
 """Sizes of the scene by which the camera looks to its right, where the panel is."""
+ABOVE = 0.4
+"""Part of a narrow page that is above the panel."""
 PORT = 8080
 IN_NOTEBOOKS = 560
 """Height of the page within a notebook [pixels]."""
@@ -200,13 +202,29 @@ class Viewer:
 
     def _put_camera(self) -> None:
         camera = self.server.initial_camera
-        direction = FROM_CORNER / np.linalg.norm(FROM_CORNER)
-        aside = np.cross((0.0, 0.0, 1.0), direction)
-        middle = self.scene.middle + ASIDE * self.scene.size * aside / np.linalg.norm(aside)
-        camera.look_at = tuple(middle)
-        camera.position = tuple(middle + 0.95 * self.scene.size * direction)
+        self._aim(camera, 0.95 * self.scene.size, ASIDE * self.scene.size, 0.0)
         camera.up = (0.0, 0.0, 1.0)
         camera.near = 0.01 * self.scene.size
+        self.server.on_client_connect(self._fit)
+
+    def _fit(self, client: Any) -> None:
+        """On a page higher than wide, as of a phone, show all of the scene above the panel."""
+        camera = client.camera
+        if camera.aspect >= 1.0:
+            return
+        upper = np.tan(0.5 * camera.fov)  # edge of the page, seen at distance 1
+        aside = upper * (1.0 - ABOVE)  # middle of what is above the panel
+        distance = 0.5 * self.scene.size * np.hypot(1.0, 1.0 / (upper * min(camera.aspect, ABOVE)))
+        distance *= 1.0 + aside**2  # off its axis a camera sees things longer
+        self._aim(camera, distance, 0.0, -aside * distance)
+
+    def _aim(self, camera: Any, distance: float, right: float, up: float) -> None:
+        """Look at a point beside the scene's middle [m], from the same side always."""
+        back = FROM_CORNER / np.linalg.norm(FROM_CORNER)
+        across = np.cross((0.0, 0.0, 1.0), back)
+        across /= np.linalg.norm(across)
+        camera.position = tuple(self.scene.middle + distance * back)
+        camera.look_at = tuple(self.scene.middle + right * across + up * np.cross(back, across))
 
     def _add_panel(self) -> None:
         """Time line, state, sliders."""
