@@ -118,7 +118,8 @@ class CapturedCode(KernelCode):
     """A kernel with all that it calls, not optimised yet for any processor."""
 
     def _optimize_final_module(self) -> None:
-        """Only see that all is linked in, and hide it."""
+        """Only link all of it, and hide it."""
+        self.link_what_is_apart()
         self.require_linked()
         self.hide_others()
 

@@ -78,19 +78,49 @@ def run_cheap_passes(codegen: Any, module: Any) -> None:
     passes.run(module, builder)
 
 
+def leave_out_arguments(module: Any, builder: Any) -> None:
+    """Leave out arguments that hidden functions never use; the pass keeps what it saw, so once."""
+    once = llvm.create_new_module_pass_manager()
+    once.add_dead_arg_elimination_pass()
+    once.run(module, builder)
+
+
 def optimise(codegen: Any, module: Any) -> None:
-    """Optimise a kernel with all that it calls for the processor of a code generator."""
-    run_cheap_passes(codegen, module)
+    """Optimise a kernel with all that it calls for the processor of a code generator.
+
+    What is never inlined takes every number of its tuples, and most of them in vain. LLVM leaves
+    those out late, and until then they are a fourth of its time: here they go first.
+    """
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization, options.slp_vectorization = True, False
     options.loop_unrolling = False
     builder = llvm.create_pass_builder(codegen._tm, options)
+    leave_out_arguments(module, builder)
+    run_cheap_passes(codegen, module)
+    leave_out_arguments(module, builder)
     builder.getModulePassManager().run(module, builder)
 
 
 def has_addresses(module: Any) -> bool:
     """Whether a module has addresses of this process."""
     return any(one.name.startswith(DYNAMIC) for one in module.global_variables)
+
+
+def joined(modules: list[Any]) -> Any:
+    """One module of several, halves first: for each that it links LLVM looks through all others.
+
+    What may be left out LLVM links only where it is called by then: here it may not.
+    """
+    if len(modules) > 1:
+        half = len(modules) // 2
+        found = joined(modules[:half])
+        found.link_in(joined(modules[half:]))
+        return found
+    found = modules[0].clone()
+    for function in found.functions:
+        if function.linkage.name == "linkonce_odr":
+            function.linkage = "weak_odr"
+    return found
 
 
 SOON = 0.3
@@ -116,18 +146,12 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         if isinstance(library, LinkedCode) and not isinstance(library, OutlinedCode):
             self.apart |= library.apart
 
-    def finalize(self) -> None:
-        """Link all of it, and make it native."""
-        self.link_what_is_apart()
-        super().finalize()
-
     def link_what_is_apart(self) -> None:
-        """Have all that is never inlined linked, and all that this calls.
-
-        LLVM links what is declared by then, and passes over the rest: callers have to come first.
-        """
-        for one in callers_first(self.apart):
-            super().add_linking_library(one)
+        """Link all that is never inlined, and all that this calls."""
+        if self.apart:
+            outlined: list[Any] = callers_first(self.apart)
+            each = [one._get_module_for_linking() for one in outlined]
+            self._final_module.link_in(joined(each))
 
     def add_ir_module(self, ir_module: Any) -> None:
         """Note which functions are its own, before others are linked to them."""
@@ -141,6 +165,7 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         mechanism has joints or rows, and mostly too short to gain from being unrolled: that made
         kernels a third longer, slower to compile and, if anything, slower.
         """
+        self.link_what_is_apart()
         self.require_linked()
         self.hide_others()
         optimise(self._codegen, self._final_module)
@@ -185,9 +210,6 @@ class LinkedCode(KernelCode):
     named: set[str] | None = None
     key: str | None = None
     place: Path | None = None
-
-    def link_what_is_apart(self) -> None:
-        """Leave it to the kernel."""
 
     def _optimize_final_module(self) -> None:
         """Inline, and let others have it without a copy of their own to change."""

@@ -99,9 +99,11 @@ TOUCHED: dict[str, tuple[str, ...] | None] = {
     "numba.core.options:DefaultOptions.no_cfunc_wrapper": None,
     "numba.core.options:DefaultOptions.no_cpython_wrapper": None,
     "numba.core.serialize:dumps": ("obj",),
+    "llvmlite.binding:create_new_module_pass_manager": (),
     "llvmlite.binding:create_pass_builder": ("tm", "pto"),
     "llvmlite.binding:create_pipeline_tuning_options": ("speed_level",),
     "llvmlite.binding:ModuleRef.link_in": ("self", "other", "preserve"),
+    "llvmlite.binding.newpassmanagers:ModulePassManager.add_dead_arg_elimination_pass": ("self",),
     "llvmlite.binding:parse_assembly": ("llvmir",),
     "llvmlite.binding:parse_bitcode": ("bitcode",),
 }  # fmt: skip
