@@ -250,7 +250,13 @@ class KernelCache:
                 return None
             from numba.core.compiler import CompileResult
 
-            rebuild = functools.partial(cast(Any, CompileResult)._rebuild, target_context)
+            def rebuild(second: bytes, *parts: Any) -> Any:
+                if second:
+                    from bulletbridge.compilation import halves
+
+                    halves.load(target_context.codegen(), second)
+                return cast(Any, CompileResult)._rebuild(target_context, *parts)
+
             found = read(path, rebuild)
             if found is None:
                 claim(path)
@@ -274,7 +280,8 @@ class KernelCache:
                 return
             try:
                 if self._mode == "plain" or not data.library.has_dynamic_globals:
-                    write(path, data._reduce())
+                    second = getattr(data.library, "second", b"")
+                    write(path, (second, *data._reduce()))
                     forget_old(path.parent.parent)
             finally:
                 give_up(path)
