@@ -2,7 +2,9 @@
 
 ``python benchmarks/momentum.py --duration 20`` lets three boxes in a row, joined by one kind of
 constraint and turning as one, fly without gravity and damping, and prints as Markdown by how much
-of the start their angular momentum and energy have changed at the end; momentum likewise.
+of the start their angular momentum and energy have changed at the end; momentum likewise. Those
+that tumble are cubes on points that turn each in its own way: Bullet's step gives bodies with other
+inertias angular momentum, and energy with it.
 """
 
 import argparse
@@ -20,16 +22,22 @@ KINDS = {
     "prismatic": pybullet.JOINT_PRISMATIC,
     "revolute": pybullet.JOINT_REVOLUTE,
     "planar": pybullet.JOINT_PLANAR,
+    "tumbling": pybullet.JOINT_POINT2POINT,
 }
 STEPS = (240, 1000, 4000)  # a second
 SPIN = np.array((0.3, 1.0, 2.0))
+TUMBLING = np.array(((0.3, 1.0, 2.0), (-2.0, 0.5, 1.0), (1.0, -2.0, 0.5)))
+ALONG = (0.25, 0.0, 0.0)
+"""From a box's middle to its pin [m]."""
 
 
 def fly(kind: str, mode: Mode, rate: int, duration: float) -> tuple[float, float, float]:
     """Relative changes of momentum, angular momentum and energy."""
     p = bb.BulletClient(pybullet.DIRECT, mode=mode)
     p.setTimeStep(1.0 / rate)
-    shape = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.1, 0.15, 0.2))
+    tumbles = kind == "tumbling"
+    size = (0.15, 0.15, 0.15) if tumbles else (0.1, 0.15, 0.2)
+    shape = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=size)
     masses = 1.0 + np.arange(3)
     middle = 0.5 * (masses @ np.arange(3)) / masses.sum()
     drift = np.array((0.1, 0.2, -0.1))
@@ -42,10 +50,13 @@ def fly(kind: str, mode: Mode, rate: int, duration: float) -> tuple[float, float
         assert made >= 0
         p.setCollisionFilterPair(a, b, -1, -1, 0)
     p.setCollisionFilterPair(bodies[0], bodies[2], -1, -1, 0)
-    for k, body in enumerate(bodies):
+    v = drift + np.cross(SPIN, (-middle, 0, 0))
+    for body, spin in zip(bodies, TUMBLING if tumbles else (SPIN,) * 3, strict=True):
         p.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
-        v = drift + np.cross(SPIN, (0.5 * k - middle, 0, 0))
-        p.resetBaseVelocity(body, v.tolist(), SPIN.tolist())
+        if body != bodies[0]:
+            v = v + np.cross(spin, ALONG)
+        p.resetBaseVelocity(body, v.tolist(), spin.tolist())
+        v = v + np.cross(spin, ALONG)
     before = quantities(p, bodies)
     for _ in range(round(duration * rate)):
         p.stepSimulation()

@@ -416,7 +416,7 @@ class FilteredGroup:
         limited = {name for _, name, _ in self.joined.limited}
         self._given_way = open_now & limited
         if open_now - limited:
-            system.filter(open=self._given_way, assemble=not self._given_way)
+            system.filter(open=self._given_way, assemble=not self._given_way, led=False)
         self.joined.tell_unreached()
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:

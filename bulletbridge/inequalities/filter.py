@@ -48,13 +48,15 @@ class Wrench(NamedTuple):
 class Impulses:
     """Impulses with which one filter closed the constraints: M dv = Jᵀ mu.
 
-    Where rows share a load, those of least norm; close to a singular position without those of
-    rows that the step takes for weak, which are any size there and do next to nothing.
+    Where a step has led to the state, what corrected it acted at the start of the step, and is part
+    of them. Where rows share a load, those of least norm; close to a singular position without
+    those of rows that the step takes for weak, which are any size there and do next to nothing.
 
     Attributes:
         solver: Where the rows are described.
-        state: (nq + nv + 1) q, v and t after the filter.
+        start, state: (nq + nv + 1) q, v and t at the start of the step, and after the filter.
         dt: Step [s].
+        share: Of the correction that acted at the start [1/s]; 0 where no step has led there.
         found: (2, nc) multipliers of the velocity filter [N s, N m s], and of the correction times
             s, as the kernel has them: none of rows that follow from others.
         points: (2, n, 3) the same of the sticking points: normal, two tangents.
@@ -63,8 +65,10 @@ class Impulses:
     """
 
     solver: Solver
+    start: Array
     state: Array
     dt: float
+    share: float
     found: Array
     points: Array
     closed: Mask
@@ -85,10 +89,18 @@ class Impulses:
         """(nb,) of the bodies after the filter."""
         return self.solver.poses_at(self.state[: self.solver.mechanism.nq])
 
+    @cached_property
+    def start_poses(self) -> np.ndarray:
+        """(nb,) of the bodies at the start of the step."""
+        return self.solver.poses_at(self.start[: self.solver.mechanism.nq])
+
     @property
     def velocity(self) -> Array:
-        """(nc,) multipliers of the velocity filter [N s, N m s], rows as kept: M dv = Jᵀ mu."""
-        return self.multipliers[VELOCITY]
+        """(nc,) multipliers of what changed the velocity [N s, N m s], rows as kept: M dv = Jᵀ mu.
+
+        Of what acted at the start J is that there.
+        """
+        return self.multipliers[VELOCITY] + self.share * self.multipliers[POSITION]
 
     @property
     def position(self) -> Array:
@@ -106,12 +118,13 @@ class Impulses:
         A coupling has one: times a coefficient it is the impulse on that joint.
         """
         part = self.solver.encoded.rows[name]
-        return np.array([self.velocity[part], self.position[part]])
+        velocity, position = self.multipliers[:, part]
+        return np.array([velocity + self.share * position, position / self.dt])
 
     def sizes(self, name: str) -> tuple[float, float]:
         """Norms of ``of``: of what changed its velocity, and of what moved it."""
-        velocity, position = self.multipliers[:, self.solver.encoded.rows[name]].tolist()
-        return math.hypot(*velocity), math.hypot(*position) / self.dt
+        velocity, position = self.of(name).tolist()
+        return math.hypot(*velocity), math.hypot(*position)
 
     def wrench(self, name: str, corrected: bool = True, on_mover: bool = False) -> Wrench | None:
         """Impulse of a loop as force and moment; None for what is not a loop.
@@ -125,10 +138,24 @@ class Impulses:
         index = list(encoded.rows).index(name)
         if index >= len(encoded.loops):
             return None
-        poses, loop = self.poses, encoded.loops[index]
-        point, rows = self.solver.wrench_rows(poses, index, float(self.state[-1]))
-        velocity, position = self.of(name) @ rows
-        both = velocity + position if corrected else velocity
+        velocity, position = self.multipliers[:, encoded.rows[name]]
+        at_end = velocity + position / self.dt if corrected else velocity
+        found = self._wrench_at(self.poses, float(self.state[-1]), index, at_end, on_mover)
+        if self.share == 0.0:
+            return found
+        # of the same point, which has moved since
+        poses, t = self.start_poses, float(self.start[-1])
+        first = self._wrench_at(poses, t, index, self.share * position, on_mover)
+        both = first.force + found.force, first.moment + found.moment
+        return Wrench(found.point, found.R, *both)
+
+    def _wrench_at(
+        self, poses: np.ndarray, t: float, index: int, multipliers: Array, on_mover: bool
+    ) -> Wrench:
+        """Wrench of the loop of that number where bodies stand so."""
+        loop = self.solver.encoded.loops[index]
+        point, rows = self.solver.wrench_rows(poses, index, t)
+        both = multipliers @ rows
         R = poses["R"][loop["body_b"]] @ loop["R_b"]
         moment, force = both[:3], both[3:]
         if on_mover and loop["body_b"] == 0:
@@ -240,9 +267,11 @@ class Filter:
         self._allocate(0)
 
     def __call__(
-        self, q: Array, v: Array, sticking: np.ndarray, names: tuple[str, ...]
+        self, q: Array, v: Array, sticking: np.ndarray, names: tuple[str, ...], led: bool
     ) -> Impulses:
         """Take a state one step later, without the named constraints; see ``System.filter``.
+
+        ``led`` says whether a step from the state of the solver has led there.
 
         Raises:
             ModelError: There is no such constraint, or ``sticking`` is no array of such points.
@@ -259,7 +288,7 @@ class Filter:
         try:
             if names:
                 self._leave_out(names)
-            failure = self.run(self._numbers, count, self.is_free(names))
+            failure = self.run(self._numbers, count, self.is_free(names), int(led))
             if solver.user_size:
                 solver.finish_call(failure)
         finally:
@@ -305,8 +334,9 @@ class Filter:
         closed = ~self._rows_of(names) if names else self._every
         rank: int = solver.control["rank"].item()
         unique = rank == (np.count_nonzero(closed) if names else len(closed))
-        dt, found = solver.control["dt"].item(), self.multipliers.copy()
-        return Impulses(solver, solver.state.copy(), dt, found, points, closed, unique)
+        dt, share, found = solver.control["dt"].item(), self._share.item(), self.multipliers.copy()
+        start, state = self._before.copy(), solver.state.copy()
+        return Impulses(solver, start, state, dt, share, found, points, closed, unique)
 
     def pulls(self, count: int, dt: float) -> list[float]:
         """Impulses along the normals of the last call's sticking points that pull at them [N s].
@@ -332,8 +362,9 @@ class Filter:
         solver = self.solver
         holding = filter_arrays(count, solver.mechanism.nv, self.multipliers)
         self.sticking_points, self._points = holding.points, holding.point_impulses
+        self._share = holding.share
         self._room = cast(np.ndarray, holding.points).view(OPAQUE)
-        own, rest = FilterRoom(holding, self.targets, self._before), (self._numbers, 0, 0)
+        own, rest = FilterRoom(holding, self.targets, self._before), (self._numbers, 0, 0, 0)
         with announce_compilation(run_filter):
             call = StoredCall(run_filter, (solver.arrays, own), rest)
         self._dense, self.room = call, object()
@@ -360,33 +391,37 @@ class Filter:
         """Whether ``run`` eliminates links where so many points stick."""
         return self.is_by_links and (count == 0 or self._points_by_links)
 
-    def run(self, numbers: Array, count: int, free: int) -> int:
+    def run(self, numbers: Array, count: int, free: int, led: int) -> int:
         """Run the kernel; a failure, or DONE.
 
         Args:
             numbers: (nq + nv,) q and v, which are filtered in place.
             count: Points that stick; those that keep the loops from closing are let go.
             free: As of ``is_free``.
+            led: Whether a step from the solver's state has led there.
         """
         call = self.call()
         if not self.takes_links(count):
             call = self._dense
-        failure: int = call.call((numbers, count, free))
-        return failure if failure == DONE else self.run_after(failure, numbers, count, free)
+        failure: int = call.call((numbers, count, free, led))
+        return failure if failure == DONE else self.run_after(failure, numbers, count, free, led)
 
-    def run_after(self, failure: int, numbers: Array, count: int, free: int) -> int:
+    def run_after(self, failure: int, numbers: Array, count: int, free: int, led: int) -> int:
         """Try what may still close the loops after a failure; as ``run``.
 
         In joint coordinates where links do not do, then without the points.
         """
         if self.takes_links(count) and (failure == DENSE_REQUIRED or failure in OPEN):
-            failure = self._dense.call((numbers, count, free))
+            failure = self._dense.call((numbers, count, free, led))
         if failure in OPEN and count > 0:
-            failure = self.run(numbers, 0, free)
+            failure = self.run(numbers, 0, free, led)
         return failure
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
-        """Make the rows of these constraints vanish, and hold the rank of the others."""
+        """Make the rows of these constraints vanish, and hold the rank of the others.
+
+        Factors of all rows are of no use then.
+        """
         solver = self.solver
         for name in names:
             if name not in solver.encoded.rows:
@@ -400,6 +435,7 @@ class Filter:
         loops = list(solver.encoded.rows)[: len(solver.encoded.loops)]
         solver.encoded.loops["allowed"][[name in names for name in loops]] = np.inf
         solver.take_caps(self._caps[names])
+        solver.control[0]["factored"] = 0
 
     def _put_back(self) -> None:
         """Undo ``_leave_out``; the factors are not those of all rows."""
@@ -412,7 +448,7 @@ class Filter:
 
 
 class Filters:
-    """Filters of several systems, run in one compiled call.
+    """Filters of several systems that steps have led on, run in one compiled call.
 
     Args:
         filters: At least one. Motions and sticking points are put into each beforehand.
@@ -421,9 +457,9 @@ class Filters:
     def __init__(self, filters: Sequence[Filter]) -> None:
         self._rooms = [one.room for one in filters]
         self._numbers = np.zeros(sum(len(one.solver.state) - 1 for one in filters))
-        self._orders = np.zeros((len(filters), 2), np.int64)
+        self._orders = np.zeros((len(filters), 3), np.int64)
         self._counts = [0] * len(filters)
-        self._orders[:, 1] = [one.is_free() for one in filters]
+        self._orders[:, 1], self._orders[:, 2] = [one.is_free() for one in filters], 1
         self._failures = np.zeros(len(filters), np.int64)
         starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
         self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]

@@ -219,6 +219,7 @@ def take_step(
         copy_into(a.vectors[RATE], v)
         forget_impulses(own.holding)
         h = link_points_of(own.holding, stuck, link_rows_of(link, f, 1))
+        c.factored = NOT_FACTORED
         filter_state(a, f, h, end, q, v, 1.0 / c.dt, 0)
         closed = c.failure == DONE
         if not closed:  # contacts and loops want too different things

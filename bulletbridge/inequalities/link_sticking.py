@@ -50,12 +50,15 @@ class LinkPoints(NamedTuple):
     links: LinkRows
     loop_impulses: Array  # of ``sticking.FilterArrays``
     point_impulses: Array  # likewise
+    share: Array  # likewise
 
 
 @bundling
 def link_points_of(s: FilterArrays, count: int, links: LinkRows) -> LinkPoints:
     """The first ``count`` points, as helpers take them."""
-    return LinkPoints(s.points[:count], s.rows[1], links, s.loop_impulses, s.point_impulses)
+    return LinkPoints(
+        s.points[:count], s.rows[1], links, s.loop_impulses, s.point_impulses, s.share
+    )
 
 
 @helper

@@ -2,8 +2,15 @@
 
 The configuration moves by the shortest steps in the metric of M that close the constraints, the
 velocity by the shortest change that they allow; sticking points neither move nor change their
-velocity as far as the constraints let them. One factorisation at the state given serves all passes
-as long as each gains a digit, a second one, where they end, the velocity.
+velocity as far as the constraints let them. One factorisation serves all passes as long as each
+gains a digit, a second one, where they end, the velocity.
+
+The first one is that at the start of the step that has led to the state, where it is known. What
+moves the configuration is then the impulse that the constraints had to exert there so as to be
+closed at the end, and belongs to the velocity: with it a step without forces and contacts can be
+walked backwards. Of the energy that a projection at the end alone takes in every step, as the
+square of the angle that velocities turn by, nothing is left but what goes to and fro.
+Source: Andersen 1983, RATTLE.
 """
 
 import math
@@ -50,6 +57,7 @@ from bulletbridge.inequalities.sticking import (
     measure_shift,
     place,
 )
+from bulletbridge.mechanism.dynamics import composite_inertias
 from bulletbridge.numerics.projection import (
     add_row,
     inner,
@@ -106,16 +114,18 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         """Correct q, then filter v, and add what that takes to the impulses of h.
 
         What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered.
-        Where it does, v has led to q, and no pass goes further than a tenth of that way, as in
-        ``finish_after``. ``free`` says whether nothing outside holds the bodies: then they keep
-        their momentum, unless points stick.
+        Where it does, v has led to q. If ``control.factored`` has the factors where it began, they
+        are what corrects, and no more goes into v than v is; else no pass goes further than a tenth
+        of that way, as in ``finish_after``. ``free`` says whether nothing outside holds the bodies:
+        then they keep their momentum, unless points stick.
         """
         c = a.control
         correction = a.vectors[CORRECTION, : len(v)]
         for k in range(len(v)):
             correction[k] = 0.0
+        last, stale = math.inf, c.factored == factored
+        from_start = stale
         c.failure, c.guarded, c.factored, passes = DONE, 0, NOT_FACTORED, 0
-        last, stale = math.inf, False
         reached, left = math.inf, MOST_NEWTON_PASSES
         update_positions(a, f, instant, q, v)
         enough = tolerance(a, q)
@@ -123,13 +133,16 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         if count < 0:
             c.failure = NO_SUCH_BODY
             return
-        factorise(a, f, instant)
+        if not from_start:
+            factorise(a, f, instant)
+        elif free > 0:
+            composite_inertias(a.bodies, a.beams, a.stations, a.poses)
         kept = factor_sticking(a, f, h, count)
         if c.failure != DONE:
             return
         before = total_momentum(a, v) if free > 0 else (ZERO, ZERO)
         limit = math.inf
-        if share > 0.0:
+        if share > 0.0 and not from_start:
             limit = 0.1 / share * travelled(a, f, v) + c.guard_floor
         while True:
             gap, bent = kept_gap(a, f.rows, c.rank), is_bent(a, f, enough)
@@ -161,9 +174,12 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
             passes, left, stale = passes + 1, left - 1, True
             update_positions(a, f, instant, q, v)
         c.correction_passes = passes
+        if from_start:
+            share = min(share, ratio(travelled(a, f, v), travelled(a, f, correction)))
         if share > 0.0:
             for k in range(len(v)):
                 v[k] += share * correction[k]
+        h.share[0] = share
         filter_velocity(a, f, h, kept, v)
         if free > 0 and count == 0:
             give_back(a, before, v)
@@ -173,6 +189,12 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
             c.failure = NOT_FINITE
 
     return filter_state
+
+
+@helper
+def ratio(x: float, y: float) -> float:
+    """One size over another; infinite where that is nothing."""
+    return x / y if y > 0.0 else math.inf
 
 
 @helper

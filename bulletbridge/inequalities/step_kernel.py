@@ -158,6 +158,7 @@ def close_at_points(
     copy_into(vectors[RATE], v)
     forget_impulses(own.holding)
     k = sticking_points_of(own.holding, stuck)
+    c.factored = NOT_FACTORED
     filter_state(a, f, k, end, q, v, 1.0 / c.dt, 0)
     if c.failure == DONE:
         return True

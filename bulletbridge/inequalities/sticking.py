@@ -47,6 +47,7 @@ class StickingPoints(NamedTuple):
     values: Array  # (2, rows) coefficients, multipliers
     loop_impulses: Array  # of ``FilterArrays``
     point_impulses: Array  # likewise
+    share: Array  # likewise
 
 
 class FilterArrays(NamedTuple):
@@ -62,6 +63,7 @@ class FilterArrays(NamedTuple):
         loop_impulses: (2, nc) or more, of ``VELOCITY`` and ``POSITION``: what the
             constraints took, in one unit,
         point_impulses: (2, 3 n) and the points.
+        share: (1,) times the second rows of both are impulses too, at the start [1/s].
     """
 
     points: Records[StickingPoint]
@@ -72,6 +74,7 @@ class FilterArrays(NamedTuple):
     values: Array
     loop_impulses: Array
     point_impulses: Array
+    share: Array
 
 
 def filter_arrays(points: int, nv: int, loop_impulses: Array) -> FilterArrays:
@@ -86,6 +89,7 @@ def filter_arrays(points: int, nv: int, loop_impulses: Array) -> FilterArrays:
         np.zeros((2, max(rows, nv))),
         loop_impulses,
         np.zeros((2, rows)),
+        np.zeros(1),
     )
 
 
@@ -94,7 +98,7 @@ def sticking_points_of(s: FilterArrays, count: int) -> StickingPoints:
     """The first ``count`` points, as helpers take them."""
     return StickingPoints(
         s.points[:count], s.rows[0], s.rows[1], s.P, s.S, s.T, s.values,
-        s.loop_impulses, s.point_impulses,
+        s.loop_impulses, s.point_impulses, s.share,
     )  # fmt: skip
 
 

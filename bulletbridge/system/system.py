@@ -1459,11 +1459,14 @@ class System:
         assemble: bool = False,
         found: tuple[Array, Array] | None = None,
         write: bool = True,
+        led: bool = True,
     ) -> Impulses:
         """Bring the world's own state onto the loops, after somebody else has advanced it.
 
         The configuration is corrected and the velocity filtered, both by as little as possible in
-        the metric of the mass matrix.
+        the metric of the mass matrix. A step dt from the system's state is taken to have led there:
+        what the correction moves, over dt, is part of the velocity, which is what makes the energy
+        of undamped motion stay.
 
         Args:
             sticking: (n,) points that stay where they are and keep their velocity, as far as the
@@ -1474,6 +1477,8 @@ class System:
                 moving floating bases alone where that will do.
             found: q (nq,) and v (nv,) of the world, where they have been read already.
             write: Whether the world is shown the state at once.
+            led: Whether a step has led there; not so if bodies were put elsewhere since the last
+                call, or are assembled.
 
         Returns:
             What it took.
@@ -1487,10 +1492,10 @@ class System:
         sticking = NO_STICKING_POINTS if sticking is None else sticking
         found = world.state() if found is None else found
         first = assemble and not open and active.decision is None
-        impulses = self._filter_from(found, sticking, tuple(open), assemble)
+        impulses = self._filter_from(found, sticking, tuple(open), assemble, led and not assemble)
         if first and self._leave_closure_beyond_limits(*found):
             close = self._shown.filter_of(active.solver, self.decision)
-            impulses = close(active.q, active.v, sticking, ())
+            impulses = close(active.q, active.v, sticking, (), led=False)
         if write:
             world.write(active.solver.q, active.solver.v)
         return impulses
@@ -1501,6 +1506,7 @@ class System:
         sticking: np.ndarray,
         open: tuple[str, ...],
         assemble: bool,
+        led: bool,
     ) -> Impulses:
         """Close loops near q and v as they were found; arguments as of ``filter``."""
         active, (q, v) = self._active, found
@@ -1509,15 +1515,15 @@ class System:
         active.decide_near(q, SHAKES if assemble else ())
         close = self._shown.filter_of(active.solver, self.decision)
         try:
-            return close(q, v, sticking, open)
+            return close(q, v, sticking, open, led)
         except AssemblyError:
             if active.reconsider(int(active.solver.control[0]["failure"])):
-                return self._filter_from((q, v), sticking, open, assemble)
+                return self._filter_from((q, v), sticking, open, assemble, led)
             if not assemble:
                 raise
             free = active.nothing_held()
             self._assemble(q, free, v, free)
-            return close(active.q, active.v, sticking, open)
+            return close(active.q, active.v, sticking, open, led=False)
 
     def _leave_closure_beyond_limits(self, found: Array, v: Array) -> bool:
         """Close loops within limits, where closing what was found open has left some; whether so.
