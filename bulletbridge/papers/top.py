@@ -27,7 +27,7 @@ from bulletbridge.papers.example import (
 )
 from bulletbridge.papers.references import reference, robot
 
-DURATION, HALF, LONG = 20.0, 50.0, 100.0  # [s], of states, slow tops, the paper's counts
+DURATION, SHORT, LONG = 20.0, 5.0, 100.0  # [s], of states, slow tops, the paper's counts
 STEP = 1e-3  # [s], of charts
 CASES = ("eps=0.1 wz=13.5", "eps=0.5 wz=10.0", "eps=0.001 wz=14.0", "eps=0.001 wz=12.0")
 PRINTED = {  # tolerance: position, velocity, acceleration, and the energy [%] of all of them
@@ -101,14 +101,18 @@ def as_referred(states: Array) -> Array:
 
 @cache
 def on_charts(
-    spin: float, duration: float, rule: Rule = TILT, iterations: Iterations = ITERATIONS
+    spin: float,
+    duration: float,
+    rule: Rule = TILT,
+    iterations: Iterations = ITERATIONS,
+    across: float = 1e-12,
 ) -> ChartRun:
-    """The upright top on charts in Euler parameters, Nyström of order 4, spun by 1e-12 across.
+    """The upright top on charts in Euler parameters, Nyström of order 4, spun by so much across.
 
     A step that no chart carries, or an energy that is off, ends the run.
     """
     top = Top(alpha=0.0)
-    motion = ChartMotion(top, *start(1e-12, spin), rule=rule, iterations=iterations)
+    motion = ChartMotion(top, *start(across, spin), rule=rule, iterations=iterations)
     first, energy, away = top.energy(motion.q, motion.v), 0.0, 0.0
     for _ in range(round(duration / STEP)):
         try:
@@ -260,22 +264,22 @@ def charts(end: float | None) -> Outcome:
 
 def tilt(end: float | None) -> Outcome:
     """Slow tops by the paper's rule for a chart and by the tilt of the tangent spaces."""
-    duration, tables = end or HALF, list[Table]()
+    duration, tables = end or SHORT, list[Table]()
     for spin in SLOW:
         rows = list[Row]()
         for name, rule in (("|v| < 0.75", Norm()), ("tilt < 0.5 rad", Tilt(0.5))):
-            run = on_charts(spin, duration, rule, Iterations(1e-10, 1e-10))
-            rows.append(Row(f"{name}: lasts until [s]", run.end))
+            run = on_charts(spin, duration, rule, Iterations(1e-10, 1e-10), PUSHED)
+            rows.append(Row(f"{name}: lasts until [s]", round(run.end, 3)))
             rows.append(Row(f"{name}: charts", float(run.changes)))
             if name.startswith("tilt"):
-                rows.append(Row(f"{name}: change of energy", run.energy, 0.0, 1e-6, "theory"))
-                rows.append(Row(f"{name}: gap [m²]", float(run.error[0]), 0.0, 1e-14, "theory"))
-        tables.append(Table(f"{spin:g} rad/s", rows))
+                kept = float(f"{run.energy:.2g}")  # the digits that rounding leaves
+                rows.append(Row(f"{name}: change of energy", kept, 0.0, 1e-6, "theory"))
+        tables.append(Table(f"{spin:g} rad/s, {PUSHED:g} rad/s across", rows))
     return Outcome(tables)
 
 
-SLOW = (2.0, 6.0)
-"""Spins [rad/s] at which |v| < 0.75 lets tops blow up."""
+SLOW, PUSHED = (1.0, 2.0), 0.5
+"""Spins [rad/s] at which |v| < 0.75 lets tops blow up that start with such rates across."""
 PAPER = "Haug and Pavesic 2023"
 IN_BULLET = (
     "The top is a URDF in Bullet, a free body of 30 kg whose tip a `distance` of 1 m holds at the"
@@ -331,10 +335,12 @@ EXAMPLES = (
     Example(
         "haug-tilt",
         PAPER,
-        "Slow tops: |v| < 0.75 is no sufficient rule for a chart (takes minutes)",
+        "Slow tops: |v| < 0.75 is no sufficient rule for a chart",
         IN_PARAMETERS + "Euler parameters enter the axis with gain 2, so that the manifold turns"
-        " away inside the ball; a limit on the tilt between the tangent spaces does not mind.",
-        "At 2 rad/s the instant at which the norm's run ends goes with rounding.",
+        " away inside the ball, and the energy is off by 2 % where a run ends before 5 s; a limit"
+        " on the tilt between the tangent spaces does not mind.",
+        "The paper's tops start from 1e-12 rad/s across: there the norm's rule fails too, but when"
+        " goes with rounding.",
         tilt,
     ),
 )
