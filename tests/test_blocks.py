@@ -16,6 +16,8 @@ from bulletbridge.compilation.jit import (
     take_lines,
     take_lines_down,
 )
+from bulletbridge.numerics.lu import back_lines, lu_real
+from bulletbridge.numerics.many_sides import add_product, solve_down, solve_up
 from bulletbridge.numerics.records import Array
 
 EPS = 2.0**-52
@@ -50,6 +52,22 @@ def sum_up(y: Array, shares: Array, lines: Array, factors: Array, blocks: int) -
 def eliminate(W: Array, factors: Array, n: int) -> None:
     """Six variables of a front: inverses, six lines, and n columns after them."""
     eliminate_six(W, factors, 0, 2 * LANES, 14 * LANES, n)
+
+
+@kernel
+def add_to_corner(A: Array, B: Array, C: Array, D: Array) -> None:
+    """C less twice A B without its first column of A, in C's corner; Aᵀ times that added to D."""
+    add_product(-2.0, A, 1, B, C[1:])
+    add_product(1.0, A.T, 0, C[1:], D)
+
+
+@kernel
+def solve(A: Array, turns: Array, of_L: Array, of_U: Array, X: Array) -> None:
+    """Solve with the lower triangle of A, with the transpose of it, and with A itself."""
+    solve_down(A, of_L)
+    solve_up(A.T, of_U)
+    lu_real(A, turns)
+    back_lines(A, turns, X)
 
 
 @kernel
@@ -171,3 +189,36 @@ def test_angles_out_of_reach_are_told(wrong: float) -> None:
         others = np.arange(LANES) != n
         assert np.array_equal(c_there[others], c[others])
         assert np.array_equal(s_there[others], s[others])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("m", [1, 2, 7, 8, 12, 19])
+def test_tiles_multiply_matrices(n: int, m: int) -> None:
+    """Any number of lines and columns, by either order in memory, and nothing beside them."""
+    rng = np.random.default_rng(13 * n + m)
+    A, B = rng.uniform(-1.0, 1.0, (n, 7)), rng.uniform(-1.0, 1.0, (6, m))
+    A[: n // 2, [1, 2, 6]] = 0.0  # whole lines of a tile have none there
+    C, D = rng.uniform(-1.0, 1.0, (n + 1, m + 3)), rng.uniform(-1.0, 1.0, (7, m + 3))
+    expected = C.copy()
+    expected[1:, :m] -= 2.0 * A[:, 1:] @ B
+    added = D + A.T @ expected[1:]
+    add_to_corner(A, B, C, D)
+    # at most seven products of sizes below 1, twice; then n of sizes below 13
+    assert np.abs(C - expected).max() <= 7 * EPS * 13.0
+    assert np.array_equal(C[0], expected[0])
+    assert np.array_equal(C[:, m:], expected[:, m:])
+    assert np.abs(D - added).max() <= (n + 7) * EPS * 13.0 * (n + 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("m", [1, 8, 13])
+def test_tiles_solve_triangles(n: int, m: int) -> None:
+    """Lower ones, upper ones and the factors of a matrix, for many right sides at once."""
+    rng = np.random.default_rng(17 * n + m)
+    A = rng.uniform(-1.0, 1.0, (n, n)) + 2.0 * n * np.eye(n)  # its diagonal dominates
+    B = rng.uniform(-1.0, 1.0, (n, m))
+    lower, upper, full = B.copy(), B.copy(), B.copy()
+    solve(A.copy(), np.zeros(n), lower, upper, full)
+    # of a matrix of condition below 3 residuals are n roundings of sizes below 3 n times 1 / n
+    for matrix, found in ((np.tril(A), lower), (np.tril(A).T, upper), (A, full)):
+        assert np.abs(matrix @ found - B).max() <= 9 * n * EPS

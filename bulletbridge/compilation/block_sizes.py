@@ -2,6 +2,9 @@
 
 LANES = 8
 """Numbers in a block, see ``blocks``."""
+LINES = 4
+"""Lines of a tile, see ``tiles``: with ``LANES`` columns it fits the registers of most
+processors."""
 SIX, TWO = 6, 2
 """Variables that ``blocks.eliminate_six`` eliminates, and blocks of its lines."""
 MOST_TURNED = 2.0**19

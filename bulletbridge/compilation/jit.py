@@ -37,9 +37,16 @@ if objects.SHELF is None:
             outlined,
             take_number,
         )
+        from bulletbridge.compilation.tiles import (
+            add_tile,
+            solve_down_by_units_tile,
+            solve_down_tile,
+            solve_up_tile,
+        )
 else:
     from bulletbridge.compilation.late import (
         add_lines,
+        add_tile,
         assist,
         bundling,
         call_back,
@@ -58,6 +65,9 @@ else:
         multiply_blocks,
         outlined,
         scale_after,
+        solve_down_by_units_tile,
+        solve_down_tile,
+        solve_up_tile,
         subtract_blocks,
         take_lines,
         take_lines_down,
@@ -67,6 +77,7 @@ else:
 __all__ = [
     "Callback",
     "add_lines",
+    "add_tile",
     "assist",
     "bundling",
     "call_back",
@@ -85,6 +96,9 @@ __all__ = [
     "multiply_blocks",
     "outlined",
     "scale_after",
+    "solve_down_by_units_tile",
+    "solve_down_tile",
+    "solve_up_tile",
     "subtract_blocks",
     "take_lines",
     "take_lines_down",

@@ -1,6 +1,7 @@
 """Kernels in machine code, and numba late: imported for a kernel that there is none of, if ever."""
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -128,24 +129,11 @@ def decorated(decorator: str, function: Callable[P, R]) -> Callable[[], Any]:
     return make
 
 
-def of_numba(name: str) -> Callable[[], Any]:
-    """What is written there already."""
+def written_in(module: str, name: str) -> Callable[[], Any]:
+    """What is written there for numba already: ``by_numba``, ``blocks`` or ``tiles``."""
 
     def make() -> Any:
-        from bulletbridge.compilation import by_numba
-
-        return getattr(by_numba, name)
-
-    return make
-
-
-def of_blocks(name: str) -> Callable[[], Any]:
-    """What is written for blocks of numbers."""
-
-    def make() -> Any:
-        from bulletbridge.compilation import blocks
-
-        return getattr(blocks, name)
+        return getattr(importlib.import_module(f"{__package__}.{module}"), name)
 
     return make
 
@@ -219,18 +207,24 @@ def is_plain_python() -> bool:
 
 
 _FILE = PACKAGE / "compilation" / "by_numba.py"
-call_back = Late(of_numba("call_back"), "call_back")
-take_number = Late(of_numba("take_number"), "take_number")
-add_lines = Late(of_blocks("add_lines"), "add_lines")
-clear_blocks = Late(of_blocks("clear_blocks"), "clear_blocks")
-cosines_and_sines = Late(of_blocks("cosines_and_sines"), "cosines_and_sines")
-eliminate_six = Late(of_blocks("eliminate_six"), "eliminate_six")
-inner_blocks = Late(of_blocks("inner_blocks"), "inner_blocks")
-multiply_blocks = Late(of_blocks("multiply_blocks"), "multiply_blocks")
-scale_after = Late(of_blocks("scale_after"), "scale_after")
-subtract_blocks = Late(of_blocks("subtract_blocks"), "subtract_blocks")
-take_lines = Late(of_blocks("take_lines"), "take_lines")
-take_lines_down = Late(of_blocks("take_lines_down"), "take_lines_down")
+call_back = Late(written_in("by_numba", "call_back"), "call_back")
+take_number = Late(written_in("by_numba", "take_number"), "take_number")
+add_lines = Late(written_in("blocks", "add_lines"), "add_lines")
+add_tile = Late(written_in("tiles", "add_tile"), "add_tile")
+clear_blocks = Late(written_in("blocks", "clear_blocks"), "clear_blocks")
+cosines_and_sines = Late(written_in("blocks", "cosines_and_sines"), "cosines_and_sines")
+eliminate_six = Late(written_in("blocks", "eliminate_six"), "eliminate_six")
+inner_blocks = Late(written_in("blocks", "inner_blocks"), "inner_blocks")
+multiply_blocks = Late(written_in("blocks", "multiply_blocks"), "multiply_blocks")
+scale_after = Late(written_in("blocks", "scale_after"), "scale_after")
+solve_down_by_units_tile = Late(
+    written_in("tiles", "solve_down_by_units_tile"), "solve_down_by_units_tile"
+)
+solve_down_tile = Late(written_in("tiles", "solve_down_tile"), "solve_down_tile")
+solve_up_tile = Late(written_in("tiles", "solve_up_tile"), "solve_up_tile")
+subtract_blocks = Late(written_in("blocks", "subtract_blocks"), "subtract_blocks")
+take_lines = Late(written_in("blocks", "take_lines"), "take_lines")
+take_lines_down = Late(written_in("blocks", "take_lines_down"), "take_lines_down")
 call_stored = LateKernel(
-    of_numba("call_stored"), "call_stored", "compilation.by_numba.call_stored", _FILE
+    written_in("by_numba", "call_stored"), "call_stored", "compilation.by_numba.call_stored", _FILE
 )

@@ -91,7 +91,7 @@ from bulletbridge.mechanism.force_derivatives import (
 )
 from bulletbridge.mechanism.kinematics import put_twists
 from bulletbridge.numerics.lu import back_transposed, lu_real
-from bulletbridge.numerics.many_sides import add_product, unwhiten_columns
+from bulletbridge.numerics.many_sides import add_product, solve_down
 from bulletbridge.numerics.projection import (
     ROW,
     add_row,
@@ -576,7 +576,7 @@ def pull_back_correction(
     for i in range(nv):
         for k in range(rank, s.Z.shape[1]):
             s.Z[i, k] = 0.0
-    unwhiten_columns(f.L, s.Z)
+    solve_down(f.L, s.Z)
     turned = s.bent_rows[:rank]
     put_matrix(turned, 1.0, ends)
     turn_columns(a.bodies, maps[TURNED], turned)

@@ -88,7 +88,7 @@ from bulletbridge.mechanism.force_elements import add_compliance
 from bulletbridge.mechanism.kinematics import displace, put_twists
 from bulletbridge.mechanism.records import FREE, SPHERICAL, Body, Effort
 from bulletbridge.numerics.lu import back_lines, lu_real
-from bulletbridge.numerics.many_sides import add_product, respond, unwhiten_columns
+from bulletbridge.numerics.many_sides import add_product, respond, solve_down
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
@@ -417,7 +417,7 @@ def prepare_correction(
         for j in range(s.Z.shape[1]):
             s.Z[i, j] = f.Y[j, i] if j < rank else 0.0
     respond(split_of(f, rank), s.none, s.bent, d.parts)
-    unwhiten_columns(f.L, s.Z)
+    solve_down(f.L, s.Z)
 
 
 @outlined

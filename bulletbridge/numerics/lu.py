@@ -3,8 +3,9 @@
 Complex numbers are pairs of real arrays. Source: Golub and Van Loan, Matrix Computations, 3.4.
 """
 
-from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.numerics.many_sides import add_lines
+from bulletbridge.compilation.block_sizes import LINES
+from bulletbridge.compilation.jit import helper, outlined, solve_down_by_units_tile
+from bulletbridge.numerics.many_sides import solve_up
 from bulletbridge.numerics.records import Array
 
 PANEL = 4
@@ -95,13 +96,9 @@ def back_lines(A: Array, turns: Array, B: Array) -> None:
         if i != k:
             for c in range(m):
                 B[k, c], B[i, c] = B[i, c], B[k, c]
-    for i in range(n):
-        add_lines(B[i], -1.0, A[i], 0, i, B)
-    for i in range(n - 1, -1, -1):
-        add_lines(B[i], -1.0, A[i], i + 1, n, B)
-        s = 1.0 / A[i, i]
-        for c in range(m):
-            B[i, c] *= s
+    for i in range(0, n, LINES):
+        solve_down_by_units_tile(B, A, (i, min(LINES, n - i), 0, i, 0, m))
+    solve_up(A[:n, :n], B[:n])
 
 
 @helper

@@ -139,10 +139,9 @@ def step_differentiator_of(solver: Solver) -> StepDifferentiator:
     Raises:
         UnsupportedError: As of ``equations_of``; or its steps have no derivatives.
     """
-    equations = equations_of(solver)
-    if solver.step_differentiator is None:
-        solver.step_differentiator = StepDifferentiator(solver, equations)
     found = solver.step_differentiator
+    if found is None:
+        found = solver.step_differentiator = StepDifferentiator(solver, equations_of(solver))
     assert isinstance(found, StepDifferentiator)
     return found
 
