@@ -74,6 +74,28 @@ def test_bundled_models(connect, name):
     require_products(bb.load(name, connect()._client, **options).system, force=0.1)
 
 
+def test_steps_by_clusters_are_gone_back_through_without_their_matrices(connect, monkeypatch):
+    """They are made once more with dense factors, and gradients are those of these."""
+
+    def refuse(*_):
+        raise AssertionError("matrices of a step are asked for")
+
+    monkeypatch.setattr(Trajectories, "of_each", refuse)
+    found = []
+    for solver in ("clusters", "dense"):
+        options = {"dt": 1e-3, "limits": False, "solver": solver}
+        system = bb.load("biped", connect()._client, **options).system
+        assert (system.compiled()[0].stepper is None) == (solver == "dense")
+        nv = system.mechanism.nv
+        tau, way = 0.1 * np.random.default_rng(5).normal(size=(6, nv)), np.arange(2.0 * nv)
+        found.append(
+            bb.rollout_gradient(system, tau, final=lambda *_, way=way: bb.CostTerms(0.0, way))
+        )
+    ours, others = found
+    for our, other in ((ours.by_state, others.by_state), (ours.by_tau, others.by_tau)):
+        assert_allclose(our, other, rtol=0, atol=CLOSE * np.abs(other).max())
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_written_twice(method):
     require_products(closed_system((7, True, KINDS, "weld", True), integrator=method))
