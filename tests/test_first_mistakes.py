@@ -13,6 +13,7 @@ from support.planar import assembled, four_bar
 from support.urdf_builder import inertial, joint, link, robot
 
 import bulletbridge as bb
+from bulletbridge.bullet.worlds import _ours
 from bulletbridge.comparison.inspection import inspect_model
 from bulletbridge.console import deliver, require_places, require_writable, unwritable
 from bulletbridge.errors import (
@@ -214,8 +215,10 @@ def test_tasks_that_cannot_be_meant_are_refused():
         with pytest.raises(ModelError, match="two different finite numbers"):
             Action("crank", "torque", low, high)
     seen = {"crank": lambda view: view.position("crank")}
+    before = len(_ours)
     with pytest.raises(ModelError, match=r"give Observation\(function, low, high\)"):
         LoopEnv(Task("four_bar", observations=seen))  # type: ignore[arg-type]
+    assert len(_ours) == before  # no world is left behind
 
 
 FOUR_BAR = {"crank": "0 1 0", "coupler": "0 1 0", "rocker": "0 1 0"}

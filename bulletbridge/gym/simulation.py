@@ -78,15 +78,17 @@ class Simulation:
                 else:
                     system.mechanism.joint(action.joint)
             self.worlds = Worlds(system, number, threads=threads)
+            self.first = system.q, system.v, 0.0
+            self.kept: dict[str, Array] = {}
+            self.last = np.zeros((number, len(self.actions)))
+            seen = task.observations
+            self.observations = dict(
+                default_observations(system.mechanism) if seen is None else seen
+            )
+            self._find_spaces()
         except BaseException:
             self.close()
             raise
-        self.first = system.q, system.v, 0.0
-        self.kept: dict[str, Array] = {}
-        self.last = np.zeros((number, len(self.actions)))
-        seen = task.observations
-        self.observations = dict(default_observations(system.mechanism) if seen is None else seen)
-        self._find_spaces()
         self._camera: Camera | None = None
 
     def _find_spaces(self) -> None:
