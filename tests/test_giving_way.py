@@ -254,3 +254,33 @@ def turned(place, angle):
     """A place about the vertical axis."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([c * place[0] - s * place[1], s * place[0] + c * place[1], place[2]])
+
+
+def test_what_is_left_to_bullet_leaves_the_others_at_their_moving_frames(connect):
+    """Of two pivots that no body can reach both, the weak one is Bullet's, and the other is kept.
+
+    The body is a pendulum of 0.25 m, whose centre the weak one's 3 N along x pull over at first as
+    they do in Bullet, at F r / (m r² + I) with the arm of 0.5 m.
+    """
+    client, limit, dt = connect(), 3.0, 1e-4
+    client.setTimeStep(dt)
+    shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    body = client.createMultiBody(1.0, shape, -1, [0, 0, 1])
+    client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+    for z, x, given in ((-0.25, 0.5, {"maxForce": limit}), (0.25, 0.0, {})):
+        pivots = [0, 0, z], [0, 0, 1 + z]
+        made = client.createConstraint(
+            body, -1, -1, -1, pybullet.JOINT_POINT2POINT, [0] * 3, *pivots
+        )
+        client.changeConstraint(made, [x, 0, 1 + z], **given)
+    client.setBridgeMode("filter")
+    client.stepSimulation()
+    begun = client.getBaseVelocity(body)[1][1]
+    for _ in range(10):
+        client.stepSimulation()
+        pose = client.getBasePositionAndOrientation(body)
+        at = client.multiplyTransforms(*pose, [0, 0, 0.25], [0, 0, 0, 1])[0]
+        assert at == pytest.approx([0, 0, 1.25], abs=1e-6)  # told in single precision
+    inertia = client.getDynamicsInfo(body, -1)[2][0] + 0.25**2
+    gained = (begun - client.getBaseVelocity(body)[1][1]) / (10 * dt)
+    assert gained == pytest.approx(limit * 0.5 / inertia, rel=1e-3)

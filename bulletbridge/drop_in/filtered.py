@@ -251,8 +251,9 @@ class FilteredGroup:
             known.take_points(sticking)
         if self._prescribed is not known:
             self._prescribed = known
-            if self.joined.frames:
-                known.take_targets([frame.target for frame in self.joined.frames.values()])
+            frames, models = self.joined.frames.items(), self.joined.models
+            if targets := [frame.target for number, frame in frames if number in models]:
+                known.take_targets(targets)
         self._found, self._sticking = numbers, sticking
         return len(sticking)
 
