@@ -7,6 +7,7 @@ heard it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from threading import Lock
 from typing import Any, NamedTuple
@@ -86,7 +87,7 @@ class ContactFinder:
         client: Physics client.
         mechanism: Of the bodies.
         own: These.
-        write: Puts a state of them into Bullet.
+        showing: Has a state of them in Bullet for a while.
 
     Attributes:
         scales: Factors on friction along the inertial axes of links, by body and link: Bullet's
@@ -99,11 +100,11 @@ class ContactFinder:
         client: int,
         mechanism: Mechanism,
         own: Sequence[OwnBody],
-        write: Callable[[Array, Array], None],
+        showing: Callable[[Array, Array], AbstractContextManager[None]],
     ) -> None:
         self.client, self.scales = client, dict[tuple[int, int], Vector]()
         self.filters = CollisionFilters()
-        self._mechanism, self._write = mechanism, write
+        self._mechanism, self._showing = mechanism, showing
         self._own = sorted(own, key=lambda each: each.body)
         self._ids = {each.body for each in own}
         self._around = shaped_bodies(client)
@@ -224,11 +225,11 @@ class ContactFinder:
             contacts, _ = detector.find(*state)
         asked = detector.undecided()
         if asked:
-            self._write(*state[:2])
-            pybullet.performCollisionDetection(physicsClientId=self.client)
-            if self._decide(detector, asked):
-                contacts, _ = detector.find(*state)
-            contacts = np.concatenate([contacts, self._bullets(detector)])
+            with self._showing(*state[:2]):
+                pybullet.performCollisionDetection(physicsClientId=self.client)
+                if self._decide(detector, asked):
+                    contacts, _ = detector.find(*state)
+                contacts = np.concatenate([contacts, self._bullets(detector)])
         stranger = detector.stranger()
         if stranger is not None:
             self._refuse(*stranger)

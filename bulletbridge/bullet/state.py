@@ -2,7 +2,8 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, cycle
@@ -251,7 +252,7 @@ class BulletBodies:
             OwnBody(port.body_id, port.carriers, port.links, partial(self._frames, port))
             for port in self.ports
         ]
-        put(self, "_contacts", ContactFinder(self.client, self.mechanism, own, self.write))
+        put(self, "_contacts", ContactFinder(self.client, self.mechanism, own, self.showing))
         put(self, "_sticking", StickingReader(self.client, carriers))
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
@@ -453,6 +454,16 @@ class BulletBodies:
             )
         self.check(False)
         self._put(q.tolist(), v.tolist())
+
+    @contextmanager
+    def showing(self, q: Array, v: Array) -> Generator[None]:
+        """Have a state in Bullet for a while, as to ask what touches there."""
+        before = self.numbers()
+        self.write(q, v)
+        try:
+            yield
+        finally:
+            self.put_numbers(before)
 
     def put_numbers(self, numbers: list[float]) -> None:
         """Put ``numbers`` into Bullet; nothing is checked."""

@@ -489,9 +489,4 @@ class InequalitySteps:
         """One step of whatever solver it has."""
         if not self._contacts:
             return step.advance(None)
-        surroundings = self._shown.surroundings()
-        try:
-            return step.advance(surroundings)
-        except BaseException:
-            self._shown.show(self._active.solver)
-            raise
+        return step.advance(self._shown.surroundings())

@@ -318,12 +318,8 @@ def roll_copies(
             if own is copies[0]:
                 tell(done[0], n)
 
-    try:
-        on_threads(work, copies, stop)
-        _spare[system] = copies
-    finally:
-        if system.finds_contacts:  # Bullet may have been shown other states
-            system.write()
+    on_threads(work, copies, stop)
+    _spare[system] = copies
 
 
 def on_threads(work: Callable[[T], None], workers: Sequence[T], stop: Event) -> None:
