@@ -37,6 +37,10 @@ LEFT_TO_BULLET = "cannot be stepped exactly"
 """What a warning says of bodies whose limits and contacts are Bullet's."""
 APART = re.compile(r"constraint (\d+) was moved to where no joint brings its bodies")
 """What one says of a pin that its bodies cannot follow."""
+LED = re.compile(r"joint '(\w+)'[^;]* (?:is passed|past its limit|beyond its limits)")
+"""What one says of a joint that is led past its limit."""
+LED_INTO = re.compile(r"'[^']*' and '[^']*' .*into each other")
+"""What one says of bodies that are led into each other."""
 FREE = 9.0
 """A limit [rad or m] beyond which a joint of these has none."""
 
@@ -115,7 +119,7 @@ class DropInRun:
         self.faults = dict[str, tuple[int, float]]()
         self.pins, self.geared, self.bullets = list[Pin](), False, False
         self.unreached = set[int]()  # pins that are told to be moved out of reach
-        self.moved = False  # whether a fixed base was given a velocity, which nothing can stop
+        self.led, self.into = set[str](), False  # joints and bodies that are told to be led on
         self.dt, self.ground, self.body, self.joints = float(self.rng.choice(STEPS)), -1, -1, 0
         self.p: Any = bb.BulletClient(pybullet.DIRECT)
 
@@ -136,6 +140,8 @@ class DropInRun:
                 said = " ".join(str(each.message) for each in told)
                 self.unreached |= {int(number) for number in APART.findall(said)}
                 self.bullets |= LEFT_TO_BULLET in said
+                self.led |= set(LED.findall(said))
+                self.into |= LED_INTO.search(said) is not None
                 was, depth = self._look(done, limits, was, depth)
         except BulletBridgeError as error:
             message = f"{type(error).__name__}: {error}"
@@ -226,7 +232,6 @@ class DropInRun:
                 body, (np.array(place) + rng.normal(0, 0.01, 3)).tolist(), turn
             )
         elif event == "velocity":
-            self.moved |= self._stands(body, -1)
             p.resetBaseVelocity(body, *rng.normal(0, 1, (2, 3)).tolist())
         elif event == "motor":
             self._drive(joint)
@@ -251,8 +256,8 @@ class DropInRun:
     ) -> tuple[Array, float]:
         """Judge a step; positions of joints after it, and depth in the ground.
 
-        What nothing joins is Bullet's, and what a warning says cannot be stepped exactly. A fixed
-        base that moves takes what is on it past limits, and into the ground.
+        What nothing joins is Bullet's, and what a warning says cannot be stepped exactly. What a
+        fixed base that moves takes past limits, or into the ground, has to be told.
         """
         places, rates = self._positions(), self._rates()
         now = self._depth()
@@ -265,16 +270,17 @@ class DropInRun:
                 continue  # where a pivot was moved to nothing can follow
             if pin.max_force is None and gap > OPEN and pin.number not in self.unreached:
                 self._blame("silent gap", step, gap)
-        if self.bullets or self.moved or not (self.pins or self.geared):
+        if self.bullets or not (self.pins or self.geared):
             return places, now
         base = np.abs(self.p.getBaseVelocity(self.body)).max()
         fastest = max(1.0, float(np.abs(rates).max(initial=0.0)), float(base))
         bent = BENT * (self.dt * fastest) ** 2
-        for (lower, upper), old, new in zip(limits, was, places, strict=True):
+        for name, (lower, upper), old, new in zip(self._names(), limits, was, places, strict=True):
             beyond = max(lower - new, new - upper, 0.0) - max(lower - old, old - upper, 0.0)
-            if lower <= upper and lower > -FREE and beyond > bent + BEYOND:
+            limited = lower <= upper and lower > -FREE and name not in self.led
+            if limited and beyond > bent + BEYOND:
                 self._blame("limit", step, beyond)
-        if depth - now > bent + SUNK:
+        if not self.into and depth - now > bent + SUNK:
             self._blame("sinks", step, depth - now)
         return places, now
 
@@ -308,15 +314,24 @@ class DropInRun:
     def _rates(self) -> Array:
         return np.array([state[1] for state in self._states()])
 
+    def _info(self) -> list[Any]:
+        return [self.p.getJointInfo(self.body, joint) for joint in range(self.joints)]
+
+    def _names(self) -> list[str]:
+        return [each[1].decode() for each in self._info()]
+
     def _limits(self) -> list[tuple[float, float]]:
-        info = [self.p.getJointInfo(self.body, joint) for joint in range(self.joints)]
-        return [each[8:10] for each in info]
+        return [each[8:10] for each in self._info()]
 
     def _depth(self) -> float:
-        """The least distance of the robot from the ground, or zero [m]."""
+        """The least distance of the robot from the ground, or zero [m].
+
+        A fixed base goes where the program puts it, in Bullet too.
+        """
         if self.ground < 0:
             return 0.0
-        return min([each[8] for each in self.p.getClosestPoints(self.ground, self.body, 0.0)] + [0])
+        near = self.p.getClosestPoints(self.ground, self.body, 0.0)
+        return min([each[8] for each in near if not self._stands(self.body, each[4])] + [0])
 
 
 def main() -> None:

@@ -275,8 +275,6 @@ class ExactGroup:
             StepError: The step cannot be finished.
         """
         self._refuse_constraints()
-        if self._actions.belts:
-            self._refuse_belts()
         self._set_motors()
         for place, motor in self._aimed.items():
             self._aim(place, motor)
@@ -290,7 +288,9 @@ class ExactGroup:
             self.joined.disturbed = False
         if self.joined.must_be_driven:
             self.joined.drive(steady=True)
-        self._before = before = system.snapshot() if may_undo or self._parts > 1 else None
+        belts = self._actions.belts
+        may_undo = may_undo or self._parts > 1 or bool(belts)
+        self._before = before = system.snapshot() if may_undo else None
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
             system.tau[:] = self._forces()
@@ -298,10 +298,12 @@ class ExactGroup:
         self._exerted = self._told = self._sensed = None
         try:
             self._step()
+            if belts:
+                self._refuse_belts()
         except BulletBridgeError as error:
             if before is not None:
                 system.take_back(before)
-            if isinstance(error, StrangerError):
+            if isinstance(error, (StrangerError, BulletsOwnError)):
                 raise
             self.joined.disturbed = True
             what = in_numbers_of_today(str(error), self.joined.loops.values())
@@ -635,12 +637,19 @@ class ExactGroup:
         self.system.motors.turn(self._joints[place], rates, force)
 
     def _refuse_belts(self) -> None:
+        """Refuse the step that was made if what it touched goes at a rate that it does not know."""
         for told in self.contact_points():
-            belts = self._actions.belts.intersection(told.point[1:3])
-            if belts:
-                raise BulletsOwnError(
-                    f"{named(frozenset(belts))} stands still and moves what it touches"
-                )
+            _, body, other, link, other_link, _, _, _, gap = told.point
+            if gap >= 0.0 and not told.force.any():
+                continue
+            for place, touched in (((body, link), other), ((other, other_link), body)):
+                if place[0] not in self._actions.belts:
+                    continue
+                belt = f"body {place[0]}, which stands still and has a velocity,"
+                if place in self.joined.links:
+                    name = self.joined.links[place].split("/")[-1]
+                    raise BulletsOwnError(f"{belt} leads its link '{name}' against body {touched}")
+                raise BulletsOwnError(f"{belt} moves what it touches")
 
     def _refuse_constraints(self) -> None:
         for loop in self._others:
