@@ -22,7 +22,7 @@ from bulletbridge.numerics.complementarity_rows import (
     complementarity_problem,
     room_for,
 )
-from bulletbridge.numerics.sharing import Sharing, agree, comply, weigh
+from bulletbridge.numerics.sharing import Sharing, agree_among_motors, comply, weigh
 
 
 @kernel
@@ -32,9 +32,7 @@ def weigh_and_agree(D, b, bounds, weights, room, motors):
     p = complementarity_problem(D, b, bounds, more[5], more[6], room)
     weigh(p, 0, motors, len(b))
     s = Sharing(more[0], more[1], more[2], more[3], more[4])
-    for i in range(motors):
-        s.asked[i], s.holds[i] = b[i], 1.0
-    agree(p, s, motors, motors, motors)
+    agree_among_motors(p, s, motors)
     for i in range(len(b)):
         weights[i] = p.weights[i]
 
@@ -81,20 +79,29 @@ def test_equal_motions_take_the_least_norm(seed):
     assert np.abs(x - expected).max() < close * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("hardest", [0.0, 1e8])
 @pytest.mark.parametrize("seed", range(10))
-def test_demands_that_contradict_end_in_the_weighted_compromise(seed):
-    """What is left asks for the velocity that misses the demands least, by squares of strengths."""
+def test_demands_that_contradict_end_in_the_weighted_compromise(seed, hardest):
+    """What is left asks for the velocity that misses the demands least, by squares of strengths.
+
+    However hard a limit besides is to meet.
+    """
     rng = np.random.default_rng(seed)
     count, freedoms = int(rng.integers(3, 15)), int(rng.integers(1, 9))
     C, bounds, upper = motors_of(rng, count, freedoms)
-    D, b = C @ C.T, rng.normal(size=count)
-    asked, weights = b.copy(), np.zeros(count)
-    weigh_and_agree(D, b, bounds, weights, room_for(count, LINES + 7), count)
+    limit = np.zeros(1, ROW_BOUNDS)
+    limit[0] = (0.0, np.inf, -1, 1, 1, 0)
+    every = np.vstack([C, rng.normal(size=freedoms)])
+    b = np.append(rng.normal(size=count), -hardest)
+    asked, weights, bounds = b[:count].copy(), np.zeros(count + 1), np.append(bounds, limit)
+    room = room_for(count + 1, LINES + 7)
+    weigh_and_agree(every @ every.T, b, bounds, weights, room, count)
     v = np.linalg.lstsq(upper[:, None] * C, upper * asked, rcond=None)[0]
     if count > freedoms:
-        assert np.abs(b - C @ v).max() < 1e-10
+        assert np.abs(b[:count] - C @ v).max() < 1e-10
     else:
-        assert np.array_equal(b, asked)
+        assert np.array_equal(b[:count], asked)
+    assert b[count] == -hardest
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -114,7 +114,14 @@ from bulletbridge.numerics.projection import (
     whiten_rows,
 )
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.sharing import JUST_AS_WELL, Sharing, agree, comply, push_softly, weigh
+from bulletbridge.numerics.sharing import (
+    JUST_AS_WELL,
+    Sharing,
+    agree_among_motors,
+    comply,
+    push_softly,
+    weigh,
+)
 from bulletbridge.numerics.solution_selection import (
     AT_REST,
     STARTS,
@@ -895,9 +902,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         p, together = h.problem, rows.together
         plan_parts(p, together)
         if rank > 0 and rows.motors > 1 and not found.residual <= tolerance:
-            for i in range(rows.motors):
-                h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
-            agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
+            agree_among_motors(p, h.sharing, rows.motors)
         if n > first_unilateral:
             follow_slowly(a, f, h)
         bounces, apart, gentle = 0, 0, 0.0

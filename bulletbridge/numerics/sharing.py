@@ -300,6 +300,21 @@ def agree(p: ComplementarityProblem, s: Sharing, motors: int, loaded: int, n: in
 
 
 @helper
+def agree_among_motors(p: ComplementarityProblem, s: Sharing, motors: int) -> None:
+    """``agree`` of motors alone, by their strengths.
+
+    They are weighed among themselves. Beside a limit that is hard to meet all motors weigh the most
+    that there is, and one that loops all but lock would count as much as the one that moves it.
+    """
+    for i in range(motors):
+        s.asked[i], s.holds[i], s.start[i] = p.b[i], 1.0, p.weights[i]
+    weigh(p, 0, motors, motors)
+    agree(p, s, motors, motors, motors)
+    for i in range(motors):
+        p.weights[i] = s.start[i]
+
+
+@helper
 def are_clearly_independent(p: ComplementarityProblem, n: int) -> bool:
     """Whether each of the first n rows moves mostly what those before it do not; p.A is room."""
     for r in range(n):
