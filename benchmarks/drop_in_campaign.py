@@ -95,12 +95,16 @@ def robot(rng: Rng) -> str:
 
 
 class Pin(NamedTuple):
-    """A point-to-point constraint: its number, ends (body, link, point), and its force limit."""
+    """A point-to-point constraint: its number, ends (body, link, point), and its force limit.
+
+    ``rounded``: its gap where it was made, without one [m]: what Bullet's digits are worth there.
+    """
 
     number: int
     a: tuple[int, int, tuple[float, ...]]
     b: tuple[int, int, tuple[float, ...]]
     max_force: float | None
+    rounded: float
 
 
 class DropInRun:
@@ -196,7 +200,8 @@ class DropInRun:
         force = float(10 ** self.rng.uniform(0, 3)) if self.rng.random() < 0.35 else None
         if force is not None:
             self.p.changeConstraint(number, maxForce=force)
-        self.pins.append(Pin(number, (self.body, one, in_one), b, force))
+        rounded = float(np.abs(at - self._point(*b)).max())
+        self.pins.append(Pin(number, (self.body, one, in_one), b, force, rounded))
 
     def _gear(self) -> None:
         """Gear two joints, with a force limit."""
@@ -268,7 +273,8 @@ class DropInRun:
             gap = float(np.abs(self._point(*pin.a) - self._point(*pin.b)).max())
             if self._stands(*pin.a[:2]) and self._stands(*pin.b[:2]):
                 continue  # where a pivot was moved to nothing can follow
-            if pin.max_force is None and gap > OPEN and pin.number not in self.unreached:
+            open_by = gap - OPEN - pin.rounded
+            if pin.max_force is None and open_by > 0 and pin.number not in self.unreached:
                 self._blame("silent gap", step, gap)
         if self.bullets or not (self.pins or self.geared):
             return places, now
