@@ -35,7 +35,7 @@ BETWEEN = 6
 STEPS = 1 / 240, 1 / 240, 1e-3, 1 / 60
 LEFT_TO_BULLET = "cannot be stepped exactly"
 """What a warning says of bodies whose limits and contacts are Bullet's."""
-APART = re.compile(r"constraint (\d+) was moved to where no joint brings its bodies")
+APART = re.compile(r"constraint (\d+) (?:was moved to|is) where no joint brings its bodies")
 """What one says of a pin that its bodies cannot follow."""
 LED = re.compile(r"joint '(\w+)'[^;]* (?:is passed|past its limit|beyond its limits)")
 """What one says of a joint that is led past its limit."""

@@ -100,3 +100,36 @@ def test_a_pivot_that_is_moved_out_of_reach_is_told(mode):
         with pytest.raises(AssemblyError, match="^exact mode of body .* cannot close.* maxForce"):
             client.stepSimulation()
     client.disconnect()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("mode", ["exact", "filter"])
+def test_a_pin_that_another_ones_move_opens_is_told_by_its_own_number(connect, mode, which):
+    """Two pins of one body to the world, 0.4 m apart: one is moved away from the other by 0.2 mm."""
+    client = connect()
+    shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    body = client.createMultiBody(1.0, shape, -1, [0, 0, 1])
+    pins = [
+        client.createConstraint(
+            *(body, -1, -1, -1, pybullet.JOINT_POINT2POINT, [0] * 3, [x, 0, 0], [x, 0, 1])
+        )
+        for x in (-0.2, 0.2)
+    ]
+    client.setBridgeMode(mode)
+    client.stepSimulation()
+    ends = [-0.2, 0.2]
+    ends[which] *= 1.001
+    client.changeConstraint(pins[which], [ends[which], 0, 1])
+    client.resetBaseVelocity(body, [0, 0, 0], [0, 0, 0])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            client.stepSimulation()
+    said = [str(each.message) for each in told]
+    gaps = []
+    for pin, (x, end) in zip(pins, zip((-0.2, 0.2), ends, strict=True), strict=True):
+        pose = client.getBasePositionAndOrientation(body)
+        gaps.append(abs(client.multiplyTransforms(*pose, [x, 0, 0], [0, 0, 0, 1])[0][0] - end))
+        named = [text for text in said if text.startswith(f"constraint {pin} ")]
+        assert len(named) == (gaps[-1] > 1e-6)
+    assert sum(gaps) == pytest.approx(2e-4, abs=1e-6)  # told in single precision

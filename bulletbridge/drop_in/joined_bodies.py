@@ -357,7 +357,7 @@ class JoinedBodies:
         self._moved, self._moving = set(), self._moved
 
     def tell_unreached(self) -> None:
-        """Say which rigid constraints were moved to where no joint brings their bodies.
+        """Say which rigid constraints no joint closes where they, or others, were moved to.
 
         What stays between them there counts as rounded, as long as it is a thousandth of the
         mechanism.
@@ -365,21 +365,20 @@ class JoinedBodies:
         Warns:
             BulletBridgeWarning: There are some; each is told once.
         """
-        moved = [
-            loop
-            for number, loop in self.loops.items()
-            if loop.moving and loop.max_force is None and number not in self._unreached
-        ]
-        if not moved:
+        moved = [str(loop.number) for loop in self.loops.values() if loop.moving]
+        rigid = [loop for loop in self.loops.values() if loop.max_force is None]
+        if not moved or self._unreached.issuperset(loop.number for loop in rigid):
             return
         gaps, enough = self.system.gap_vectors(), OUT_OF_REACH * self.system.encoded.length
-        for loop in moved:
+        for loop in rigid:
             gap = float(np.linalg.norm(gaps[loop.name][1])) if loop.name in gaps else 0.0
-            if gap > enough:
+            if gap > enough and loop.number not in self._unreached:
                 self._unreached.add(loop.number)
+                way = "was moved to where" if loop.moving else "is where"
+                since = "" if loop.moving else f" since constraint {', '.join(moved)} was moved"
                 warn_user(
-                    f"constraint {loop.number} was moved to where no joint brings its bodies: they"
-                    f" stay {gap:.3g} m apart; move it along what they can follow"
+                    f"constraint {loop.number} {way} no joint brings its bodies{since}: they stay"
+                    f" {gap:.3g} m apart; move pivots along what bodies can follow"
                 )
 
     def put_back(self) -> None:
