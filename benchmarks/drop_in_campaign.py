@@ -35,8 +35,11 @@ BETWEEN = 6
 STEPS = 1 / 240, 1 / 240, 1e-3, 1 / 60
 LEFT_TO_BULLET = "cannot be stepped exactly"
 """What a warning says of bodies whose limits and contacts are Bullet's."""
-APART = re.compile(r"constraint (\d+) (?:was moved to|is) where no joint brings its bodies")
-"""What one says of a pin that its bodies cannot follow."""
+APART = re.compile(
+    r"constraint (\d+) (?:was moved to|is) where no joint brings its bodies"
+    r"(?: since constraint ([\d, ]+) was moved)?"
+)
+"""What one says of a pin that its bodies cannot follow, and of those that opened it."""
 LED = re.compile(r"joint '(\w+)'[^;]* (?:is passed|past its limit|beyond its limits)")
 """What one says of a joint that is led past its limit."""
 LED_INTO = re.compile(r"'[^']*' and '[^']*' .*into each other")
@@ -142,7 +145,8 @@ class DropInRun:
                     warnings.simplefilter("always")
                     self.p.stepSimulation()
                 said = " ".join(str(each.message) for each in told)
-                self.unreached |= {int(number) for number in APART.findall(said)}
+                apart = ", ".join(", ".join(found) for found in APART.findall(said))
+                self.unreached |= {int(number) for number in re.findall(r"\d+", apart)}
                 self.bullets |= LEFT_TO_BULLET in said
                 self.led |= set(LED.findall(said))
                 self.into |= LED_INTO.search(said) is not None

@@ -105,7 +105,7 @@ def test_a_pivot_that_is_moved_out_of_reach_is_told(mode):
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("mode", ["exact", "filter"])
 def test_a_pin_that_another_ones_move_opens_is_told_by_its_own_number(connect, mode, which):
-    """Two pins of one body to the world, 0.4 m apart: one is moved away from the other by 0.2 mm."""
+    """Two pins of one body to the world, 0.4 m apart: one is moved 0.2 mm away from the other."""
     client = connect()
     shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
     body = client.createMultiBody(1.0, shape, -1, [0, 0, 1])
