@@ -144,6 +144,11 @@ FROM_NEXT_TO = Proximal(1e-3, 8, 12, 1.0)
 """From where sweeps end next to a solution: of what rests some contacts neither press nor part."""
 ONE_STEP, GAINED = Proximal(1e-5, 1, 1, 1.0), 0.1
 """The first step of these, and the share of the residual with which it gains a digit."""
+AS_NEAR = 1e-3
+"""Share of the residual of one that is left of the next: what softness hides is no less."""
+NEXT_PROBLEM = 1e-2
+"""Share of its residual with which a problem ends so near the next that its factors serve there:
+as soft a problem has the same matrix, and what slides has turned by no more than that."""
 
 
 class Outcome(NamedTuple):
@@ -643,13 +648,15 @@ def go_softly(
 
     p.diagonal and p.right are those of the problem, which comes back as it was.
     """
-    residual, steps, rho = release(p, n), 0, course.softness
+    residual, steps, rho, again = release(p, n), 0, course.softness, ANEW
     for _ in range(course.problems):
         add_proximal_term(p, n, rho, True)
-        _, count = newton(p, n, 0.1 * tolerance, 1, course.steps, ANEW)
+        enough = max(0.1 * tolerance, AS_NEAR * residual)
+        _, count = newton(p, n, enough, 1, course.steps, again)
         new, steps = release(p, n), steps + count
         if new <= tolerance or not (new < course.gains * residual or count == 1):
             return new, steps
+        again = SAME_STEP if new < NEXT_PROBLEM * residual else ANEW
         if not new < 0.5 * residual:
             rho *= 0.01
         residual = new

@@ -38,7 +38,8 @@ TOO_SHORT = 0.03
 """Share of a step below which it is given up."""
 SHORT, NEARLY = 0.1, 1e-5
 """Share of a step below which what products there are is made equal first; and share of ``energy``
-that is near enough the end where the path goes no further."""
+that is near enough the end where the path goes no further, or a step without centring is so short:
+round-off of what is left of products leads no nearer then."""
 RIM = 0.98
 """Largest impulse of a cone, as a share of its radius, with which the path begins."""
 LEAST_CENTRED, MOST_CENTRED = 1e-6, 0.9
@@ -434,6 +435,8 @@ def approach(p: ComplementarityProblem, n: int, energy: float, course: Course) -
             later = t
         step_inside(p, a, n, 0.0, ANEW)
         ahead = min(room_ahead(p, a, n), 1.0)
+        if course.centres and share <= NEARLY and not ahead >= SHORT:
+            return share, count + 1
         left = max(mean_product(p, a, n, ahead), 0.0) / t
         centred = min(max(left * left * left, LEAST_CENTRED), MOST_CENTRED)
         step_inside(p, a, n, centred * t, CORRECTED)
