@@ -118,6 +118,11 @@ def kick(count: int) -> Scene:
     return Scene(leg + heap, {"hip": 0.8, "knee": 0.1}, 100.0, 0)
 
 
+def stack(count: int) -> Scene:
+    """Boxes on one another."""
+    return Scene("".join(free(f"box{k}", (0, 0, HALF * (1 + 2 * k))) for k in range(count)), {})
+
+
 def wall() -> Scene:
     """Twenty bricks in bond."""
     brick, bricks, k = '<geom type="box" size="0.1 0.05 0.03" mass="1"/>', "", 0
@@ -148,6 +153,7 @@ SCENES = {
     **{f"arm_among_{n}": among(n) for n in (10, 30, 60)},
     **{f"grasp_{n}": grasp(n) for n in (10, 30, 60)},
     "kick_15": kick(15),
+    "stack_10": stack(10),
     "wall": wall(),
     **{f"capsules_{n}": pile(n) for n in (50, 100)},
 }
