@@ -267,12 +267,14 @@ def test_forces_that_change_act_in_their_own_steps_of_a_rollout(solids):
 CLAMP = """<robot name="clamp">
   <link name="turntable"><inertial><mass value="5"/>
     <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
-    <collision><origin xyz="-0.15 0 0"/><geometry><box size="0.1 0.4 0.4"/></geometry></collision></link>
+    <collision><origin xyz="-0.15 0 0"/><geometry><box size="0.1 0.4 0.4"/></geometry></collision>
+  </link>
   <link name="jaw"><inertial><mass value="1"/>
     <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
     <collision><geometry><box size="0.1 0.4 0.4"/></geometry></collision></link>
   <joint name="slide" type="prismatic"><parent link="turntable"/><child link="jaw"/>
-    <origin xyz="0.15 0 0"/><axis xyz="1 0 0"/><limit lower="-1" upper="1" effort="1e3" velocity="10"/></joint>
+    <origin xyz="0.15 0 0"/><axis xyz="1 0 0"/>
+    <limit lower="-1" upper="1" effort="1e3" velocity="10"/></joint>
   <link name="post"/>
   <joint name="spindle" type="continuous"><parent link="post"/><child link="turntable"/>
     <axis xyz="0 0 1"/></joint>
