@@ -22,7 +22,6 @@ from bulletbridge.mechanism.records import (
     ContactPoint,
     Pose,
 )
-from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.records import Array, Int, Real, Records, Vector, dtype_of
 from bulletbridge.numerics.spatial import (
     ZERO,
@@ -211,17 +210,6 @@ def leave_what_moves(
             w[n] -= contact_rows[i].compliance * x[n]
 
 
-@helper
-def put_cones(contact: ContactPoint, own: ContactRows, bounds: Records[RowBounds]) -> None:
-    """Bounds of a contact's friction, and of its resistance to spinning and rolling."""
-    if own.tangents >= 0:
-        put_cone(bounds, own.tangents, 2, own.normal, contact.friction, contact.friction_across)
-    if own.spin >= 0:
-        put_cone(bounds, own.spin, 1, own.normal, contact.spinning, 0.0)
-    if own.roll >= 0:
-        put_cone(bounds, own.roll, 2, own.normal, contact.rolling, contact.rolling)
-
-
 def contact_rows_of(form: RowForm) -> Callable[..., int]:
     """``put_contact_rows`` for rows of one form.
 
@@ -288,18 +276,20 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
                 own.tangents = n
                 relative_row(a.bodies, a.poses, a.axes, contact, apart, (ZERO, t1), C, n)
                 relative_row(a.bodies, a.poses, a.axes, contact, apart, (ZERO, t2), C, n + 1)
+                put_cone(bounds, n, 2, owner, contact.friction, contact.friction_across)
                 n += 2
             if contact.spinning > 0.0:
                 own.spin = n
                 relative_row(a.bodies, a.poses, a.axes, contact, apart, (normal, ZERO), C, n)
+                put_cone(bounds, n, 1, owner, contact.spinning, 0.0)
                 n += 1
             if contact.rolling > 0.0:
                 own.roll = n
                 relative_row(a.bodies, a.poses, a.axes, contact, apart, (t1, ZERO), C, n)
                 relative_row(a.bodies, a.poses, a.axes, contact, apart, (t2, ZERO), C, n + 1)
+                put_cone(bounds, n, 2, owner, contact.rolling, contact.rolling)
                 n += 2
             own.end = n
-            put_cones(contact, own, bounds)
             for k in range(owner + 1, n):
                 b[k], asked.initial[k] = rate_along(C, k, v), rate_along(C, k, before)
                 asked.gap[k] = asked.restitution[k] = asked.stabilisation[k] = 0.0

@@ -52,7 +52,6 @@ from bulletbridge.inequalities.arrays import (
 from bulletbridge.inequalities.contact_rows import (
     ContactRows,
     leave_what_moves,
-    put_cones,
     put_contact_rows,
 )
 from bulletbridge.inequalities.force_limited_rows import (
@@ -76,7 +75,6 @@ from bulletbridge.inequalities.motor_limit_rows import (
     add_compliance_of_servos,
     put_limit_rows,
     put_motor_rows,
-    put_row_bounds,
 )
 from bulletbridge.inequalities.restitution import Impulses, bounce_share, is_usable, work_of
 from bulletbridge.inequalities.warm_start import ContactImpulse
@@ -85,7 +83,6 @@ from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity import (
     ANYWHERE,
     NEARBY,
-    SETTLED,
     Outcome,
     solve_complementarity,
 )
@@ -458,39 +455,43 @@ def push_rigidly(
 
 
 @outlined
+def go_on(h: InequalityProblem, n: int, tolerance: float, before: Outcome) -> Outcome:
+    """Go on from x by softer problems, where Newton's method alone has come near a solution."""
+    p, kept = h.problem, h.sharing.start
+    if h.callback != 0:
+        return before
+    for i in range(n):
+        kept[i] = p.x[i]
+    found = solve_complementarity(p, n, tolerance, ANYWHERE)
+    if not found.residual < before.residual:
+        for i in range(n):
+            p.x[i] = kept[i]
+        velocities(p, p.x, p.w, n)
+    least = min(found.residual, before.residual)
+    return Outcome(least, before.sweeps + found.sweeps, before.newton + found.newton)
+
+
+@outlined
 def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
     """Solve for the impulses that also move bodies out of each other, from x, or come near them.
 
-    Where friction lets none be found next to x, normals alone move them, friction as it is, which
-    is a convex problem; where motors contradict that they give way, as stiff servos do. Bodies
-    that others hold where they are have no way apart: they stay.
+    Bodies that others hold where they are have no way apart, which no search would find: they stay.
+    Motors that are left alone do not give way here either: it is looked for further away then.
+    Softer contacts would let what stands beside them rise from the ground by the load that it
+    loses, and a robot would step from foot to foot.
     """
     p, n = h.problem, rows.together
-    if h.callback != 0:
-        return solve(h, rows, tolerance, False)
-    if h.report[COMPLIED] > 0.0:
-        for i in range(n):
-            p.b[i] += h.sharing.gave[i]
-        return push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
+    if h.report[COMPLIED] == 0.0:
+        outcome = solve(h, rows, tolerance, False)
+        wanted, first = h.row_targets.stabilisation, rows.first_unilateral
+        there_is_one = is_usable(outcome.residual, tolerance, wanted, first, n)
+        gives_way = rows.motors > 0 and h.report[COMPLYING_IN] == 0.0
+        if outcome.residual <= tolerance or not there_is_one or gives_way:
+            return outcome
+        return go_on(h, n, tolerance, outcome)
     for i in range(n):
-        p.centre[i] = 0.0
-    outcome = solve_complementarity(p, n, tolerance, SETTLED)
-    if outcome.residual <= tolerance:
-        return outcome
-    for i in range(len(h.contact_points)):
-        own = h.contact_rows[i]
-        for k in range(own.normal + 1, own.end if own.normal < n else 0):
-            put_row_bounds(p.bounds[k], p.x[k], p.x[k])
-    alone = solve_complementarity(p, n, tolerance, NEARBY)
-    if alone.residual > tolerance:
-        for i in range(n):
-            p.x[i] = h.resting[i]
-        softly = push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
-        alone = Outcome(softly.residual, alone.sweeps, alone.newton + softly.newton)
-    for i in range(len(h.contact_points)):
-        if h.contact_rows[i].normal < n:
-            put_cones(h.contact_points[i], h.contact_rows[i], p.bounds)
-    return Outcome(alone.residual, alone.sweeps, outcome.newton + alone.newton)
+        p.b[i] += h.sharing.gave[i]
+    return push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
 
 
 @outlined
