@@ -23,7 +23,7 @@ METHODS = {
     "disconnect": "(self, name)",
     "evaluate": "(self, q=None, v=None, t=None)",
     "exchange": "(self, constraints)",
-    "filter": "(self, sticking=None, open=(), assemble=False, found=None, write=True)",
+    "filter": "(self, sticking=None, open=(), assemble=False, found=None, write=True, led=True)",
     "forget": "(self)",
     "fork": "(self, number, spare=())",
     "gap_vectors": "(self, q=None, t=None, *, kept=False)",

@@ -121,6 +121,7 @@ from bulletbridge.numerics.sharing import (
 )
 from bulletbridge.numerics.solution_selection import (
     AT_REST,
+    JAMMED,
     STARTS,
     UNTRIED,
     Selection,
@@ -352,8 +353,11 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
     if search and waits:
         h.report[COMPLYING_IN] -= 1.0
     if h.report[COMPLIED] == 0.0:
-        effort = ANYWHERE if search and waits else NEARBY
-        before = solve_complementarity(p, n, tolerance, effort)
+        before = solve_complementarity(p, n, tolerance, NEARBY)
+        if search and waits and before.residual > JAMMED * tolerance:
+            more = solve_complementarity(p, n, tolerance, ANYWHERE)
+            sweeps, newton = before.sweeps + more.sweeps, before.newton + more.newton
+            before = Outcome(more.residual, sweeps, newton)
         if before.residual <= tolerance or waits:
             return select(h, n, tolerance, before) if search else before
         for i in range(n):

@@ -350,7 +350,7 @@ def put_compliances(p: LinkProblem) -> bool:
         if free:
             put_blocks(p, own.normal, own.end, own.compliance)
             p.spare[own.normal] = p.D[own.normal, own.normal]
-        elif find_ends(p.f.e, links.front_of, ends[0], ends[1])[2] < 0:
+        elif own.compliance > 0.0 or find_ends(p.f.e, links.front_of, ends[0], ends[1])[2] < 0:
             return False
         else:
             put_own_compliance(p.f, links, p.D, own.normal, own.end)
@@ -365,8 +365,6 @@ def put_compliances(p: LinkProblem) -> bool:
             if not p.D[i, i] > 0.0 or (slips and not free):
                 return False
             p.compliance[i] = own.compliance if i == own.normal else 0.0
-        if not free:
-            p.D[own.normal, own.normal] += own.compliance
     return True
 
 
