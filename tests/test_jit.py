@@ -141,41 +141,6 @@ def whole(x):
 if __name__ == "__main__":
     print(whole(1.0))
 """
-DIVIDED = """
-import sys
-from small.compilation import halves
-from small.compilation.jit import kernel, outlined
-
-@outlined
-def power(x, n):
-    found = 1.0
-    for k in range(n):
-        found *= x + 0.1 * k
-    return found
-
-@outlined
-def series(x, n):
-    found = 0.0
-    for k in range(n):
-        found += power(x, k) / (k + 1.0)
-    return found
-
-@kernel
-def whole(x):
-    return series(x, 9) - power(x, 3)
-
-def written(function):
-    (code,) = function.overloads.values()
-    return bool(code.library.second)
-
-if __name__ == "__main__":
-    halves.SMALL = 0 if "divided" in sys.argv else 10**9
-    if "alone" in sys.argv:
-        halves.SCRIPT = "raise SystemExit(1)"
-    found = whole(0.7)
-    hits = sum(whole.stats.cache_hits.values())
-    print(found, hits, hits or written(whole))
-"""
 STATE = [(f"{name}_with_a_name_that_is_long", "f8") for name in ("position", "velocity")]
 LONG_AGO = 1e9
 """When a package of tests was written [s]: Python tells texts of one length apart by seconds."""
@@ -299,19 +264,6 @@ def test_what_cannot_be_read_is_compiled_anew(used, damage):
     file.write_bytes(damage(whole))
     assert run(used)[0::2] == ["2.0", "0"]
     assert run(used) == ["2.0", "True", "1"]
-
-
-@pytest.mark.skipif(not mode.LINKED, reason="plain numba writes each function by itself")
-@pytest.mark.parametrize("arguments", [["divided"], ["divided", "alone"]], ids=["two", "one"])
-def test_machine_code_in_halves_is_that_of_the_whole(package, arguments):
-    """Written by two processes, or all by this one where the other fails, and kept as both."""
-    (package / "divided.py").write_text(DIVIDED)
-    whole, *how = run(package, module="divided")
-    assert how == ["0", "False"]
-    (file,) = kept(package)
-    file.unlink()
-    assert run(package, module="divided", arguments=arguments) == [whole, "0", "True"]
-    assert run(package, module="divided") == [whole, "1", "1"]
 
 
 def test_a_helper_is_translated_once_for_all_kernels(used):

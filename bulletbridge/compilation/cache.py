@@ -250,13 +250,7 @@ class KernelCache:
                 return None
             from numba.core.compiler import CompileResult
 
-            def rebuild(second: bytes, *parts: Any) -> Any:
-                if second:
-                    from bulletbridge.compilation import halves
-
-                    halves.load(target_context.codegen(), second)
-                return cast(Any, CompileResult)._rebuild(target_context, *parts)
-
+            rebuild = functools.partial(cast(Any, CompileResult)._rebuild, target_context)
             found = read(path, rebuild)
             if found is None:
                 claim(path)
@@ -280,8 +274,7 @@ class KernelCache:
                 return
             try:
                 if self._mode == "plain" or not data.library.has_dynamic_globals:
-                    second = getattr(data.library, "second", b"")
-                    write(path, (second, *data._reduce()))
+                    write(path, data._reduce())
                     forget_old(path.parent.parent)
             finally:
                 give_up(path)

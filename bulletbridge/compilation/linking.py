@@ -16,7 +16,7 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from bulletbridge.compilation import bookkeeping, halves, indices, lowering, names
+from bulletbridge.compilation import bookkeeping, indices, lowering, names
 from bulletbridge.compilation.adapters import BODY, WORDS, adapters, takes_tuples
 from bulletbridge.compilation.bookkeeping import replacing
 from bulletbridge.compilation.claims import claim, give_up, go_inside
@@ -131,9 +131,6 @@ class KernelCode(cast(Any, JITCodeLibrary)):
     """Native code of a kernel with all that is linked into it."""
 
     own: list[str]
-    second = b""
-    """Machine code that another process has written, if it has any."""
-    _writer: halves.Writer | None = None
 
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
@@ -171,22 +168,7 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         self.link_what_is_apart()
         self.require_linked()
         self.hide_others()
-        final = self._final_module
-        if sum(halves.blocks_in(final).values()) > halves.SMALL:
-            self._writer = halves.Writer(self._codegen)
-        optimise(self._codegen, final)
-
-    def _finalize_final_module(self) -> None:
-        """Write machine code as numba does, but that of large kernels by two processes."""
-        first = b""
-        if self._writer is not None:
-            codegen, final = self._codegen, self._final_module
-            first, self.second = halves.write(codegen._tm, final, self.own, self._writer)
-            self._set_compiled_object(first)
-            halves.load(codegen, self.second)
-        super()._finalize_final_module()
-        if first:  # numba gives it away when it is loaded
-            self._compiled_object = first
+        optimise(self._codegen, self._final_module)
 
     def require_linked(self) -> None:
         """See that what is never inlined is there: a call of what is not ends the process."""

@@ -14,7 +14,6 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from bulletbridge.compilation import halves
 from bulletbridge.compilation.jit import (
     Callback,
     call_back,
@@ -147,13 +146,8 @@ def try_words() -> None:
 
 
 def try_linking() -> None:
-    """Helpers are linked in, inlined or not as they say, and cannot be called by themselves.
-
-    Two processes write the kernel's machine code.
-    """
-    small, halves.SMALL = halves.SMALL, 0
+    """Helpers are linked in, inlined or not as they say, and cannot be called by themselves."""
     require(both(2.0) == -3.0, "linked functions compute something else")
-    halves.SMALL = small
     (code,) = cast(Any, both).overloads.values()
     names = [f.name for f in code.library.get_defined_functions()]
     require(not any("4near" in name for name in names), "helpers are not inlined")
@@ -217,9 +211,6 @@ def try_keeping() -> None:
     require(StoredCall(again, (pair,), (5,)).call((5,)) == 12, "what was kept does something else")
     hits = sum(again.stats.cache_hits.values())
     require(hits == 1, "what is kept is not found")
-    in_halves: Any = kernel(cast(Any, both).py_func)
-    require(in_halves(2.0) == -3.0, "what was kept in halves computes something else")
-    require(sum(in_halves.stats.cache_hits.values()) == 1, "what is kept in halves is not found")
 
 
 def try_keeping_helpers() -> None:
