@@ -213,7 +213,7 @@ class ContactVariations:
         find: Contacts at a configuration (nq,).
         q: (nq,) where they were found.
         points: (n,) those of them that matter, of dtype ``CONTACT_POINT``.
-        yielding: (n,) which of these give way, and so meet inside each other.
+        compliant: (n,) which of these give way, and so meet inside each other.
 
     Attributes:
         C: (n, 6, nv) rows: along the normal, two tangents, turns about these three.
@@ -232,9 +232,9 @@ class ContactVariations:
         find: Callable[[Array], np.ndarray],
         q: Array,
         points: np.ndarray,
-        yielding: np.ndarray,
+        compliant: np.ndarray,
     ) -> None:
-        self._find, self._points, self._yielding = find, points, yielding
+        self._find, self._points, self._compliant = find, points, compliant
         self._keys = keys_of(points)
         self._distinct = len({*self._keys}) == len(points)
         first = np.array(points["direction"])
@@ -255,7 +255,7 @@ class ContactVariations:
     def _meeting(self, points: np.ndarray) -> np.ndarray:
         """The contacts (n,) as far apart as ``put_contact_rows`` has bodies meet there."""
         found = points.copy()
-        found["gap"][self._yielding] = 0.0
+        found["gap"][self._compliant] = 0.0
         return found
 
     def _again(self, q: Array) -> np.ndarray:

@@ -102,9 +102,8 @@ def run_filters(calls: Any, starts: Ints, numbers: Array, orders: Ints, failures
     """Run the filters of several systems, one after the other; return how many failed.
 
     calls (n,): ``run_filter`` with the arrays of each, stored. starts (n + 1,): where the numbers
-    of each begin. orders (n, 3): how many points of each stick, whether it is free,
-    and whether a step has led there. failures
-    (n,) receives why each failed, or DONE.
+    of each begin. orders (n, 3): how many points of each stick, whether it is free, and whether a
+    step has led there. failures (n,) receives why each failed, or DONE.
     """
     failed = 0
     for i in range(len(calls)):

@@ -354,7 +354,7 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
         h.report[COMPLYING_IN] -= 1.0
     if h.report[COMPLIED] == 0.0:
         before = solve_complementarity(p, n, tolerance, NEARBY)
-        if search and waits and before.residual > JAMMED * tolerance:
+        if search and waits and before.residual > JAMMED * tolerance:  # dear: not for round-off
             more = solve_complementarity(p, n, tolerance, ANYWHERE)
             sweeps, newton = before.sweeps + more.sweeps, before.newton + more.newton
             before = Outcome(more.residual, sweeps, newton)
