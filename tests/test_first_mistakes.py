@@ -3,6 +3,7 @@
 import errno
 import pickle
 import re
+import threading
 import warnings
 from pathlib import Path
 
@@ -422,22 +423,38 @@ def test_functions_of_pybullet_are_not_asked_of_us():
         bb.loadURDF  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_one_call_at_a_time_makes_steps_of_a_system():
+@pytest.mark.parametrize("motor", [False, True])
+@pytest.mark.parametrize("call", ["step", "rollout"])
+def test_one_call_at_a_time_makes_steps_of_a_system(call, motor):
     begun, refused = False, 0
 
-    def meanwhile(t: float) -> float:
+    def others() -> None:
         nonlocal refused
-        for advance in (system.step, lambda: system.rollout(2)) if begun else ():
+        for advance in system.step, lambda: system.rollout(2):
             with pytest.raises(StepError, match="copy.deepcopy"):
                 advance()
             refused += 1
+
+    def meanwhile(t: float) -> float:
+        if begun:
+            others()  # in this thread, and in another
+            thread = threading.Thread(target=others)
+            thread.start()
+            thread.join()
         return 0.0
 
     system = assembled(four_bar(forces={"j1": meanwhile}))
     alone = assembled(four_bar())
+    if motor:
+        for driven in system, alone:
+            driven.motors.set("j1", velocity=1.0, force=1.0)
     begun = True
-    system.rollout(3)
-    assert refused
-    assert_allclose(system.q, alone.rollout(3).q[-1], rtol=0.0, atol=1e-15)
+    for advanced in system, alone:
+        if call == "step":
+            advanced.step()
+        else:
+            advanced.rollout(3)
+    assert refused >= 4
+    assert_allclose(system.q, alone.q, rtol=0.0, atol=1e-15)
     begun = False
     system.step()  # afterwards as before

@@ -51,28 +51,10 @@ class Stepper(Protocol):
         ...
 
 
-class InAnotherCall:
-    """In the place of a stepper while one call makes many steps, in which other threads run."""
-
-    tries_others = False
-
-    def step(self) -> int:
-        """Refuse a step.
-
-        Raises:
-            StepError: Another call makes steps of the same system.
-        """
-        raise StepError(
-            "another thread, or a function that it calls, makes steps of this system at the moment;"
-            " give each its own, as copy.deepcopy(system) is, or let them take turns"
-        )
-
-    def roll(self, steps: int, every: int, table: Array) -> int:
-        """Refuse steps, likewise."""
-        return self.step()
-
-
-IN_ANOTHER_CALL = InAnotherCall()
+IN_ANOTHER_CALL = (
+    "another thread, or a function that it calls, makes steps of this system at the moment;"
+    " give each its own, as copy.deepcopy(system) is, or let them take turns"
+)
 
 
 class CompiledSteps:
@@ -244,6 +226,7 @@ class Stepping:
         self._active, self._inequalities, self._integration = active, inequalities, integration
         inequalities.motors.tell(self.forget)
         self.stepper: Stepper | None = self._chosen()
+        self._in_call = False
 
     def forget(self) -> None:
         """Note that something else acts than did."""
@@ -282,13 +265,24 @@ class Stepping:
         """Advance by one step; what opens is decided again, if that was the reason for a failure.
 
         Raises:
-            StepError: A step could not be finished; the state before it was restored.
+            StepError: A step could not be finished, and the state before it was restored; or
+                another call makes steps, and nothing was done.
             ModelError: Something acts that integrator or formulation do not have.
         """
-        active, stepper = self._active, self.stepper or self._chosen()
-        failure = stepper.step()
-        if not failure:
-            return
+        if self._in_call:
+            raise StepError(IN_ANOTHER_CALL)
+        self._in_call = True
+        try:
+            stepper = self.stepper or self._chosen()
+            failure = stepper.step()
+            if failure:
+                self._reconsider(stepper, failure)
+        finally:
+            self._in_call = False
+
+    def _reconsider(self, stepper: Stepper, failure: int) -> None:
+        """Step with other rows after a failure, if those that were dropped are the reason."""
+        active = self._active
         start = active.snapshot()
         while failure and active.reconsider(failure):
             failure = stepper.step()
@@ -304,25 +298,33 @@ class Stepping:
         """Advance by many steps; one state in ``every`` becomes a line of the table.
 
         Raises:
-            StepError: A step could not be finished; the state before it was restored.
+            StepError: A step could not be finished, and the state before it was restored; or
+                another call makes steps, and nothing was done.
             ModelError: Something acts that integrator or formulation do not have.
         """
+        if self._in_call:
+            raise StepError(IN_ANOTHER_CALL)
+        self._in_call = True
+        try:
+            self._roll(steps, every, table)
+        finally:
+            self._in_call = False
+
+    def _roll(self, steps: int, every: int, table: Array) -> None:
         active, stepper = self._active, self.stepper or self._chosen()
         start = active.snapshot()
-        self.stepper = IN_ANOTHER_CALL
-        try:
+        failure = stepper.roll(steps, every, table)
+        while failure and active.reconsider(failure):
+            active.take_back(start)
             failure = stepper.roll(steps, every, table)
-            while failure and active.reconsider(failure):
-                active.take_back(start)
-                failure = stepper.roll(steps, every, table)
-        finally:
-            if self.stepper is IN_ANOTHER_CALL:  # and nothing else acts than did
-                self.stepper = stepper
         if failure:
             against = self._inequalities.in_the_way
             raise_failure(active.solver, failure, stepper.tries_others, against)
         if failure is None:
             for n in range(steps):
-                self.step()
+                stepper = self.stepper or self._chosen()
+                failure = stepper.step()
+                if failure:
+                    self._reconsider(stepper, failure)
                 if (n + 1) % every == 0:
                     table[(n + 1) // every - 1] = self.record()
