@@ -34,6 +34,12 @@ def title(console: Console, name: str, rest: str = "") -> None:
     console.print(Text.assemble((name, BOLD), rest))
 
 
+def indented(console: Console, line: str) -> None:
+    """A line below a title, on as many as it takes, all of them indented."""
+    for part in Text(line).wrap(console, console.width - 2):
+        console.print(f"  {part.plain.rstrip()}", markup=False, highlight=False)
+
+
 def print_groups(
     console: Console,
     headings: Sequence[str],
@@ -123,13 +129,10 @@ def print_inspection(found: Inspection, console: Console) -> None:
     if dropped or found.rank < found.kept:
         title(console, "redundant rows", " (no joint can move them; axes of frame a)")
     for loop in dropped:
-        console.print(
-            f"  {loop.name}: {'; '.join(loop.dropped)}  (mismatch {number(loop.mismatch_m)} m, "
-            f"{number(loop.mismatch_rad)} rad)",
-            markup=False,
-        )
+        mismatch = f"{number(loop.mismatch_m)} m, {number(loop.mismatch_rad)} rad"
+        indented(console, f"{loop.name}: {'; '.join(loop.dropped)}  (mismatch {mismatch})")
     if found.rank < found.kept:
-        console.print(f"  between constraints: {found.kept - found.rank} more, in combination")
+        indented(console, f"between constraints: {found.kept - found.rank} more, in combination")
     if found.springs:
         springs = Table(box=None, pad_edge=False, header_style=BOLD)
         for heading in ("spring", "type", "joins", "length or turn [m, rad]", "force [N, N m]"):
@@ -163,12 +166,12 @@ def print_inspection(found: Inspection, console: Console) -> None:
     console.print(joints)
     if found.singular_values:
         title(console, "singular values", " of the kept rows at the start, over the largest")
-        console.print("  " + "  ".join(number(s) for s in found.singular_values))
+        indented(console, "  ".join(number(s) for s in found.singular_values))
     title(console, "mass matrix", ", Bullet's beside ours, largest difference over largest entry")
     for mass in found.masses:
         difference = "" if mass.difference is None else f"{mass.difference:.1e}"
-        console.print(f"  {mass.body}: {', '.join(filter(None, (difference, mass.note)))}")
+        indented(console, f"{mass.body}: {', '.join(filter(None, (difference, mass.note)))}")
     title(console, "to know")
     closes = "closes with Bullet's own constraints as well" if found.loops else ""
     for line in filter(None, (*found.notes, found.native or closes, *found.warnings)):
-        console.print(f"  {line}")
+        indented(console, line)
