@@ -39,14 +39,15 @@ def cells(row: Row) -> list[str]:
 
 
 HEAD = ["", "ours", "other", "whose", "difference", "may differ by"]
+RULER = "|---|--:|--:|---|--:|--:|"
+"""Numbers to the right, where the site breaks none of them."""
 
 
 def table_text(table: Table) -> str:
     """A table in Markdown."""
     lines = [HEAD, *map(cells, table.rows)]
     head, *rows = [f"| {' | '.join(map(barred, line))} |" for line in lines]
-    title, ruler = f"**{barred(table.title)}**", f"|{'---|' * len(HEAD)}"
-    return "\n".join([title, "", head, ruler, *rows])
+    return "\n".join([f"**{barred(table.title)}**", "", head, RULER, *rows])
 
 
 def page_text(example: Example, outcome: Outcome) -> str:
