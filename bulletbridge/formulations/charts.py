@@ -16,7 +16,7 @@ import numpy as np
 from bulletbridge.engine.chart import MOST_TURN
 from bulletbridge.errors import ChartError, StepError
 from bulletbridge.formulations.chart import ITERATIONS, Chart, Iterations, Point
-from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, Solution
+from bulletbridge.formulations.equations import SINGULAR_RTOL, Coordinates, Dynamics, Solution
 from bulletbridge.formulations.integrators import State, nystrom4
 from bulletbridge.numerics.records import Array
 
@@ -62,14 +62,6 @@ class Tilt:
 
 
 TILT = Tilt()
-
-
-class Coordinates:
-    """Coordinates of a chart, which add."""
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Coordinates (n,) after a step (n,)."""
-        return q + step
 
 
 @dataclass

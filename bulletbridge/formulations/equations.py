@@ -106,6 +106,14 @@ class Dynamics(Protocol):
         ...
 
 
+class Coordinates:
+    """Coordinates (n,) whose rates are the velocities: steps (n,) add to them."""
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration after a velocity has acted for a unit of time."""
+        return np.asarray(q + step, np.float64)
+
+
 class Solution(NamedTuple):
     """Accelerations (nv,) and multipliers (nc,) at one state.
 

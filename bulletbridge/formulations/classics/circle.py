@@ -12,12 +12,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ellipe, ellipeinc
 
-from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.equations import Coordinates, Equations
 from bulletbridge.numerics.records import Array
 
 
 @dataclass(frozen=True)
-class CircleRobot:
+class CircleRobot(Coordinates):
     """Masses m_1, m_2 [kg] on a circle of radius R [m]; one row, half of q_1² + q_2² - R².
 
     ``metre`` is how many units of length a metre has: 1e3 for a model in millimetres.
@@ -46,10 +46,6 @@ class CircleRobot:
         g = np.array([(q @ q / R - R) / 2])
         unit = np.array([1 / R])
         return Equations(M, np.zeros(2), J, g, np.zeros(1), np.array([v @ v / R]), unit)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return np.asarray(q + step, np.float64)
 
     def state(self, phi: float, phi_rate: float) -> tuple[Array, Array]:
         """Position (2,) and velocity (2,) at an angle [rad] and its rate [rad/s]."""

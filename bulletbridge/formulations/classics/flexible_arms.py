@@ -65,112 +65,43 @@ class FlexibleSystem:
 
 def _systems() -> dict[str, FlexibleSystem]:
     """All of them by name."""
-    link = FlexibleLink
-    second = degrees(asin((LINE - sin(radians(60.0))) / 0.5))
+    link, system, at = FlexibleLink, FlexibleSystem, radians
+    second = degrees(asin((LINE - sin(at(60.0))) / 0.5))
+    pair = link(1.0, (0.105, 10)), link(0.5, (0.011, 10))
+    # fmt: off
     found = [
-        FlexibleSystem("1", 10.0, ((link(1.0, (0.02948, 10)),),), "one link, half a turn"),
-        FlexibleSystem(
-            "2a",
-            10.0,
-            ((link(1.0, (0.105, 10)), link(0.5, (0.011, 10))),),
-            "two links",
-        ),
-        FlexibleSystem(
-            "2b",
-            10.0,
-            ((link(1.0, (0.315, 10)), link(0.5, (0.111, 10), tip_mass=0.5)),),
-            "two links with a payload of 0.5 kg",
-        ),
-        FlexibleSystem(
-            "2c",
-            10.0,
-            ((link(1.0, (0.0531, 10), 60.0), link(0.5, (0.0, 10), second)),),
-            "two links, the tip slides along a line",
-            closed="line",
-        ),
-        FlexibleSystem(
-            "3",
-            10.0,
-            ((link(1.0, (0.105, 10)), link(0.5, (0.011, 10))),),
-            "two links on a base that is shaken",
-            shake=(0.1 / (0.4 * pi), 0.4 * pi),
-        ),
-        FlexibleSystem(
-            "4",
-            20.0,
-            (
-                (
-                    link(1.0, (0.01, 80)),
-                    link(1.0, (0.001, 80)),
-                    link(0.1, (-0.0002, 10), modes=0),
-                    link(0.1, (-0.00001, 10), modes=0),
-                ),
-            ),
-            "a small rigid arm on a large flexible one",
-        ),
-        FlexibleSystem(
-            "5a",
-            20.0,
-            (
-                (
-                    link(1.0, (0.01, 20)),
-                    link(1.0, (0.002, 15)),
-                    link(1.0, (-0.002, 20)),
-                    link(1.0, (-0.0015, 15)),
-                ),
-            ),
-            "four links, slow",
-        ),
-        FlexibleSystem(
-            "5b",
-            10.0,
-            (
-                (
-                    link(1.0, (-0.01, 40)),
-                    link(1.0, (0.04, 15)),
-                    link(1.0, (-0.04, 15)),
-                    link(1.0, (-0.02, 30)),
-                ),
-            ),
-            "four links, fast",
-        ),
-        FlexibleSystem(
-            "5c",
-            13.0,
-            (
-                (
-                    link(1.0, (0.25, 80), modes=3),
-                    link(1.0, (0.15, 80)),
-                    link(1.0, (0.05, 40)),
-                    link(1.0, (0.01, 40)),
-                ),
-            ),
-            "four links under large inertial load",
-        ),
-        FlexibleSystem(
-            "6a",
-            30.0,
-            (
-                (link(1.0, (0.02, 10), 100.0), link(1.0, (0.0, 10), 30.0)),
-                (link(1.0, (0.02, 10), 80.0), link(1.0, (0.0, 10), 150.0)),
-            ),
-            "two arms pinned at their tips, low forces",
-            bases=(0.0, 2.0 * (cos(radians(100.0)) + cos(radians(30.0)))),
-            closed="tips",
-        ),
-        FlexibleSystem(
-            "6b",
-            10.0,
-            (
-                (link(1.0, (0.195, 10), 30.0), link(0.5, (-0.125, 10), 0.0)),
-                (link(1.0, (0.45, 10), 150.0), link(0.5, (0.001, 10), 180.0)),
-            ),
-            "two arms pinned at their tips, high forces",
-            bases=(0.0, 2.0 * (cos(radians(30.0)) + 0.5)),
-            closed="tips",
-        ),
+        system("1", 10.0, ((link(1.0, (0.02948, 10)),),), "one link, half a turn"),
+        system("2a", 10.0, (pair,), "two links"),
+        system("2b", 10.0, ((link(1.0, (0.315, 10)), link(0.5, (0.111, 10), tip_mass=0.5)),),
+               "two links with a payload of 0.5 kg"),
+        system("2c", 10.0, ((link(1.0, (0.0531, 10), 60.0), link(0.5, (0.0, 10), second)),),
+               "two links, the tip slides along a line", closed="line"),
+        system("3", 10.0, (pair,), "two links on a base that is shaken",
+               shake=(0.1 / (0.4 * pi), 0.4 * pi)),
+        system("4", 20.0, ((link(1.0, (0.01, 80)), link(1.0, (0.001, 80)),
+                            link(0.1, (-0.0002, 10), modes=0),
+                            link(0.1, (-0.00001, 10), modes=0)),),
+               "a small rigid arm on a large flexible one"),
+        system("5a", 20.0, ((link(1.0, (0.01, 20)), link(1.0, (0.002, 15)),
+                             link(1.0, (-0.002, 20)), link(1.0, (-0.0015, 15))),),
+               "four links, slow"),
+        system("5b", 10.0, ((link(1.0, (-0.01, 40)), link(1.0, (0.04, 15)),
+                             link(1.0, (-0.04, 15)), link(1.0, (-0.02, 30))),),
+               "four links, fast"),
+        system("5c", 13.0, ((link(1.0, (0.25, 80), modes=3), link(1.0, (0.15, 80)),
+                             link(1.0, (0.05, 40)), link(1.0, (0.01, 40))),),
+               "four links under large inertial load"),
+        system("6a", 30.0, ((link(1.0, (0.02, 10), 100.0), link(1.0, (0.0, 10), 30.0)),
+                            (link(1.0, (0.02, 10), 80.0), link(1.0, (0.0, 10), 150.0))),
+               "two arms pinned at their tips, low forces",
+               bases=(0.0, 2.0 * (cos(at(100.0)) + cos(at(30.0)))), closed="tips"),
+        system("6b", 10.0, ((link(1.0, (0.195, 10), 30.0), link(0.5, (-0.125, 10), 0.0)),
+                            (link(1.0, (0.45, 10), 150.0), link(0.5, (0.001, 10), 180.0))),
+               "two arms pinned at their tips, high forces",
+               bases=(0.0, 2.0 * (cos(at(30.0)) + 0.5)), closed="tips"),
     ]
-    return {system.name: system for system in found}
+    # fmt: on
+    return {each.name: each for each in found}
 
 
 SYSTEMS = _systems()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.equations import Coordinates, Equations
 from bulletbridge.numerics.records import Array
 
 MASS = 2.0
@@ -26,7 +26,7 @@ def f(t: float) -> float:
 
 
 @dataclass(frozen=True)
-class OnCylinder:
+class OnCylinder(Coordinates):
     """x² + y² = f(t); half of it is the row."""
 
     nq: int = 3
@@ -39,10 +39,6 @@ class OnCylinder:
         gamma = np.array([v[0] ** 2 + v[1] ** 2 + 0.5 * np.sin(t)])
         g_t = np.array([-0.5 * np.cos(t)])
         return Equations(MASS * np.eye(3), FORCE.copy(), J, g, g_t, gamma, UNIT)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return q + step
 
     @staticmethod
     def start() -> tuple[Array, Array]:
@@ -69,7 +65,7 @@ TURN = 1.4  # [m/s] around the axis at the start
 
 
 @dataclass(frozen=True)
-class AtSpeed:
+class AtSpeed(Coordinates):
     """ẋ² + ẏ² = f(t): a nonlinear row psi(v, t) without a position level.
 
     J = ∂psi/∂v and J v + g_t = psi, so that the filter, iterated, is Newton's method on psi.
@@ -86,10 +82,6 @@ class AtSpeed:
         gamma = np.array([-0.5 * np.cos(t)])
         M, g = MASS * np.eye(3), np.zeros(1)
         return Equations(M, FORCE.copy(), J, g, g_t, gamma, UNIT, nonlinear=True)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return q + step
 
     @staticmethod
     def start() -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.equations import Coordinates, Equations
 from bulletbridge.numerics.records import Array
 
 MASS = np.array([2.0, 2.0, 1.0, 10.0, 10.0, 10.0, 2.0, 2.0, 1.0, 2.0, 2.0, 1.0])
@@ -27,7 +27,7 @@ RIGHT = np.pi / 2
 
 
 @dataclass(frozen=True)
-class SliderCrank:
+class SliderCrank(Coordinates):
     """Three coordinates (x, y, turn) [m, m, rad] of slider 1, crank, slider 3 and slider 4.
 
     Attributes:
@@ -59,10 +59,6 @@ class SliderCrank:
         f = np.zeros(12)
         f[TURN2] = self.torque(float(q[TURN2]))
         return Equations(np.diag(MASS), f, J, g, np.zeros(10), gamma, UNIT)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return q + step
 
     def torque(self, turn: float) -> float:
         """Torque on the crank [N m] at an angle [rad]."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.equations import Coordinates, Equations
 from bulletbridge.numerics.records import Array
 
 MASS = np.array([30.0, 30.0, 10.0])
@@ -65,7 +65,7 @@ def disturbance(q: Array, t: float) -> Array:
 
 
 @dataclass(frozen=True)
-class ThreeLink:
+class ThreeLink(Coordinates):
     """Angles [rad] of three links; the rows are the errors of the tip in x and y [m]."""
 
     nq: int = 3
@@ -86,7 +86,3 @@ class ThreeLink:
         J = np.array([-LENGTH * s, LENGTH * c])
         gamma = -np.array([LENGTH * c @ square, LENGTH * s @ square]) - pull
         return Equations(M, f, J, tip(q) - path, -lead, gamma, UNIT)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return q + step

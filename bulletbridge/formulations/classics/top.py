@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.equations import Coordinates, Equations
 from bulletbridge.numerics.records import Array
 
 UNIT = np.ones(2)
@@ -46,7 +46,7 @@ def rates(p: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Top:
+class Top(Coordinates):
     """q = (r [m], p), v = its rate; rows ½ (r·r - 2 r·s) [m²] and ½ (p·p - 1), s the body's z axis.
 
     Attributes:
@@ -79,10 +79,6 @@ class Top:
         bend = gradient(dp) @ dp  # s̈ at p̈ = 0
         gamma = np.array([dr @ dr - 2.0 * dr @ (B @ dp) - r @ bend, dp @ dp])
         return Equations(M, f, J, g, np.zeros(2), gamma, UNIT)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return q + step
 
     def energy(self, q: Array, v: Array) -> float:
         """Kinetic and potential energy [J], the latter zero at r_z = 0."""
