@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 import bulletbridge as bb
 from bulletbridge.comparison.evaluate import changes_energy
-from bulletbridge.comparison.native import NativeWorld
-from bulletbridge.comparison.native_twins import NoNativeTwinError
+from bulletbridge.comparison.native import NativeWorld, NoNativeTwinError
 from bulletbridge.comparison.trajectory import distances
 from bulletbridge.console import write_json
 from bulletbridge.errors import BulletBridgeError

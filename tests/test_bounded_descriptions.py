@@ -8,7 +8,7 @@ import bulletbridge as bb
 from bulletbridge import LoopAxis, Motor
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.comparison.describe import loop_reports
-from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
+from bulletbridge.comparison.native import NoNativeTwinError, require_native_twin
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.models.loops_file import read_loops, write_loops
 

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 import bulletbridge as bb
 from bulletbridge.comparison.inspection import inspect_model
-from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
+from bulletbridge.comparison.native import NoNativeTwinError, require_native_twin
 from bulletbridge.errors import LoopFileError
 from bulletbridge.models.loops_file import read_loops, write_loops
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import bulletbridge as bb
 from bulletbridge.bullet.worlds import link_ids
-from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
+from bulletbridge.comparison.native import NoNativeTwinError, require_native_twin
 from bulletbridge.errors import LoopFileError, ModelError, UnsupportedError
 from bulletbridge.formulations.classics.flexible_arms import SYSTEMS
 from bulletbridge.formulations.classics.flexible_trees import tree_of

@@ -13,8 +13,8 @@ from support.planar import four_bar
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, OverconstrainedError, StepError, UnsupportedError
-from bulletbridge.formulations.baumgarte import Baumgarte
 from bulletbridge.formulations.equations import Equations, split_of
+from bulletbridge.formulations.multipliers import Baumgarte
 from bulletbridge.formulations.registry import FORMULATIONS, formulation_of
 
 RTOL = 1e-10  # of the issue; a whitened solve loses the condition of the rows, at most 1e3 here

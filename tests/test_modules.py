@@ -12,10 +12,10 @@ from bulletbridge.constraints.user import Rows
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.formulations.baumgarte import Baumgarte
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.modular import Modular, by_modules, solve_modular
 from bulletbridge.formulations.modules import modules_of
+from bulletbridge.formulations.multipliers import Baumgarte
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Stabilisation
 from bulletbridge.formulations.system_dynamics import Tree

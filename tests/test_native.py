@@ -9,8 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.small_models import four_bar, geared
 
-from bulletbridge.comparison.native import TUNED, NativeWorld
-from bulletbridge.comparison.native_twins import NoNativeTwinError
+from bulletbridge.comparison.native import TUNED, NativeWorld, NoNativeTwinError
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.constraints.motion import Motion, Sine
 from bulletbridge.models.load import LoadedModel, load

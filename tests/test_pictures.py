@@ -10,8 +10,14 @@ from matplotlib.image import imread
 from support.small_models import four_bar
 
 from bulletbridge.comparison.describe import direction, plainly
-from bulletbridge.comparison.palette import colour_bare
-from bulletbridge.comparison.pictures import SIZE, find_camera, framing_of, photograph, take
+from bulletbridge.comparison.pictures import (
+    SIZE,
+    colour_bare,
+    find_camera,
+    framing_of,
+    photograph,
+    take,
+)
 from bulletbridge.comparison.plan import Plan
 from bulletbridge.comparison.window.playback import preview
 from bulletbridge.models.formats.recognise import read_model

@@ -18,7 +18,7 @@ from bulletbridge.comparison.describe import (
     spring_reports,
     wrench_reports,
 )
-from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
+from bulletbridge.comparison.native import NoNativeTwinError, require_native_twin
 from bulletbridge.comparison.results import SCHEMA, versions
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.models.formats.recognise import read_model

@@ -7,8 +7,7 @@ from time import perf_counter_ns
 import numpy as np
 
 from bulletbridge.comparison.evaluate import dead_loads, judge
-from bulletbridge.comparison.native import NativeWorld
-from bulletbridge.comparison.native_twins import NoNativeTwinError
+from bulletbridge.comparison.native import NativeWorld, NoNativeTwinError
 from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, options
 from bulletbridge.comparison.results import Corrections, Rank, Result
 from bulletbridge.comparison.trajectory import Trace, observe

@@ -1,6 +1,7 @@
 """Augmented multipliers: accelerations and multipliers from one indefinite system (index 1).
 
-The textbook baseline. It needs independent rows, and nothing in it brings a violated state back.
+The textbook baselines. They need independent rows; ``Baumgarte`` alone brings a violated state
+back, like a spring with a damper.
 """
 
 from dataclasses import dataclass
@@ -66,3 +67,27 @@ def dependent(e: Equations, rank: int) -> UnsupportedError:
         f"the multipliers are not unique: {len(e.J)} rows of rank {rank}; use the projector or the "
         f"proximal formulation, which allow dependent rows"
     )
+
+
+@dataclass(frozen=True)
+class Baumgarte:
+    """J v̇ + gamma + 2 alpha (J v + g_t) + beta² g = 0.
+
+    Attributes:
+        dynamics: The system; g must be zero in rows without a position level.
+        alpha, beta: Gains [1/s]; equal ones damp critically, both far below 1/dt.
+    """
+
+    dynamics: Dynamics
+    alpha: float = 10.0
+    beta: float = 10.0
+
+    def __call__(self, q: Array, v: Array, t: float) -> Solution:
+        """Accelerations and multipliers at a state.
+
+        Raises:
+            UnsupportedError: Rows depend on each other there.
+        """
+        e = self.dynamics.equations(q, v, t)
+        pulled = 2.0 * self.alpha * (e.J @ v + e.g_t) + self.beta**2 * e.g
+        return solve_augmented(e._replace(gamma=e.gamma + pulled))

@@ -3,15 +3,13 @@
 from collections.abc import Callable
 
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.baumgarte import Baumgarte
 from bulletbridge.formulations.elimination import Elimination
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.modular import Modular
-from bulletbridge.formulations.multipliers import Multipliers
-from bulletbridge.formulations.projector import Projector
+from bulletbridge.formulations.multipliers import Baumgarte, Multipliers
+from bulletbridge.formulations.projector import Projector, TangentSpace
 from bulletbridge.formulations.proximal import Proximal
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities
-from bulletbridge.formulations.tangent import TangentSpace
 
 FORMULATIONS: dict[str, Callable[[Dynamics], Formulation]] = {
     "projector": Projector,

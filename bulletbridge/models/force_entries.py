@@ -11,9 +11,11 @@ from bulletbridge.constraints.force_elements import (
     Spring,
     Tendon,
     TorsionSpring,
+    Wrench,
     Z,
 )
-from bulletbridge.constraints.joints import Motor
+from bulletbridge.constraints.joints import Motor, Triple
+from bulletbridge.constraints.motion import Components
 from bulletbridge.models.loop_entries import (
     read_effort,
     read_frame,
@@ -126,3 +128,28 @@ def _bounds(keys: dict[str, Node]) -> Bounds:
         "friction": keys["friction"].not_negative() if "friction" in keys else 0.0,
         "motor": read_motor(keys["motor"]) if "motor" in keys else None,
     }
+
+
+def read_wrench(node: Node) -> Wrench:
+    """A wrench, constant or by signals of time.
+
+    Raises:
+        LoopFileError: An entry is wrong; the message names line, key and remedy.
+    """
+    keys = node.mapping(("name", "frame"), ("force", "torque", "axes"))
+    pushes = {part: _push(keys[part]) for part in ("force", "torque") if part in keys}
+    if all(push == (0.0, 0.0, 0.0) for push in pushes.values()):
+        node.fail("exerts nothing; give a force or a torque")
+    axes = read_frame(keys["axes"]) if "axes" in keys else None
+    return Wrench(read_frame(keys["frame"]), axes=axes, name=keys["name"].text(), **pushes)
+
+
+def _push(node: Node) -> Triple | Components:
+    """Three numbers, or functions of time in the places of some."""
+    parts = [read_effort(item) for item in node.items()]
+    if len(parts) != 3:
+        node.fail(f"must be three numbers or signals [x, y, z], not {len(parts)}")
+    x, y, z = parts
+    if callable(x) or callable(y) or callable(z):
+        return Components(x, y, z)
+    return x, y, z

@@ -15,7 +15,7 @@ from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
 from bulletbridge.models.bundled import similar_file, split_arguments
-from bulletbridge.models.force_entries import is_element, read_element
+from bulletbridge.models.force_entries import is_element, read_element, read_wrench
 from bulletbridge.models.formats.xacro_file import expanded_file
 from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
@@ -34,7 +34,6 @@ from bulletbridge.models.model_spec import (
 from bulletbridge.models.strict_yaml import Node
 from bulletbridge.models.urdf_file import XACRO, is_file
 from bulletbridge.models.urdf_names import BASE, check_names, read_names
-from bulletbridge.models.wrench_entries import read_wrench
 from bulletbridge.models.yaml_text import parse_yaml, read_yaml
 
 FLOATS = (

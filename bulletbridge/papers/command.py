@@ -38,9 +38,8 @@ def paper(
     """Run examples of the papers, with their numbers beside ours; exit code 1 if some disagree."""
     from bulletbridge.comparison.tables import wide_console
     from bulletbridge.console import progress_bars, require_places, write_text
-    from bulletbridge.papers.catalogue import chosen, examples
+    from bulletbridge.papers.catalogue import MISSING, chosen, examples
     from bulletbridge.papers.example import Outcome
-    from bulletbridge.papers.missing import MISSING
     from bulletbridge.papers.page import index_text, write_pages
     from bulletbridge.papers.terminal import list_examples, show
     from bulletbridge.papers.watch import require_window, watch

@@ -9,7 +9,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.comparison.palette import bare_colours
+from bulletbridge.comparison.pictures import bare_colours
 from bulletbridge.errors import warn_user
 from bulletbridge.numerics.records import Array, Ints
 

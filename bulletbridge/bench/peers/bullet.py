@@ -11,8 +11,7 @@ from bulletbridge.bench.peers.base import Stepped
 from bulletbridge.bench.peers.urdf import urdf
 from bulletbridge.bench.problem import Problem
 from bulletbridge.bullet.worlds import joint_ids
-from bulletbridge.comparison.native import NativeSettings, NativeWorld
-from bulletbridge.comparison.native_springs import SpringTorques
+from bulletbridge.comparison.native import NativeSettings, NativeWorld, SpringTorques
 from bulletbridge.errors import ModelError, StepError
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
 from bulletbridge.numerics.records import Array

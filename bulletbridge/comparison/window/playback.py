@@ -11,14 +11,13 @@ import pybullet
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
-from bulletbridge.comparison.native import DEFAULT, NativeWorld
-from bulletbridge.comparison.native_twins import NoNativeTwinError
-from bulletbridge.comparison.palette import colour_bare
+from bulletbridge.comparison.native import DEFAULT, NativeWorld, NoNativeTwinError
 from bulletbridge.comparison.pictures import (
     ASPECT,
     HALF,
     Camera,
     Framing,
+    colour_bare,
     framing_of,
     link_centres,
 )
