@@ -14,8 +14,8 @@ os.environ["BULLETBRIDGE_KERNELS"] = "compile"
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 import exercise  # noqa: E402  numba is to compile
+from emit import emit  # noqa: E402
 
-from bulletbridge.compilation.emit import emit  # noqa: E402
 from bulletbridge.compilation.objects import LEVELS  # noqa: E402
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,6 +106,9 @@ def made(tmp_path_factory):
 def small(room):
     """The package in a folder, without objects."""
     root = put_package(room)
+    emit = Path(__file__).parents[1] / "release" / "emit.py"
+    of_small = emit.read_text().replace("bulletbridge", "small")
+    (root / "compilation" / "emit.py").write_text(of_small)
     (root / "callee.py").write_text(CALLEE.format(step=1))
     (root / "caller.py").write_text(CALLER)
     return root
