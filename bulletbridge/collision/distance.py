@@ -37,8 +37,6 @@ PARTED = 1e-14
 """Room that a plane has to leave between two cores, over the size of the difference, to part them
 whatever round-off says."""
 
-Weights = tuple[float, float, float, float]
-
 
 @helper
 def put_difference(

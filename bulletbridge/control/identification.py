@@ -20,8 +20,6 @@ REACH = 1e-5
 """Change of a parameter, of its size, by which trajectories are differentiated."""
 DISTINCT = 1e-8
 """Weakest combination of parameters that a motion tells, relative to the strongest."""
-LEAST = 1e-9
-"""Least size of what is not negative: a mass of zero is no mass."""
 NOT_NEGATIVE = ("mass", "armature", "damping", "stiffness", "friction", "length")
 """Fields of parameters that are no less than zero."""
 FLAT = float(np.finfo(np.float64).eps)

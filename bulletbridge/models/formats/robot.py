@@ -11,7 +11,6 @@ import numpy as np
 
 from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
-from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.model_spec import EARTH, FileConstraint, JointForce
@@ -338,14 +337,3 @@ def listed(names: Iterable[str], most: int = 6) -> str:
     known = list(names)
     rest = f" and {len(known) - most} more" if len(known) > most else ""
     return ", ".join(known[:most]) + rest
-
-
-def require_numbers(what: str, values: Iterable[float]) -> None:
-    """Refuse numbers that are not finite.
-
-    Raises:
-        ModelError: One is not; the message calls them ``what``.
-    """
-    given = list(values)
-    if not np.all(np.isfinite(given)):
-        raise ModelError(f"{what} is {given}; give finite numbers")
