@@ -6,6 +6,9 @@ negative, and most numbers are the rest of a whole vector. Here arrays are flat,
 whole blocks, and what is read and written is said block by block.
 """
 
+# where kernels run as plain Python, plain functions stand for what is generated
+# pyright: reportRedeclaration=false
+
 import math
 from collections.abc import Callable
 from typing import Any, cast
@@ -356,137 +359,118 @@ def _cosines_and_sines(_context: Any, x: Any) -> Any:
 
 if is_plain_python():
 
-    def cosines_and_sines(x: Any) -> Any:
-        """Cosines and sines of eight angles, and whether any is too large for that, or no number.
-
-        To two units of the last place.
-        """
+    def _cosines_and_sines(x: Any) -> Any:
         far = sum(not abs(angle) <= MOST_TURNED for angle in x)
         finite = [angle if abs(angle) <= MOST_TURNED else 0.0 for angle in x]
         return tuple(map(math.cos, finite)), tuple(map(math.sin, finite)), far
 
-    def subtract_blocks(y: Any, first: int, s: float, x: Any, other: int, count: int) -> None:
-        """Take s times so many blocks of x, from number ``other`` on, from those of y."""
+    def _subtract_blocks(y: Any, first: int, s: float, x: Any, other: int, count: int) -> None:
         size = LANES * count
         y.reshape(-1)[first : first + size] -= s * x.reshape(-1)[other : other + size]
 
-    def scale_after(y: Any, first: int, s: float, x: Any, other: int, at: int, count: int) -> None:
-        """Put s times so many blocks of x into those of y; zero for numbers up to ``at``."""
+    def _scale_after(y: Any, first: int, s: float, x: Any, other: int, at: int, count: int) -> None:
         size = LANES * count
         y.reshape(-1)[first : first + size] = s * x.reshape(-1)[other : other + size]
         y.reshape(-1)[first : first + at + 1] = 0.0
 
-    def clear_blocks(y: Any, first: int, count: int) -> None:
-        """Set so many blocks of y, from number ``first`` on, to zero."""
+    def _clear_blocks(y: Any, first: int, count: int) -> None:
         y.reshape(-1)[first : first + LANES * count] = 0.0
 
-    def inner_blocks(x: Any, first: int, y: Any, other: int, count: int) -> float:
-        """Scalar product of so many blocks of x and of y."""
+    def _inner_blocks(x: Any, first: int, y: Any, other: int, count: int) -> float:
         size = LANES * count
         return float(x.reshape(-1)[first : first + size] @ y.reshape(-1)[other : other + size])
 
-    def multiply_blocks(y: Any, first: int, x: Any, other: int, count: int) -> None:
-        """Multiply so many blocks of y by those of x, number by number."""
+    def _multiply_blocks(y: Any, first: int, x: Any, other: int, count: int) -> None:
         size = LANES * count
         y.reshape(-1)[first : first + size] *= x.reshape(-1)[other : other + size]
 
-    def add_lines(
-        y: Any, into: int, s: Any, other: int, x: Any, first: int, count: int, blocks: int
-    ) -> None:
-        """Add to y, from number ``into`` on, numbers of s from ``other`` on times lines of x.
-
-        These are lines of a matrix: so many blocks of each, from number ``first`` on in the first.
-        """
+    def _add_lines(y: Any, s: Any, x: Any, begins: Any, sizes: Any) -> None:
+        (into, other, first), (size, count, blocks) = begins, sizes
         for k in range(count):
             share = -s.reshape(-1)[other + k]
-            subtract_blocks(y, into, share, x, first + x.shape[1] * k, blocks)
+            _subtract_blocks(y, into, share, x, first + size * k, blocks)
 
-    def _take_held(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+    def _take_lines(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
         for k in range(count):
-            subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, blocks)
+            _subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, blocks)
 
-    def _take_held_down(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+    def _take_lines_down(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
         for k in range(count - 1, -1, -1):
-            subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, blocks)
+            _subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, blocks)
 
-    def eliminate_six(W: Any, x: Any, first: int, line: int, column: int, n: int) -> None:
-        """Eliminate the first six of n variables in the upper triangle of W: lines of two blocks.
-
-        Into x go the inverses of the pivots, from number ``first`` on, the lines over these, and of
-        all variables the columns of these.
-        """
+    def _eliminate_six(
+        W: Any, width: int, x: Any, first: int, line: int, column: int, n: int
+    ) -> None:
         size = LANES * TWO
         x[column : column + n * size] = 0.0
         for at in range(SIX):
             x[first + at] = 1.0 / W[at, at]
-            scale_after(x, line + size * at, x[first + at], W, at * W.shape[1], at, TWO)
+            _scale_after(x, line + size * at, x[first + at], W, at * width, at, TWO)
             for a in range(at + 1, n):
                 share = x[column + size * a + at] = x[line + size * at + a]
                 W[a, :size] -= share * W[at, :size]
 
-else:
 
-    @helper
-    def cosines_and_sines(x: Any) -> Any:
-        """Cosines and sines of eight angles, and whether any is too large for that, or no number.
+@helper
+def cosines_and_sines(x: Any) -> Any:
+    """Cosines and sines of eight angles, and whether any is too large for that, or no number.
 
-        To two units of the last place.
-        """
-        return _cosines_and_sines(x)  # pyright: ignore[reportCallIssue]
+    To two units of the last place.
+    """
+    return _cosines_and_sines(x)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def subtract_blocks(y: Any, first: int, s: float, x: Any, other: int, count: int) -> None:
-        """Take s times so many blocks of x, from number ``other`` on, from those of y."""
-        _subtract_blocks(y, first, s, x, other, count)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def scale_after(y: Any, first: int, s: float, x: Any, other: int, at: int, count: int) -> None:
-        """Put s times so many blocks of x into those of y; zero for numbers up to ``at``."""
-        _scale_after(y, first, s, x, other, at, count)  # pyright: ignore[reportCallIssue]
+@helper
+def subtract_blocks(y: Any, first: int, s: float, x: Any, other: int, count: int) -> None:
+    """Take s times so many blocks of x, from number ``other`` on, from those of y."""
+    _subtract_blocks(y, first, s, x, other, count)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def clear_blocks(y: Any, first: int, count: int) -> None:
-        """Set so many blocks of y, from number ``first`` on, to zero."""
-        _clear_blocks(y, first, count)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def inner_blocks(x: Any, first: int, y: Any, other: int, count: int) -> float:
-        """Scalar product of so many blocks of x and of y."""
-        return _inner_blocks(x, first, y, other, count)  # pyright: ignore[reportCallIssue]
+@helper
+def scale_after(y: Any, first: int, s: float, x: Any, other: int, at: int, count: int) -> None:
+    """Put s times so many blocks of x into those of y; zero for numbers up to ``at``."""
+    _scale_after(y, first, s, x, other, at, count)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def multiply_blocks(y: Any, first: int, x: Any, other: int, count: int) -> None:
-        """Multiply so many blocks of y by those of x, number by number."""
-        _multiply_blocks(y, first, x, other, count)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def add_lines(
-        y: Any, into: int, s: Any, other: int, x: Any, first: int, count: int, blocks: int
-    ) -> None:
-        """Add to y, from number ``into`` on, numbers of s from ``other`` on times lines of x.
+@helper
+def clear_blocks(y: Any, first: int, count: int) -> None:
+    """Set so many blocks of y, from number ``first`` on, to zero."""
+    _clear_blocks(y, first, count)  # pyright: ignore[reportCallIssue]
 
-        These are lines of a matrix: so many blocks of each, from number ``first`` on in the first.
-        """
-        begins, sizes = (into, other, first), (x.shape[1], count, blocks)
-        _add_lines(y, s, x, begins, sizes)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def _take_held(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
-        _take_lines(y, x, first, count, blocks)  # pyright: ignore[reportCallIssue]
+@helper
+def inner_blocks(x: Any, first: int, y: Any, other: int, count: int) -> float:
+    """Scalar product of so many blocks of x and of y."""
+    return _inner_blocks(x, first, y, other, count)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def _take_held_down(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
-        _take_lines_down(y, x, first, count, blocks)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def eliminate_six(W: Any, x: Any, first: int, line: int, column: int, n: int) -> None:
-        """Eliminate the first six of n variables in the upper triangle of W: lines of two blocks.
+@helper
+def multiply_blocks(y: Any, first: int, x: Any, other: int, count: int) -> None:
+    """Multiply so many blocks of y by those of x, number by number."""
+    _multiply_blocks(y, first, x, other, count)  # pyright: ignore[reportCallIssue]
 
-        Into x go the inverses of the pivots, from number ``first`` on, the lines over these, and of
-        all variables the columns of these. W has two blocks of lines at least.
-        """
-        width = W.shape[1]
-        _eliminate_six(W, width, x, first, line, column, n)  # pyright: ignore[reportCallIssue]
+
+@helper
+def add_lines(
+    y: Any, into: int, s: Any, other: int, x: Any, first: int, count: int, blocks: int
+) -> None:
+    """Add to y, from number ``into`` on, numbers of s from ``other`` on times lines of x.
+
+    These are lines of a matrix: so many blocks of each, from number ``first`` on in the first.
+    """
+    begins, sizes = (into, other, first), (x.shape[1], count, blocks)
+    _add_lines(y, s, x, begins, sizes)  # pyright: ignore[reportCallIssue]
+
+
+@helper
+def eliminate_six(W: Any, x: Any, first: int, line: int, column: int, n: int) -> None:
+    """Eliminate the first six of n variables in the upper triangle of W: lines of two blocks.
+
+    Into x go the inverses of the pivots, from number ``first`` on, the lines over these, and of
+    all variables the columns of these. W has two blocks of lines at least.
+    """
+    width = W.shape[1]
+    _eliminate_six(W, width, x, first, line, column, n)  # pyright: ignore[reportCallIssue]
 
 
 @helper
@@ -498,7 +482,7 @@ def take_lines(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
     takes longer than all of the rest: few blocks stay in registers.
     """
     if blocks <= MOST_HELD:
-        _take_held(y, x, first, count, blocks)
+        _take_lines(y, x, first, count, blocks)  # pyright: ignore[reportCallIssue]
         return
     for k in range(count):
         skipped = k // LANES
@@ -511,7 +495,7 @@ def take_lines(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
 def take_lines_down(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
     """Back substitution: the same from the last line to the first, zero from their own k on."""
     if blocks <= MOST_HELD:
-        _take_held_down(y, x, first, count, blocks)
+        _take_lines_down(y, x, first, count, blocks)  # pyright: ignore[reportCallIssue]
         return
     for k in range(count - 1, -1, -1):
         subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, k // LANES + 1)

@@ -6,6 +6,9 @@ fast from three lines to twenty. Matrices may lie in memory in any order of line
 follow each other in those that are written or go by, which are gone through by columns.
 """
 
+# where kernels run as plain Python, plain functions stand for what is generated
+# pyright: reportRedeclaration=false
+
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -160,67 +163,56 @@ def _solve_up(_context: Any, C: Any, A: Any, B: Any, size: Any, places: Any) -> 
 
 if is_plain_python():
 
-    def add_tile(C: Any, A: Any, B: Any, size: float, places: Any) -> None:
-        """C += size A B, of some lines of C.
-
-        Args:
-            C: (n, m)
-            A: (n, .)
-            B: (., m or more)
-            size: A number.
-            places: First line, count of lines, first column and end of those of A that are meant,
-                what of these comes before the first line of B, columns of C.
-        """
+    def _add_tile(C: Any, A: Any, B: Any, size: float, places: Any) -> None:
         i, count, first, last, before, m = places
         lines = slice(i, i + count)
         C[lines, :m] += size * (A[lines, first:last] @ B[first - before : last - before, :m])
 
-    def solve_down_tile(X: Any, A: Any, places: Any) -> None:
-        """Some lines of X (n, m) with A X = X, A triangular, from the lines before."""
-        add_tile(X, A, X, -1.0, places)
+    def _solve_down(X: Any, A: Any, B: Any, size: float, places: Any) -> None:
+        _add_tile(X, A, B, size, places)
         for i in range(places[0], places[0] + places[1]):
             X[i] = (X[i] - A[i, places[0] : i] @ X[places[0] : i]) / A[i, i]
 
-    def solve_down_by_units_tile(X: Any, A: Any, places: Any) -> None:
-        """The same where the diagonal of A is units, and other numbers stand there."""
-        add_tile(X, A, X, -1.0, places)
+    def _solve_down_by_units(X: Any, A: Any, B: Any, size: float, places: Any) -> None:
+        _add_tile(X, A, B, size, places)
         for i in range(places[0], places[0] + places[1]):
             X[i] -= A[i, places[0] : i] @ X[places[0] : i]
 
-    def solve_up_tile(X: Any, A: Any, places: Any) -> None:
-        """Some lines of X (n, m) with A X = X, A triangular, from the lines after."""
-        add_tile(X, A, X, -1.0, places)
+    def _solve_up(X: Any, A: Any, B: Any, size: float, places: Any) -> None:
+        _add_tile(X, A, B, size, places)
         end = places[0] + places[1]
         for i in range(end - 1, places[0] - 1, -1):
             X[i] = (X[i] - A[i, i + 1 : end] @ X[i + 1 : end]) / A[i, i]
 
-else:
 
-    @helper
-    def add_tile(C: Any, A: Any, B: Any, size: float, places: Any) -> None:
-        """C += size A B, of some lines of C.
+@helper
+def add_tile(C: Any, A: Any, B: Any, size: float, places: Any) -> None:
+    """C += size A B, of some lines of C.
 
-        Args:
-            C: (n, m)
-            A: (n, .)
-            B: (., m or more)
-            size: A number.
-            places: First line, count of lines, first column and end of those of A that are meant,
-                what of these comes before the first line of B, columns of C.
-        """
-        _add_tile(C, A, B, size, places)  # pyright: ignore[reportCallIssue]
+    Args:
+        C: (n, m)
+        A: (n, .)
+        B: (., m or more)
+        size: A number.
+        places: First line, count of lines, first column and end of those of A that are meant,
+            what of these comes before the first line of B, columns of C.
+    """
+    _add_tile(C, A, B, size, places)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def solve_down_tile(X: Any, A: Any, places: Any) -> None:
-        """Some lines of X (n, m) with A X = X, A triangular, from the lines before."""
-        _solve_down(X, A, X, -1.0, places)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def solve_down_by_units_tile(X: Any, A: Any, places: Any) -> None:
-        """The same where the diagonal of A is units, and other numbers stand there."""
-        _solve_down_by_units(X, A, X, -1.0, places)  # pyright: ignore[reportCallIssue]
+@helper
+def solve_down_tile(X: Any, A: Any, places: Any) -> None:
+    """Some lines of X (n, m) with A X = X, A triangular, from the lines before."""
+    _solve_down(X, A, X, -1.0, places)  # pyright: ignore[reportCallIssue]
 
-    @helper
-    def solve_up_tile(X: Any, A: Any, places: Any) -> None:
-        """Some lines of X (n, m) with A X = X, A triangular, from the lines after."""
-        _solve_up(X, A, X, -1.0, places)  # pyright: ignore[reportCallIssue]
+
+@helper
+def solve_down_by_units_tile(X: Any, A: Any, places: Any) -> None:
+    """The same where the diagonal of A is units, and other numbers stand there."""
+    _solve_down_by_units(X, A, X, -1.0, places)  # pyright: ignore[reportCallIssue]
+
+
+@helper
+def solve_up_tile(X: Any, A: Any, places: Any) -> None:
+    """Some lines of X (n, m) with A X = X, A triangular, from the lines after."""
+    _solve_up(X, A, X, -1.0, places)  # pyright: ignore[reportCallIssue]
