@@ -1,14 +1,15 @@
 """The compiled filter; a kernel of its own, since stepping does without it."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import call_stored, caller, helper, kernel
-from bulletbridge.engine.dense import factor_at, set_implicit_horizon
+from bulletbridge.engine.backend import KktBackend
+from bulletbridge.engine.dense import set_implicit_horizon
+from bulletbridge.engine.dense_backend import DENSE
 from bulletbridge.engine.records import (
-    BY_DENSE,
     DONE,
     NOT_FACTORED,
-    Arrays,
     Instant,
     SystemArrays,
     arrays_of,
@@ -34,6 +35,50 @@ class FilterRoom(NamedTuple):
     before: Array
 
 
+def finding(backend: KktBackend, filter_state: Callable[..., None]) -> Callable[..., int]:
+    """The helper that filters what is found with factors of one kind.
+
+    numba resolves the functions that it closes over when it compiles it.
+    """
+    factored, factor_at = backend.factored, backend.factor_at
+
+    @helper
+    def filter_found(
+        arrays: SystemArrays, f: Any, h: Any, room: FilterRoom, numbers: Array, free: int, led: int
+    ) -> int:
+        """Make a state of what is found one step later and filter it, or take it back."""
+        a, nv, n = arrays_of(arrays), len(arrays.axes), len(numbers)
+        state, nq, c = arrays.state, n - nv, a.control
+        copy_into(room.before, state)
+        for k in range(n):
+            state[k] = numbers[k]
+        state[n] += c.dt
+        # an impulse leaves no time for springs to give way
+        set_implicit_horizon(a, 0.0)
+        forget_impulses(room.holding)
+        c.failure = DONE
+        if led == 0 or c.factored != factored or c.driven > 0:  # moving frames are elsewhere now
+            c.factored = NOT_FACTORED
+        now, share = Instant(state[n], room.targets[0]), 1.0 / c.dt if led > 0 else 0.0
+        if share > 0.0 and c.factored != factored:
+            factor_at(a, f, now, room.before[:nq], room.before[nq:n])
+            c.factored = factored
+        if c.failure == DONE:
+            filter_state(a, f, h, now, state[:nq], state[nq:n], share, free)
+        if c.failure != DONE:
+            copy_into(state, room.before)
+            c.factored = NOT_FACTORED
+            return c.failure
+        for k in range(n):
+            numbers[k] = state[k]
+        return DONE
+
+    return filter_found
+
+
+filter_found = finding(DENSE, filter_state)
+
+
 @kernel
 def run_filter(
     arrays: SystemArrays, room: FilterRoom, numbers: Array, count: int, free: int, led: int
@@ -44,57 +89,8 @@ def run_filter(
     are found, and then as they are filtered. count: points that stick, the first ones. free:
     whether nothing outside holds the bodies. led: whether a step from the state has led there.
     """
-    take_found(arrays, room, numbers)
-    a, nv = arrays_of(arrays), len(arrays.axes)
-    f, h = dense_factors(arrays, 0), sticking_points_of(room.holding, count)
-    state, nq = arrays.state, len(numbers) - nv
-    now = Instant(state[nq + nv], room.targets[0])
-    share = share_of_correction(a, led, BY_DENSE)
-    if share > 0.0 and a.control.factored != BY_DENSE:
-        factor_at(a, f, now, room.before[:nq], room.before[nq : nq + nv])
-        a.control.factored = BY_DENSE
-    if a.control.failure == DONE:
-        filter_state(a, f, h, now, state[:nq], state[nq : nq + nv], share, free)
-    return give_filtered(arrays, room, numbers)
-
-
-@helper
-def take_found(arrays: SystemArrays, room: FilterRoom, numbers: Array) -> None:
-    """Make a state of what is found one step later."""
-    state, n = arrays.state, len(numbers)
-    copy_into(room.before, state)
-    for k in range(n):
-        state[k] = numbers[k]
-    state[n] += arrays.control[0].dt
-    # an impulse leaves no time for springs to give way
-    set_implicit_horizon(arrays_of(arrays), 0.0)
-    forget_impulses(room.holding)
-
-
-@helper
-def share_of_correction(a: Arrays, led: int, factored: int) -> float:
-    """How much of a correction goes into the velocity [1/s]; factors of no use are forgotten.
-
-    Those of moving frames are none, since these are elsewhere in every step.
-    """
-    c = a.control
-    c.failure = DONE
-    if led == 0 or c.factored != factored or c.driven > 0:
-        c.factored = NOT_FACTORED
-    return 1.0 / c.dt if led > 0 else 0.0
-
-
-@helper
-def give_filtered(arrays: SystemArrays, room: FilterRoom, numbers: Array) -> int:
-    """Hand over the state that was filtered, or take it back; return why, or DONE."""
-    state, c = arrays.state, arrays.control[0]
-    if c.failure != DONE:
-        copy_into(state, room.before)
-        c.factored = NOT_FACTORED
-        return c.failure
-    for k in range(len(numbers)):
-        numbers[k] = state[k]
-    return DONE
+    h = sticking_points_of(room.holding, count)
+    return filter_found(arrays, dense_factors(arrays, 0), h, room, numbers, free, led)
 
 
 @caller
