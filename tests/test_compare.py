@@ -16,8 +16,10 @@ import bulletbridge as bb
 from bulletbridge.cli import run
 from bulletbridge.comparison.bullet_warnings import other_units
 from bulletbridge.comparison.compare import compare_model, worst
+from bulletbridge.comparison.native import NoNativeTwinError, require_native_twin
 from bulletbridge.comparison.plan import BASELINES, EVERYTHING, SOLVERS, Plan
 from bulletbridge.comparison.results import Comparison
+from bulletbridge.constraints.joints import LoopAxis, Motor
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
@@ -96,6 +98,21 @@ def test_unsupported_is_not_a_failure(tmp_path):
     assert statuses == ["ok", "unsupported", "unsupported"]
     assert "no native twin" in runs.runs[1].result.message
     assert worst([runs]) == 0
+
+
+def test_bullet_closes_loops_without_their_limits_and_it_is_said(tmp_path):
+    path = four_bar(tmp_path, "revolute")
+    plain = compare_model(path, SHORT).runs[1].result
+    limited = path.read_text().replace("revolute", "revolute\n    turn: {limits: [-3, 3]}")
+    path.write_text(limited)
+    native = compare_model(path, SHORT).runs[1].result
+    assert (native.status, native.gap_m) == ("ok", plain.gap_m)
+    (note,) = set(native.notes) - set(plain.notes)
+    assert note.startswith("Bullet's constraints know neither limits nor friction: '")
+    spec = read_loops(path)
+    driven = replace(spec.constraints[0], turn=LoopAxis(motor=Motor(1.0, 1.0)))
+    with pytest.raises(NoNativeTwinError, match="no motors or springs"):
+        require_native_twin(replace(spec, constraints=(driven,)))
 
 
 def test_all_formulations_stand_in_one_table(tmp_path, capsys):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bulletbridge.comparison.native import without_bounds
 from bulletbridge.comparison.plan import NATIVE, Plan, blank
 from bulletbridge.comparison.results import (
     Energy,
@@ -187,4 +188,7 @@ def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:
         ]
         if ignored:
             notes.append(f"Bullet knows neither armature nor friction of joints: {listed(ignored)}")
+        bare = [f"'{name}'" for name in without_bounds(loaded.spec)]
+        if bare:
+            notes.append(f"Bullet's constraints know neither limits nor friction: {listed(bare)}")
     return tuple(notes)

@@ -347,6 +347,15 @@ def require_native_twin(spec: ModelSpec) -> None:
             raise NoNativeTwinError(f"'{constraint.name}' has no native twin: {reason}")
 
 
+def without_bounds(spec: ModelSpec) -> tuple[str, ...]:
+    """Loops that a native twin has without their limits and friction, which are left out there."""
+    return tuple(
+        constraint.name
+        for constraint in spec.constraints
+        if isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel)
+    )
+
+
 def _missing_twin(constraint: LoopJoint | Distance | Coupling) -> str:
     """Why Bullet has no such constraint; empty if it has."""
     if constraint.motion is not None:
@@ -355,8 +364,10 @@ def _missing_twin(constraint: LoopJoint | Distance | Coupling) -> str:
         return "its force limit is compared in the drop-in client only"
     if isinstance(constraint, Distance):
         return "Bullet has no distance constraint between links"
-    if isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel):
-        return "Bullet's constraints have no motors, limits or friction"
+    if isinstance(constraint, LoopJoint):
+        axes = [axis for axis in (constraint.turn, constraint.travel) if axis is not None]
+        if any(axis.motor or axis.springs for axis in axes):
+            return "Bullet's constraints have no motors or springs"
     if isinstance(constraint, Coupling):
         used = {name: c for name, c in constraint.coefficients.items() if c != 0.0}
         if len(used) != 2 or len(constraint.coefficients) != 2:
