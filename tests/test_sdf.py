@@ -189,6 +189,39 @@ def test_joints_that_close_loops_become_them(kind: str, tmp_path: Path) -> None:
             read(four_bar(kind, Y.replace("0 1 0", "0 0 1")), tmp_path)
 
 
+def test_plugins_couple_joints_and_close_loops_as_elements_do(tmp_path: Path) -> None:
+    """The plugins that a URDF with them has become in SDF."""
+    mimic = "<multiplier>-2</multiplier><offset>0.3</offset>"
+    plugin = f"""<plugin name="mimic_j2" filename="libroboticsgroup_gazebo_mimic_joint_plugin.so">
+    <joint>j1</joint><mimicJoint>j2</mimicJoint>{mimic}</plugin>"""
+    own = f'<mimic joint="j1">{mimic}</mimic>'
+    by_plugin = arm(joint(OWN)).replace("</model>", f"{plugin}</model>")
+    expected = read(arm(joint(OWN + own)), tmp_path).constraints
+    spec = read(by_plugin, tmp_path)
+    assert spec.constraints == expected and len(expected) == 1
+    assert any("'j2' follow as Gazebo's plugin mimic_joint has it" in note for note in spec.notes)
+    assert not any("left out: 1 plugin" in note for note in spec.notes)
+    both = arm(joint(OWN + own)).replace("</model>", f"{plugin}</model>")
+    assert read(both, tmp_path).constraints == expected
+    for wrong in (
+        plugin.replace("<joint>j1</joint>", "<jointName>j1</jointName>"),
+        plugin.replace(">j1<", ">j3<"),
+    ):
+        spec = read(arm(joint(OWN)).replace("</model>", f"{wrong}</model>"), tmp_path)
+        assert not spec.constraints
+        assert any("and 'j2' and is left out: give" in note for note in spec.notes)
+    closing = """<plugin name="closing" filename="libclosed_loop_plugin.so"><joint>{}</joint>
+    <parent>coupler</parent><child>rocker</child><position>0.1 0 -0.2</position></plugin>"""
+    ball = """<joint name="{}" type="ball"><parent>coupler</parent><child>rocker</child>
+    <pose>0.1 0 -0.2 0 0 0</pose></joint>"""
+    bars = re.sub(r'<joint name="pin".*?</joint>', "", four_bar("revolute", Y), flags=re.DOTALL)
+    by_plugin, by_joint = (
+        read(bars.replace("</model>", f"{more.format('pin')}</model>"), tmp_path)
+        for more in (closing, ball)
+    )
+    assert by_plugin.constraints == by_joint.constraints and len(by_joint.constraints) == 1
+
+
 def test_plugins_that_fix_links_are_fixed_joints(tmp_path: Path) -> None:
     """Of one model, where that closes a loop, and of two in a world, which float as one."""
     end = f'<link name="end"><pose>2 0 1 0 0 0</pose>{MASSES}</link>'

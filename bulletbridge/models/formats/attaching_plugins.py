@@ -1,12 +1,18 @@
-"""Plugins of Gazebo that join one link to another: how loops are closed where joints make a tree.
+"""Plugins of Gazebo that join one link to another, or have one joint follow another.
 
-Sources: DetachableJoint of gz-sim, which attaches when the simulation starts, and AttachLinks of
-gz_attach_links (Kermorgant). Both fix the child where it stands. ClosedLoopPlugin of
-pegasus_gazebo_plugins puts a hinge there, whose axis is in its source alone.
+That is how loops are closed where joints make a tree. Sources: DetachableJoint of gz-sim, which
+attaches when the simulation starts, and AttachLinks of gz_attach_links (Kermorgant). Both fix the
+child where it stands. ClosedLoopPlugin of pegasus_gazebo_plugins puts a hinge there, whose axis is
+in its source alone. Of plugins that couple joints, those called mimic_joint
+(roboticsgroup_gazebo_plugins and its like) say which one leads; in others by the same words either
+does.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
+
+from bulletbridge.models.formats.robot import listed
 
 MODEL = "__model__"
 """What plugins and poses call the model that they are in."""
@@ -14,6 +20,10 @@ PLUGINS = {"DetachableJoint": ("parent_link", "child_link"), "AttachLinks": ("pa
 """What plugins call the links, by the end of their names."""
 CLOSING = "closed_loop_plugin"
 """What is in the file name of the plugin that puts a hinge."""
+
+FOLLOWING = "mimic_joint"
+"""What is in the file name of plugins in which ``joint`` leads and ``mimicJoint`` follows."""
+PLUGIN = "plugin"
 
 
 class Attachment(NamedTuple):
@@ -63,3 +73,45 @@ def closing_joint(plugin: Xml.Element) -> Xml.Element | None:
         Xml.SubElement(joint, tag).text = (plugin.findtext(tag) or "").strip()
     Xml.SubElement(joint, "pose").text = f"{plugin.findtext('position') or '0 0 0'} 0 0 0"
     return joint
+
+
+def coupled_joints(plugin: Xml.Element) -> tuple[str, str]:
+    """The two joints that a plugin couples, empty where it names none."""
+    first = plugin.findtext("joint") or plugin.findtext("jointName") or ""
+    return first.strip(), (plugin.findtext("mimicJoint") or "").strip()
+
+
+def following(plugin: Xml.Element) -> tuple[str, Xml.Element] | None:
+    """The joint that a plugin has follow, and which one how, as ``<mimic>``; None for any other."""
+    leader, name = coupled_joints(plugin)
+    if FOLLOWING not in plugin.get("filename", "") or plugin.find("joint") is None or not name:
+        return None
+    numbers = {key: (plugin.findtext(key) or "").strip() for key in ("multiplier", "offset")}
+    said = {key: text for key, text in numbers.items() if text}
+    return name, Xml.Element(PLUGIN, {"joint": leader} | said)
+
+
+def followed_note(names: Iterable[str]) -> str:
+    """What is to be said of joints that follow by plugins."""
+    return (
+        f"{listed(names)} follow as Gazebo's plugin mimic_joint has it, exactly here; its gains and"
+        " bounds of force are left out"
+    )
+
+
+def uncoupled_note(plugin: Xml.Element) -> str:
+    """What is to be said of a plugin that couples joints in a way that is not in the file."""
+    leader, name = coupled_joints(plugin)
+    return (
+        f"a Gazebo plugin couples '{leader}' and '{name}' and is left out: give the joint that"
+        " follows a <mimic>"
+    )
+
+
+def hinged_note(closing: Xml.Element, remedy: str) -> str:
+    """What is to be said of a plugin's ``closing_joint``."""
+    return (
+        f"a Gazebo plugin hinges '{closing.findtext('child')}' to"
+        f" '{closing.findtext('parent')}' about an axis that is not in the file: a ball, which is"
+        f" the same where hinges are parallel; elsewhere give {remedy}"
+    )

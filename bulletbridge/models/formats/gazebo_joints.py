@@ -15,7 +15,12 @@ import numpy as np
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.attaching_plugins import MODEL, attachment, closing_joint
+from bulletbridge.models.formats.attaching_plugins import (
+    MODEL,
+    attachment,
+    closing_joint,
+    hinged_note,
+)
 from bulletbridge.models.formats.joint_graph import digits_worth, rounded
 from bulletbridge.models.formats.robot import (
     Pose,
@@ -136,11 +141,7 @@ def _joined(tree: UrdfTree) -> tuple[list[Xml.Element], list[str]]:
         closing = closing_joint(plugin)
         if closing is not None:
             joints.append(closing)
-            notes.append(
-                f"a plugin in <gazebo> hinges '{_text(closing, 'child')}' to"
-                f" '{_text(closing, 'parent')}' about an axis that is not in the file: a ball,"
-                " which is the same where hinges are parallel; elsewhere give a <gazebo><joint>"
-            )
+            notes.append(hinged_note(closing, "a <gazebo><joint>"))
             continue
         fixed = attachment(plugin)
         if fixed is None:

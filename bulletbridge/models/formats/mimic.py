@@ -7,13 +7,18 @@ from xml.etree import ElementTree as Xml
 
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.errors import nearest
-from bulletbridge.models.formats.attaching_plugins import attachment, closing_joint
-from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.formats.attaching_plugins import (
+    PLUGIN,
+    attachment,
+    closing_joint,
+    coupled_joints,
+    followed_note,
+    following,
+    uncoupled_note,
+)
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 
 TAGS = ("mimic", "drake:mimic")
-PLUGIN = "plugin"
-PLUGIN_WORDS = ("joint", "mimicJoint", "multiplier", "offset")
 ROUND_OFF = 1e-6
 """Part of a range by which limits of joints that mimic each other may differ unmentioned."""
 
@@ -88,15 +93,9 @@ def _elements(tree: UrdfTree) -> dict[str, Xml.Element]:
 
 
 def _of_plugins(tree: UrdfTree) -> list[tuple[str, Xml.Element]]:
-    """The same of Gazebo's plugins called mimic_joint, in all of which ``joint`` leads."""
-    found: list[tuple[str, Xml.Element]] = []
-    for plugin in tree.robot.iterfind("gazebo/plugin"):
-        said = {tag: (plugin.findtext(tag) or "").strip() for tag in PLUGIN_WORDS}
-        if "mimic_joint" in plugin.get("filename", "") and said["joint"] in tree.joints:
-            numbers = {key: said[key] for key in ("multiplier", "offset") if said[key]}
-            element = Xml.Element(PLUGIN, {"joint": said["joint"]} | numbers)
-            found.append((said["mimicJoint"], element))
-    return found
+    """The same of Gazebo's plugins called mimic_joint."""
+    found = [following(plugin) for plugin in tree.robot.iterfind("gazebo/plugin")]
+    return [each for each in found if each is not None and each[1].get("joint") in tree.joints]
 
 
 def _of_control(tree: UrdfTree) -> dict[str, Xml.Element]:
@@ -119,19 +118,12 @@ def plugin_notes(tree: UrdfTree) -> list[str]:
     coupled = _elements(tree)
     by_plugin = [f"'{name}'" for name, element in coupled.items() if element.tag == PLUGIN]
     if by_plugin:
-        said.append(
-            f"{listed(by_plugin)} follow as Gazebo's plugin mimic_joint has it, exactly here;"
-            " its gains and bounds of force are left out"
-        )
+        said.append(followed_note(by_plugin))
     for plugin in tree.robot.iterfind("gazebo/plugin"):
-        both = [(plugin.findtext(tag) or "").strip() for tag in ("joint", "mimicJoint")]
-        both[0] = both[0] or (plugin.findtext("jointName") or "").strip()
+        both = coupled_joints(plugin)
         stands = both[1] in tree.joints and tree.joints[both[1]].get("type") not in MOVING
         if both[1] and not stands and not coupled.keys() & set(both):
-            said.append(
-                f"a Gazebo plugin couples '{both[0]}' and '{both[1]}' and is left out: give the"
-                " joint that follows a <mimic>"
-            )
+            said.append(uncoupled_note(plugin))
         ends = [(plugin.findtext(tag) or "").strip() for tag in ("parent", "child")]
         read = attachment(plugin) is not None or closing_joint(plugin) is not None
         joined = not read and all(link in tree.links for link in ends)

@@ -12,7 +12,15 @@ from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.attaching_plugins import attachment
+from bulletbridge.models.formats.attaching_plugins import (
+    attachment,
+    closing_joint,
+    coupled_joints,
+    followed_note,
+    following,
+    hinged_note,
+    uncoupled_note,
+)
 from bulletbridge.models.formats.drake_elements import READERS, Source, drake_elements
 from bulletbridge.models.formats.joint_graph import (
     Along,
@@ -136,6 +144,7 @@ def read_sdf(
         if id(each) not in scenery:
             _add_joints(graph, each)
             _attach(graph, each)
+            _follow(graph, each)
             _add_drake(graph, each)
     graph.notes += [
         f"a second model '{each.prefix}{name}' is called '{own}'"
@@ -152,7 +161,11 @@ def read_sdf(
     if missing:
         graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
     plugins = sum(
-        1 for each in scope.scopes() for p in each.element.iter("plugin") if attachment(p) is None
+        attachment(plugin) is None
+        and closing_joint(plugin) is None
+        and not coupled_joints(plugin)[1]
+        for each in scope.scopes()
+        for plugin in each.element.iter("plugin")
     )
     sensors = sum(1 for each in scope.scopes() for _ in each.element.iter("sensor"))
     left = [f"{n} {what}" for n, what in ((plugins, "plugins"), (sensors, "sensors")) if n]
@@ -438,6 +451,15 @@ def _attach(graph: JointGraph, scope: Scope) -> None:
     """Fix to each other what plugins of one model do, where they stand."""
     name = scope.called or scope.element.get("name", "")
     for plugin in scope.element.findall("plugin"):
+        closing = closing_joint(plugin)
+        if closing is not None:
+            ends = [scope.link_of(closing.findtext(end, "")) for end in ("parent", "child")]
+            full = scope.prefix + (closing.get("name") or "_to_".join(ends))
+            full = free_name(full, [edge.name for edge in graph.connections])
+            place = graph.places[ends[1]] @ pose_in(closing)
+            graph.connections.append(Connection(full, "ball", *ends, place))
+            graph.notes.append(hinged_note(closing, "a <joint>"))
+            continue
         fixed = attachment(plugin)
         if fixed is None:
             continue
@@ -450,6 +472,23 @@ def _attach(graph: JointGraph, scope: Scope) -> None:
         full = free_name("_to_".join(ends), [edge.name for edge in graph.connections])
         graph.connections.append(Connection(full, "fixed", *ends, graph.places[ends[1]]))
         graph.notes.append(f"a plugin fixes '{ends[0]}' to '{ends[1]}', where they stand")
+
+
+def _follow(graph: JointGraph, scope: Scope) -> None:
+    """Couple joints of one model that follow others by plugins, and by nothing else."""
+    followers = list[str]()
+    for plugin in scope.element.findall("plugin"):
+        both, made = coupled_joints(plugin), following(plugin)
+        coupled = {gear.name for gear in graph.gears}
+        if not both[1] or f"{scope.prefix}{both[1]}_mimic" in coupled:
+            continue
+        if made is None or not scope.joints.keys() >= set(both):
+            graph.notes.append(uncoupled_note(plugin))
+            continue
+        followers.append(scope.prefix + made[0])
+        _add_drake_mimic(graph, scope, made[1], followers[-1])
+    if followers:
+        graph.notes.append(followed_note(f"'{name}'" for name in followers))
 
 
 def _loop_end(graph: JointGraph, part: Xml.Element, child: str, full: str) -> Pose | None:
