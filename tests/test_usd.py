@@ -254,6 +254,9 @@ def test_joints_follow_others_in_three_dialects(load, numbers, relation, said):
     off = "\n        bool newton:mimicEnabled = 0"
     if relation.startswith("newton"):
         assert not load(cranks(more + off)).spec.constraints
+    lost = load(cranks(more.replace("/robot/a>", "/robot/c>"))).spec
+    said = "joint 'b' follows /robot/c, which is no joint: it moves freely"
+    assert not lost.constraints and any(said in note for note in lost.notes)
 
 
 def gear(kind, relations, ratio):
@@ -390,6 +393,8 @@ def test_what_physx_says_of_an_axis_comes_before_what_it_says_of_the_joint(load)
         told = any("(physxJoint:jointFriction) is left out: b" in x for x in loaded.spec.notes)
         assert told == ("physxJoint:jointFriction" in numbers)
     assert_allclose(np.array(found[1:]) - found[0], (0.5, 0.07, 0.02), rtol=1e-6)
+    soft = load(cranks("\n        float physxLimit:angular:stiffness = 5")).spec.notes
+    assert any("limits that give way as springs (physxLimit) are stops" in note for note in soft)
     drag = "float physxRigidBody:angularDamping = 0.05\n        float physics:mass"
     notes = load(cranks("").replace("float physics:mass", drag)).spec.notes
     assert any("drag of bodies (physxRigidBody:...Damping) is left out" in note for note in notes)

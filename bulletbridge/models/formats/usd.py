@@ -264,6 +264,12 @@ def _add_joints(read: Read) -> None:
             "friction in proportion to what joints bear (physxJoint:jointFriction) is left out:"
             f" {listed(rubbing)}"
         )
+    soft = [f"physxLimit:{tag}:stiffness" for tag in ("angular", "linear", *TURNS, *WAYS)]
+    giving = [prim.GetName() for prim in prims if any(number(prim, x, 0.0) for x in soft)]
+    if giving:
+        graph.notes.append(
+            f"limits that give way as springs (physxLimit) are stops here: {listed(giving)}"
+        )
     for prim in prims:
         taken = {edge.name for edge in graph.connections}
         paths[str(prim.GetPath())] = free_name(prim.GetName(), taken)
@@ -683,7 +689,12 @@ def _mimic(read: Read, prim: Any, name: str, paths: Mapping[str, str]) -> Coupli
         linear = [number(prim, f"newton:mimicCoef{k}", float(k)) for k in (0, 1)]
         if not followed:
             followed, linear, unit = _target(prim, "mjc:target"), powers[:2], 1.0
+    if not followed:
+        return None
     if followed not in paths:
+        read.graph.notes.append(
+            f"joint '{name}' follows {followed}, which is no joint: it moves freely"
+        )
         return None
     ends = str(prim.GetPath()), followed
     turns = [str(read.stage.GetPrimAtPath(path).GetTypeName()) == HINGE for path in ends]
