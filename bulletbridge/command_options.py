@@ -91,6 +91,12 @@ class ReadingOptions:
             "--servos", help="Let servos of MJCF, drives of USD act, as springs and dampers."
         ),
     ] = False
+    keyframe: Annotated[
+        str | None,
+        typer.Option(
+            "--keyframe", metavar="NAME", help="Start at this keyframe of MJCF; the first if none."
+        ),
+    ] = None
 
     @property
     def given(self) -> "Reading":

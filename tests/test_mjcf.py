@@ -256,7 +256,29 @@ def test_the_first_keyframe_is_where_loops_are_closed_from(tmp_path: Path) -> No
     np.testing.assert_allclose(
         Rotation.from_matrix(link.R_W).as_quat(), (0, 0.6, 0.8, 0), atol=1e-12
     )
-    assert said(spec, "'home', the first one; others: other")
+    assert said(spec, "'home', the first one; keyframe=... takes another one: other")
+
+
+def test_another_keyframe_is_the_start_where_it_is_asked_for(tmp_path: Path) -> None:
+    """With its rates and what servos follow; one that is not there, or does not fit, is told."""
+    keys = """<keyframe><key name="home" qpos="0.1" ctrl="0.2"/>
+    <key name="away" qpos="-0.3" qvel="0.5" ctrl="0.7"/></keyframe>"""
+    robot = f"""<mujoco><worldbody><body><joint name="j"/><geom size="0.1" pos="1 0 0"/></body>
+    </worldbody><actuator><position joint="j" kp="10"/></actuator>{keys}</mujoco>"""
+    path = tmp_path / "keys.xml"
+    path.write_text(robot)
+    for name, q, v, u in ((None, 0.1, 0.0, 0.2), ("home", 0.1, 0.0, 0.2), ("away", -0.3, 0.5, 0.7)):
+        spec = read_model(path, servos=True, keyframe=name)
+        with bb.load(spec) as model:
+            assert (model.system.q["j"], model.system.v["j"]) == pytest.approx((q, v))
+        assert said(spec, f"(stiffness 10, damping 0, at {u})")
+    with pytest.raises(ModelError, match="no keyframe 'far'; there are: home, away"):
+        bb.load(path, keyframe="far")
+    path.write_text(robot.replace('"-0.3"', '"-0.3 1"'))
+    with pytest.raises(ModelError, match="keyframe 'away': invalid qpos size"):
+        bb.load(path, keyframe="away")
+    with pytest.raises(ModelError, match="is no MJCF, which alone has keyframes"):
+        bb.load("four_bar", keyframe="home")
 
 
 def test_rates_of_the_first_keyframe_are_those_of_the_start(tmp_path: Path) -> None:

@@ -152,9 +152,9 @@ def load(
             unless given where its file says. A floating base is held there by assembly.
         base_orientation: How it is turned there, a quaternion xyzw.
         options: How the file is read: ``fixed_base``, ``repair_inertia``, ``repair_frames``,
-            ``inside`` and ``servos``, as ``read_model`` takes them; where it includes other files,
-            nothing outside of its folder, or ``inside``, is opened. All others are keyword
-            arguments of ``System``. Joint limits act unless
+            ``inside``, ``servos`` and ``keyframe``, as ``read_model`` takes them; where it
+            includes other files, nothing outside of its folder, or ``inside``, is opened. All
+            others are keyword arguments of ``System``. Joint limits act unless
             ``limits=False``, but with other formulations and integrators than the compiled ones.
             ``springs`` are explicit unless given or too stiff for that at the start, and so the
             integrator is ``verlet`` unless given.

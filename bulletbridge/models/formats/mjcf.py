@@ -42,7 +42,11 @@ WIDTHS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
 
 
 def read_mjcf(
-    path: Path, folder: Path, inside: Path | None = None, servos: bool = False
+    path: Path,
+    folder: Path,
+    inside: Path | None = None,
+    servos: bool = False,
+    keyframe: str | None = None,
 ) -> ModelSpec:
     """Read an MJCF file.
 
@@ -51,12 +55,13 @@ def read_mjcf(
         folder: Where the generated URDFs go.
         inside: Folder that included files must be in; that of the file unless given.
         servos: Whether actuators that follow the position or rate of a joint act.
+        keyframe: Where it starts; at the first one unless given.
 
     Raises:
         ModelError: MuJoCo cannot read the file; something that the file needs is missing.
         MissingExtraError: MuJoCo is not installed.
     """
-    spec, model, notes = compile_mjcf(path, inside)
+    spec, model, notes = compile_mjcf(path, inside, keyframe)
     places = Places(model, path.stem)
     scene = places.scene
     scene.notes += notes
@@ -296,7 +301,7 @@ def _is_drawn_apart(model: Any) -> bool:
 
 
 def _start(model: Any, places: Places) -> None:
-    """Start at the first keyframe, or else where joints are drawn, and at rest.
+    """Start at the first keyframe that is left, or else where joints are drawn, and at rest.
 
     Drawn beyond a limit they start at it, unless loops were closed there. Rates that loops might
     contradict, which are soft in MuJoCo, are not taken.
@@ -308,7 +313,7 @@ def _start(model: Any, places: Places) -> None:
     if model.nkey:
         names = [model.key(k).name or f"number {k}" for k in range(model.nkey)]
         q, v = model.key_qpos[0], model.key_qvel[0]
-        more = f"; others: {listed(names[1:])}" if model.nkey > 1 else ""
+        more = f"; keyframe=... takes another one: {listed(names[1:])}" if model.nkey > 1 else ""
         called = f" '{names[0]}'" if model.key(0).name else ""
         scene.notes.append(f"starts near keyframe{called}, the first one{more}")
     for k in range(model.njnt):

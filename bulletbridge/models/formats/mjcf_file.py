@@ -26,16 +26,19 @@ def library() -> Any:
         return import_module("mujoco")
 
 
-def compile_mjcf(path: Path, inside: Path | None = None) -> tuple[Any, Any, list[str]]:
+def compile_mjcf(
+    path: Path, inside: Path | None = None, keyframe: str | None = None
+) -> tuple[Any, Any, list[str]]:
     """MuJoCo's specification and model of a file, and notes of what was missing.
 
     Args:
         path: The file.
         inside: Folder that included files must be in; that of the file unless given.
+        keyframe: The one that the model is to have of them; all unless given.
 
     Raises:
-        ModelError: It cannot be read, includes files from elsewhere, or needs one that is
-            not there.
+        ModelError: It cannot be read, has no such keyframe, includes files from elsewhere, or
+            needs one that is not there.
     """
     mujoco = library()
     parts = _included_inside(path.resolve(), (inside or path.parent).resolve())
@@ -43,20 +46,36 @@ def compile_mjcf(path: Path, inside: Path | None = None) -> tuple[Any, Any, list
         warnings.simplefilter("always")
         spec, notes = _read(mujoco, path, all(map(is_plain_text, parts)))
         notes += _drop_missing(spec, path)
+        if keyframe is not None:
+            _keep(spec, keyframe)
         try:
-            model = _compile(spec, notes)
+            model = _compile(spec, notes, keyframe is not None)
         except (ValueError, OSError, RuntimeError) as error:
             raise ModelError(f"MuJoCo cannot compile {path}: {_said(error)}; correct it") from None
     notes += dict.fromkeys(f"MuJoCo says: {_said(warning.message)}" for warning in warned)
     return spec, model, notes
 
 
-def _compile(spec: Any, notes: list[str]) -> Any:
-    """MuJoCo's model; without keyframes, if they do not fit, which is added to the notes."""
+def _keep(spec: Any, keyframe: str) -> None:
+    """Have a specification start at a keyframe, by leaving all others out.
+
+    Raises:
+        ModelError: There is none of that name.
+    """
+    names = [key.name for key in spec.keys]
+    if keyframe not in names:
+        there = f"there are: {listed(filter(None, names))}" if any(names) else "none has a name"
+        raise ModelError(f"there is no keyframe '{keyframe}'; {there}")
+    for key in [key for key in spec.keys if key.name != keyframe]:
+        spec.delete(key)
+
+
+def _compile(spec: Any, notes: list[str], chosen: bool) -> Any:
+    """MuJoCo's model; without keyframes that do not fit, unless chosen, which is noted."""
     try:
         return spec.compile()
     except ValueError as error:
-        if KEYFRAME not in str(error) or not spec.keys:
+        if KEYFRAME not in str(error) or not spec.keys or chosen:
             raise
         for key in list(spec.keys):
             spec.delete(key)

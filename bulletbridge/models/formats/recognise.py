@@ -40,12 +40,14 @@ class How(NamedTuple):
         servos: Whether these act.
         arguments: For xacro.
         fixed_base: Whether the base is part of the world; None for what the file says.
+        keyframe: Of MJCF, where it starts; None for the first one.
     """
 
     inside: Path | None
     servos: bool
     arguments: dict[str, str]
     fixed_base: bool | None
+    keyframe: str | None
 
 
 Reader = Callable[[Path, Path, How], ModelSpec]
@@ -80,7 +82,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "MJCF",
-        lambda path, folder, how: read_mjcf(path, folder, how.inside, how.servos),
+        lambda path, folder, how: read_mjcf(path, folder, how.inside, how.servos, how.keyframe),
         root="mujoco",
     ),
     Format(
@@ -112,6 +114,7 @@ class Reading(TypedDict, total=False):
             file unless given: nothing outside is opened.
         servos: Whether actuators of MJCF and drives of USD that follow a joint act, as springs and
             dampers; otherwise no force acts at actuated joints.
+        keyframe: Name of the keyframe of MJCF that it starts at; the first one unless given.
     """
 
     fixed_base: bool | None
@@ -119,6 +122,7 @@ class Reading(TypedDict, total=False):
     repair_frames: bool | None
     inside: str | Path | None
     servos: bool
+    keyframe: str | None
 
 
 def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Reading]) -> ModelSpec:
@@ -139,15 +143,18 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     form = format_of(path)
     if arguments and (form is None or form.root not in ("robot", "sdf")):
         raise ModelError(f"{path} is no xacro; leave {':=, '.join(arguments)}:= out")
-    inside, servos = how.get("inside"), how.get("servos", False)
+    inside, servos, keyframe = how.get("inside"), how.get("servos", False), how.get("keyframe")
+    if keyframe is not None and (form is None or form.root != "mujoco"):
+        raise ModelError(f"{path} is no MJCF, which alone has keyframes; leave keyframe out")
     repair_inertia = how.get("repair_inertia", False)
     within = None if inside is None else _folder(inside)
-    folder = folder or scratch_folder(path, (within, servos, repair_inertia, *arguments.items()))
+    choices = within, servos, keyframe, repair_inertia, *arguments.items()
+    folder = folder or scratch_folder(path, choices)
     if form is None:
         spec = with_loadable_robots(read_loops(path), folder)
     else:
         try:
-            how_read = How(within, servos, arguments, how.get("fixed_base"))
+            how_read = How(within, servos, arguments, how.get("fixed_base"), keyframe)
             spec = form.read(path, folder, how_read)
         except ModelError as error:
             if type(error) is not ModelError or path.name in str(error):
