@@ -86,6 +86,11 @@ def test_arguments_are_told_from_paths(tmp_path):
             "",
             "needs the argument 'side'; give it, as in 'bars.urdf.xacro",
         ),
+        (
+            ('<xacro:arg name="side" default="0.2"/>', "<!-- $(arg top) $(arg top) -->"),
+            "",
+            "needs the arguments 'side', 'top'; give it, as in 'bars.urdf.xacro side:=VALUE top:=V",
+        ),
         (("bars_description", "nowhere"), "", "there is no package 'nowhere': no folder above"),
         (("macros.xacro", "none.xacro"), "", "No such file or directory: .*none.xacro"),
         (('length="0.3"', 'length="${long}"'), "", "name 'long' is not defined"),

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from threading import Lock
@@ -80,7 +80,9 @@ def expand(path: Path, given: Mapping[str, str]) -> Expanded:
         except Exception as error:  # whatever Python in a file's expressions may raise
             places = dict.fromkeys(str(file) for file in reversed(library.filestack or ()) if file)
             within = f" (in {', included by '.join(places)})" if len(places) > 1 else ""
-            raise ModelError(f"xacro cannot expand {path}: {_why(error, path)}{within}") from None
+            raise ModelError(
+                f"xacro cannot expand {path}: {_why(error, path, given)}{within}"
+            ) from None
     robot = parse_xml(document.toxml().encode(), path)
     if robot.tag == "robot" and robot.find("link") is None and (macros := _macros(path)):
         raise ModelError(
@@ -135,7 +137,7 @@ def _macros(path: Path) -> list[str]:
     return [f"the macro '{element.get('name', '')}'" for element in tags]
 
 
-def _why(error: Exception, path: Path) -> str:
+def _why(error: Exception, path: Path, given: Collection[str]) -> str:
     """What xacro says of an error, and what to do about it."""
     first: BaseException | None = error
     while first is not None and not isinstance(first, ModelError):  # that of ``_finding``
@@ -143,8 +145,14 @@ def _why(error: Exception, path: Path) -> str:
     said = " ".join(str(first or error).split()) or repr(error)
     missing = re.search(r"Undefined substitution argument (\w+)", said)
     if missing is not None:
-        name = missing.group(1)
-        return f"it needs the argument '{name}'; give it, as in '{path.name} {name}:=VALUE'"
+        text = path.read_text(errors="replace")
+        known = {*given, *re.findall(r"<xacro:arg\s[^>]*name=[\"'](\w+)", text)}
+        asked = [name for name in re.findall(r"\$\(arg (\w+)\)", text) if name not in known]
+        names = dict.fromkeys([missing.group(1), *asked])
+        told = ", ".join(f"'{name}'" for name in names)
+        what = "the arguments" if len(names) > 1 else "the argument"
+        how = " ".join(f"{name}:=VALUE" for name in names)
+        return f"it needs {what} {told}; give it, as in '{path.name} {how}'"
     if "unbound prefix" in said:
         return f'{said}; declare xmlns:xacro="http://www.ros.org/wiki/xacro" in its <robot>'
     return said
