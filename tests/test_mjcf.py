@@ -259,6 +259,15 @@ def test_the_first_keyframe_is_where_loops_are_closed_from(tmp_path: Path) -> No
     assert said(spec, "'home', the first one; keyframe=... takes another one: other")
 
 
+def test_muscles_whose_range_of_lengths_mujoco_does_not_find_are_left_out(tmp_path: Path) -> None:
+    """That of a joint without limits, at which MuJoCo pulls in vain."""
+    body = '<body><joint name="j" axis="0 1 0"/><geom size="0.1" pos="1 0 0"/></body>'
+    spec = read_mjcf(
+        write(tmp_path, body, '<actuator><muscle name="m" joint="j"/></actuator>'), tmp_path
+    )
+    assert said(spec, "actuators that are more than a torque: m")
+
+
 def test_another_keyframe_is_the_start_where_it_is_asked_for(tmp_path: Path) -> None:
     """With its rates and what servos follow; one that is not there, or does not fit, is told."""
     keys = """<keyframe><key name="home" qpos="0.1" ctrl="0.2"/>

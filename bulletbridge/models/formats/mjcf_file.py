@@ -46,6 +46,8 @@ def compile_mjcf(
         warnings.simplefilter("always")
         spec, notes = _read(mujoco, path, all(map(is_plain_text, parts)))
         notes += _drop_missing(spec, path)
+        # of muscles, which do not act here: MuJoCo pulls at the robot until that converges, or not
+        spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE
         if keyframe is not None:
             _keep(spec, keyframe)
         try:
