@@ -85,7 +85,9 @@ class Forces:
         off = min(self._size(before.q, x - now.v) for x in (rates, closed))
         size = max(least, *(self._size(before.q, x) for x in (before.v, now.v, rates - before.v)))
         fastest = self._fastest(before, now)
-        turns, turned = system.dt * fastest, self._turn(before, now)
+        led = self.judge.displaced(before.q, system.dt * (rates - curved))  # closing takes it back
+        turned = max(self._turn(before, now), self._turn(before, now._replace(q=led)))
+        turns = system.dt * fastest
         bends = turns + turned
         solved = system.complementarity
         taken = solved is not None and solved.taken > 0.0
@@ -162,21 +164,25 @@ class Forces:
             joint = judge.mechanism.joints.get(name)
             if joint is not None and joint.is_single:
                 force[joint.v.start] += load.motor + load.friction + load.limit
-        unit, later = (judge.moving(np.tile(s.q, (nv, 1)), np.eye(nv)) for s in (before, now))
+        push = np.linalg.solve(L, system.tau - judge.oracle.bias(before.q, before.v))
+        free = before.v + dt * np.linalg.solve(L.T, push - V.T @ (V @ push))
+        places = before.q, now.q, judge.displaced(before.q, dt * free)
+        unit, *later = (judge.moving(np.tile(q, (nv, 1)), np.eye(nv)) for q in places)
         moving = [judge.moving(state.q[None], state.v[None]) for state in (before, now)]
-        turned = np.zeros(nv)
+        turned = np.zeros((nv, len(later)))
         for contact in system.contacts():
             for name, sign in ((contact.b, 1.0), (contact.a, -1.0)):
                 body = judge.mechanism.links[name].body
-                acts, will = (sign * at_rates(m, body, contact) for m in (unit, later))
-                force, turned = force + acts, turned + will - acts
+                acts = sign * at_rates(unit, body, contact)
+                will = np.array([sign * at_rates(m, body, contact) for m in later]).T
+                force, turned = force + acts, turned + will - acts[:, None]
                 ahead = 3.0 * abs(contact.predicted_gap - contact.gap)
                 ahead += dt * sum(
                     float(np.linalg.norm(self._speed(m, name, contact))) for m in moving
                 )
                 turns = float(np.linalg.norm(np.linalg.solve(L, unit.w[:, body]), 2))
                 rough += dt * ahead * turns * float(np.linalg.norm(contact.force))
-        rough += TURNED * dt * float(np.linalg.norm(np.linalg.solve(L, turned)))
+        rough += TURNED * dt * float(np.linalg.norm(np.linalg.solve(L, turned), axis=0).max())
         push = np.linalg.solve(L, force - judge.oracle.bias(before.q, before.v))
         least = CANCELS * dt * float(np.linalg.norm(push))
         gamma = judge.accelerations_of_rows(before.q, before.v, 0.0 * before.v, before.t)
@@ -274,9 +280,10 @@ class Forces:
         if not (found := self.system.contacts()):
             return
         m = self.judge.moving(now.q[None], now.v[None])
+        rounded = ROUNDED * max(1.0, *(contact.normal_force for contact in found))
         for contact, point in zip(found, self.system.contact_points, strict=True):
             N, T, mu = contact.normal_force, contact.friction, float(point["friction"])
-            if N < -ROUNDED:
+            if N < -rounded:
                 yield "contact pulls", -N
             beyond = float(np.linalg.norm(T)) - mu * N
             allowed = 1e-6 * mu * N + ROUNDED

@@ -280,6 +280,51 @@ def test_bodies_that_are_led_into_each_other_are_told_once():
     assert system.q[0] == pytest.approx(-speed * system.t, abs=1e-12)
 
 
+def test_a_drive_that_starts_into_a_wall_is_told_in_its_first_step():
+    """A ball rests at a wall, where forces alone would leave it: z = -t² ends 1e-6 m beyond."""
+    dt = 1e-3
+    load = Load(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    mechanism = with_joint(
+        empty_mechanism((0.0, 0.0, -9.81)), "slide", "prismatic", "head", load=load
+    )
+    drive = bb.Coupling("press", {"slide": 1.0}, 0.0, bb.Motion(z=bb.Polynomial((0, 0, -1.0))))
+    start = np.zeros(1), np.zeros(1)
+    wall = Wall(np.array([0.0, 0.0, 1.0]), -0.1)
+    world = Spheres(mechanism, start, [Sphere(1, np.zeros(3), 0.1)], [wall])
+    system = bb.System(mechanism, [drive], world=world, dt=dt, contacts=True)
+    with pytest.warns(BulletBridgeWarning, match="'world' and 'head' are led.*'press'"):
+        system.step()
+    assert system.q[0] == pytest.approx(-(dt**2), rel=1e-9)
+
+
+@pytest.mark.parametrize("stop", ["limit", "wall"])
+def test_a_drive_with_a_force_limit_is_stopped_by_limits_and_walls(stop):
+    """It holds rigidly on the way, as if nothing could stop it; there it presses with 5 N."""
+    dt, speed, way, force = 1e-3, 0.1, 2.55e-3, 5.0
+    load = Load(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    mechanism = with_joint(empty_mechanism((0.0, 0.0, 0.0)), "slide", "prismatic", "a", load=load)
+    if stop == "limit":
+        joints = {"slide": replace(mechanism.joints["slide"], lower=-way, upper=1.0)}
+        mechanism = replace(mechanism, joints=joints)
+    motion = bb.Motion(z=bb.Polynomial((0, -speed)))
+    drive = bb.Coupling("press", {"slide": 1.0}, 0.0, motion, max_force=force)
+    start, below = (np.zeros(1), np.array([-speed])), way if stop == "wall" else 1.0
+    wall = Wall(np.array([0.0, 0.0, 1.0]), -0.1 - below)
+    world = Spheres(mechanism, start, [Sphere(1, np.zeros(3), 0.1)], [wall])
+    made = {"world": world, "dt": dt, "contacts": True, "limits": "always"}
+    system = bb.System(mechanism, [drive], **made)
+    system.set_state(*start)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BulletBridgeWarning)
+        for n in range(1, 40):
+            system.step()
+            wanted = max(-speed * n * dt, -way)
+            assert system.q[0] == pytest.approx(wanted, abs=SHALLOW), n
+    limit, contacts = system.joint_loads["slide"].limit, system.contacts()
+    pressed = limit + sum(contact.normal_force for contact in contacts)
+    assert pressed == pytest.approx(force, rel=1e-9)
+
+
 def test_what_is_moved_out_of_others_passes_no_limit():
     """A ball on a slide at its limit is 0.3 mm within a wall, another one beside it 1 cm.
 

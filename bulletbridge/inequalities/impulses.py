@@ -75,6 +75,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
     add_compliance_of_servos,
     put_limit_rows,
     put_motor_rows,
+    rate_along,
 )
 from bulletbridge.inequalities.restitution import Impulses, bounce_share, is_usable, work_of
 from bulletbridge.inequalities.warm_start import ContactImpulse
@@ -139,6 +140,9 @@ JOINED, WEDGE = 1e-12, 1e-6
 """Squared shares of a normal, of itself and of what is left of its tangents, below which a contact
 is one of bodies that are held together: what could push them apart would have to be a wedge of a
 thousandth, which is how well frames and surfaces are known to lie on each other."""
+DEEP = 1e-3
+"""Share of the mechanism's length from which on bodies stand in each other so far that surfaces do
+not tell the way out: what holds them there gives way. Beside less than that they stay apart."""
 UNYIELDING = 1e-9
 """Share of the largest velocity up to which motors have given way to nothing."""
 HOLDING_SWEEPS = 200
@@ -766,11 +770,13 @@ def put_compliances_of_contacts(
         if not p.D[i, i] > 0.0:
             p.x[i] = 0.0
     add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
-    for i in range(others):  # wedges give way as what they could be squeezed by
-        row = h.contact_rows[i].normal
+    for i in range(others):
+        row, dt = h.contact_rows[i].normal, a.control.dt
         if p.D[row, row] > 0.0:
             p.D[row, row] += h.contact_rows[i].compliance
-            p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
+            left = h.contact_points[i].gap - dt * rate_along(h.raw, row, h.moving)
+            if left < -DEEP * a.control.length:  # wedges give way as what they could be squeezed by
+                p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
     weigh(p, 0, first_unilateral, together)
     weigh(p, together, together, n)
 

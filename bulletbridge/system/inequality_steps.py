@@ -1,14 +1,15 @@
 """Motors, limits, contacts and force limits of a system: their steps, and their forces in these."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from bulletbridge.constraints.encode import encode_places
-from bulletbridge.engine.records import DONE
+from bulletbridge.engine.records import DONE, OVERRUN
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, UnsupportedError, warn_user
-from bulletbridge.inequalities.arrays import APART, MOVING, PUSHED
+from bulletbridge.inequalities.arrays import APART, MOVING, PUSHED, ROOM
 from bulletbridge.inequalities.constraints import inequality_constraints_of, joint_limits_of
 from bulletbridge.inequalities.encode import place_turns
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW
@@ -45,6 +46,41 @@ OVERRAN = (
     " use a smaller dt; no more is told of it"
 )
 """What is said where nothing that was tried closes loops within limits."""
+
+
+def led_into(step: InequalityStepper) -> Iterator[tuple[int, int]]:
+    """Pairs of bodies that the last step led further into each other than its rows let it."""
+    points, nv = step.contact_points, step.solver.mechanism.nv
+    v, apart = step.impulses[PUSHED, :nv], np.zeros(nv)
+    if step.report[APART]:
+        apart = step.impulses[MOVING, :nv]
+    found = step.contact_rows[: len(points)]
+    room = step.impulses[ROOM, found["normal"]]
+    nearer = step.dt * (step.rows[found["normal"]] @ (v + apart) + room) < -SHALLOW
+    for point in points[nearer & (found["compliance"] == 0.0)]:
+        yield int(point["body_a"]), int(point["body_b"])
+
+
+def led_past(step: InequalityStepper) -> Iterator[tuple[int, str, float]]:
+    """Axes that the last step led further past a limit than its rows let it; side and limit.
+
+    Prescribed motions are met whatever stands in the way: nothing that is free can stop them.
+    """
+    acting = step.joint_limits[step.joint_limits["row"] >= 0]
+    q, _, _ = step.start
+    rows, v = step.rows, step.impulses[PUSHED, : step.solver.mechanism.nv]
+    for limit in acting:
+        axis, rate = int(limit["axis"]), float(rows[limit["row"]] @ v)
+        if axis >= 0:
+            place = float(q[step.solver.axes[axis]["q"]])
+        else:
+            along = step.positions[-1 - axis]
+            place, rate = float(along["g"]), rate + float(along["g_t"])
+        end = place + step.dt * rate
+        below = end < min(float(limit["lower"]), place) - SHALLOW
+        if below or end > max(float(limit["upper"]), place) + SHALLOW:
+            side = "lower" if below else "upper"
+            yield axis, side, float(limit[side])
 
 
 class InequalitySteps:
@@ -246,50 +282,19 @@ class InequalitySteps:
 
     def _tell_led_into(self, step: InequalityStepper) -> None:
         """Warn of bodies that the last step led further into each other than rows let it."""
-        points, nv = step.contact_points, step.solver.mechanism.nv
-        if not len(points):
-            return
-        v, apart = step.impulses[PUSHED, :nv], np.zeros(nv)
-        if step.report[APART]:
-            apart = step.impulses[MOVING, :nv]
-        normals = step.contact_rows["normal"][: len(points)]
-        nearer = step.dt * (step.rows[normals] @ (v + apart)) < -SHALLOW
-        rigid = step.contact_rows["compliance"][: len(points)] == 0.0
-        for k in np.flatnonzero(nearer & rigid):
-            point = points[k]
-            which = int(point["body_a"]), int(point["body_b"])
-            end = float(point["gap"]) + step.dt * step.gained(int(k), apart)
-            if end < -SHALLOW and which not in self._led_into:
+        for which in led_into(step):
+            if which not in self._led_into:
                 self._led_into.add(which)
                 told = {"what": self._names_of_bodies(which), "drives": self._drives}
                 warn_user(LED_INTO.format(t=self._active.t, **told))
 
     def _tell_led_past(self, step: InequalityStepper) -> None:
-        """Warn of joints that the last step led further past their limits than rows let it.
-
-        Prescribed motions are met whatever stands in the way: nothing that is free can stop them.
-        """
-        acting = step.joint_limits[step.joint_limits["row"] >= 0]
-        if not len(acting):
-            return
-        q, _, t = step.start
-        rows, v = step.rows, step.impulses[PUSHED, : step.solver.mechanism.nv]
-        for limit in acting:
-            axis, rate = int(limit["axis"]), float(rows[limit["row"]] @ v)
-            if axis in self._led_past:
-                continue
-            if axis >= 0:
-                place = float(q[step.solver.axes[axis]["q"]])
-            else:
-                along = step.positions[-1 - axis]
-                place, rate = float(along["g"]), rate + float(along["g_t"])
-            end = place + step.dt * rate
-            below = end < min(float(limit["lower"]), place) - SHALLOW
-            if below or end > max(float(limit["upper"]), place) + SHALLOW:
+        """Warn of joints that the last step led further past their limits than rows let it."""
+        for axis, side, limit in led_past(step):
+            if axis not in self._led_past:
                 self._led_past.add(axis)
-                side = "lower" if below else "upper"
-                told = {"joint": self._name_of(axis), "side": side, "limit": float(limit[side])}
-                warn_user(LED_PAST.format(t=t + step.dt, drives=self._drives, **told))
+                told = {"joint": self._name_of(axis), "side": side, "limit": limit}
+                warn_user(LED_PAST.format(t=self._active.t, drives=self._drives, **told))
 
     def forget(self) -> None:
         """Forget impulses to start from, loads, turns, and what holds."""
@@ -481,6 +486,9 @@ class InequalitySteps:
         if not (here.state == there.state).all():
             there.put(here.q, here.v, here.t)
         failure = self._advance_there(step)
+        if failure == DONE and there.encoded.motions:
+            if any(led_past(step)) or any(led_into(step)):
+                failure = OVERRUN  # a drive with a force limit can be stopped
         if failure == DONE:
             here.put(there.q, there.v, there.t)
         return failure
