@@ -325,6 +325,29 @@ def test_a_drive_with_a_force_limit_is_stopped_by_limits_and_walls(stop):
     assert pressed == pytest.approx(force, rel=1e-9)
 
 
+def test_a_wedge_that_is_shut_stays_shut():
+    """Two slides sink at a ratio of 1 to 20, the slow one onto a wall.
+
+    Of what its contact would do to it alone loops leave a 400th, and yet it holds both: by virtual
+    work with g (m + 20 m).
+    """
+    ratio, g = 0.05, 9.81
+    load = Load(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    mechanism = empty_mechanism((0.0, 0.0, -g))
+    for k in range(2):
+        at = 2.0 * k, 0.0, 0.0
+        mechanism = with_joint(mechanism, f"j{k}", "prismatic", f"l{k}", xyz=at, load=load)
+    gear = bb.Coupling("gear", {"j0": 1.0, "j1": -ratio})
+    start, wall = (np.zeros(2), np.zeros(2)), Wall(np.array([0.0, 0.0, 1.0]), -0.1)
+    world = Spheres(mechanism, start, [Sphere(1, np.zeros(3), 0.1)], [wall])
+    system = bb.System(mechanism, [gear], world=world, dt=1 / 240, contacts=True)
+    for _ in range(20):
+        system.step()
+        assert abs(system.q[0]) < SHALLOW
+    (contact,) = system.contacts()
+    assert contact.normal_force == pytest.approx(g * (1.0 + 1.0 / ratio), rel=1e-9)
+
+
 def test_what_is_moved_out_of_others_passes_no_limit():
     """A ball on a slide at its limit is 0.3 mm within a wall, another one beside it 1 cm.
 
