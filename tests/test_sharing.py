@@ -22,7 +22,13 @@ from bulletbridge.numerics.complementarity_rows import (
     complementarity_problem,
     room_for,
 )
-from bulletbridge.numerics.sharing import Sharing, agree_among_motors, comply, weigh
+from bulletbridge.numerics.sharing import (
+    HEAVIEST,
+    Sharing,
+    agree_among_motors,
+    comply,
+    weigh,
+)
 
 
 @kernel
@@ -30,7 +36,7 @@ def weigh_and_agree(D, b, bounds, weights, room, motors):
     """Demands of motors that agree, in place of b, and weights."""
     more = room.vectors[LINES:]
     p = complementarity_problem(D, b, bounds, more[5], more[6], room)
-    weigh(p, 0, motors, len(b))
+    weigh(p, 0, motors, len(b), HEAVIEST)
     s = Sharing(more[0], more[1], more[2], more[3], more[4])
     agree_among_motors(p, s, motors)
     for i in range(len(b)):
@@ -42,7 +48,7 @@ def solve_complying(D, b, bounds, x, w, room, motors, tolerance):
     """Residual of ``comply``; impulses and velocities go to x and w."""
     more = room.vectors[LINES:]
     p = complementarity_problem(D, b, bounds, x, w, room)
-    weigh(p, 0, motors, len(b))
+    weigh(p, 0, motors, len(b), HEAVIEST)
     for i in range(len(b)):
         p.centre[i] = 0.0
     s = Sharing(more[0], more[1], more[2], more[3], more[4])
@@ -79,16 +85,22 @@ def test_equal_motions_take_the_least_norm(seed):
     assert np.abs(x - expected).max() < close * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("locked", [False, True])
 @pytest.mark.parametrize("hardest", [0.0, 1e8])
 @pytest.mark.parametrize("seed", range(10))
-def test_demands_that_contradict_end_in_the_weighted_compromise(seed, hardest):
+def test_demands_that_contradict_end_in_the_weighted_compromise(seed, hardest, locked):
     """What is left asks for the velocity that misses the demands least, by squares of strengths.
 
-    However hard a limit besides is to meet.
+    However hard a limit besides is to meet, and where loops all but lock one motor, which moves a
+    thousandth of what another one does, beside one that is thirty times as strong.
     """
     rng = np.random.default_rng(seed)
     count, freedoms = int(rng.integers(3, 15)), int(rng.integers(1, 9))
     C, bounds, upper = motors_of(rng, count, freedoms)
+    if locked:
+        C[-1] = 1e-3 * C[0]
+        upper[1] *= 30.0
+        bounds["lower"], bounds["upper"] = -upper, upper
     limit = np.zeros(1, ROW_BOUNDS)
     limit[0] = (0.0, np.inf, -1, 1, 1, 0)
     every = np.vstack([C, rng.normal(size=freedoms)])
@@ -97,7 +109,7 @@ def test_demands_that_contradict_end_in_the_weighted_compromise(seed, hardest):
     room = room_for(count + 1, LINES + 7)
     weigh_and_agree(every @ every.T, b, bounds, weights, room, count)
     v = np.linalg.lstsq(upper[:, None] * C, upper * asked, rcond=None)[0]
-    if count > freedoms:
+    if count > freedoms or locked:
         assert np.abs(b[:count] - C @ v).max() < 1e-10
     else:
         assert np.array_equal(b[:count], asked)

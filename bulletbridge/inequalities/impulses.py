@@ -113,6 +113,7 @@ from bulletbridge.numerics.projection import (
 )
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import (
+    HEAVIEST,
     JUST_AS_WELL,
     Sharing,
     agree_among_motors,
@@ -777,8 +778,8 @@ def put_compliances_of_contacts(
             left = h.contact_points[i].gap - dt * rate_along(h.raw, row, h.moving)
             if left < -DEEP * a.control.length:  # wedges give way as what they could be squeezed by
                 p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
-    weigh(p, 0, first_unilateral, together)
-    weigh(p, together, together, n)
+    weigh(p, 0, first_unilateral, together, HEAVIEST)
+    weigh(p, together, together, n, HEAVIEST)
 
 
 @outlined
@@ -1026,7 +1027,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         if len(h.contact_points) == 0:
             put_products(h.C[:together], together, p)
             add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
-            weigh(p, 0, first_unilateral, n)
+            weigh(p, 0, first_unilateral, n, HEAVIEST)
             if may_be_independent(h, rows):
                 found = solve_independent(p, n, rows.motors, tolerance)
             if found.residual <= tolerance and not moves_apart(h, rows):

@@ -66,7 +66,7 @@ from bulletbridge.numerics.contact_islands import (
 from bulletbridge.numerics.multifrontal_factors import factorise
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.sharing import weigh
+from bulletbridge.numerics.sharing import HEAVIEST, weigh
 from bulletbridge.numerics.solution_selection import STARTS, Selection, slip_after_rest
 
 MOST_ROUNDS = 12
@@ -416,7 +416,7 @@ def add_contact_impulses(
             gentle += GENTLE * t.stabilisation[i] ** 2 / p.spare[i]
     if bounces > 0 and not are_apart(p.f):
         return undone
-    weigh(p, 0, 0, n)
+    weigh(p, 0, 0, n, HEAVIEST)
     solved = solve_contacts(h, n, tolerance, False)
     if solved.residual == math.inf:
         return solved

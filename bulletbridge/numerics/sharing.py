@@ -34,10 +34,10 @@ from bulletbridge.numerics.solution_selection import JAMMED
 AMPLE = 1e4
 """Times what is needed, as which a stronger motor counts."""
 HEAVIEST = 1e6
-"""Ratio of the largest to the smallest weight."""
+"""Ratio of the largest to the smallest weight in the norm of impulses, where it makes rows soft."""
 INDEPENDENT = 1e-8
-"""Share of the strongest direction, squared, from which on rows can be told apart by what they
-move. What motors could do with ten thousand times the usual effort is not asked of them."""
+"""Share of a row's own direction, squared, from which on it can be told apart from others by what
+they move. What motors could do with ten thousand times the usual effort is not asked of them."""
 MOSTLY = 0.5
 """Share of what its impulse moves a row by that those before it must leave for it to be clearly
 independent of them."""
@@ -77,7 +77,7 @@ class Softness(NamedTuple):
 
 
 @outlined
-def weigh(p: Any, first: int, loaded: int, n: int) -> None:
+def weigh(p: Any, first: int, loaded: int, n: int, heaviest: float) -> None:
     """Weights of the norm: motors by their bounds, limits and contacts by what is needed.
 
     Impulses count as shares of a motor's largest, or of that which alone would do what is hardest
@@ -89,6 +89,7 @@ def weigh(p: Any, first: int, loaded: int, n: int) -> None:
         first: Its first row.
         loaded: The first of limits and contacts.
         n: The row after its last.
+        heaviest: Ratio of the largest to the smallest weight.
     """
     need, hardest, most = 0.0, 0.0, 0.0
     for i in range(first, n):
@@ -105,12 +106,12 @@ def weigh(p: Any, first: int, loaded: int, n: int) -> None:
         d, bound = p.D[i, i], p.bounds[i].upper
         ample = AMPLE * AMPLE * need
         p.weights[i] = (
-            max(hardest, need / HEAVIEST) if i >= loaded else min(bound * bound * d, ample)
+            max(hardest, need / heaviest) if i >= loaded else min(bound * bound * d, ample)
         )
         most = max(most, p.weights[i])
     for i in range(first, n):
         ratio = most / p.weights[i] if p.weights[i] > 0.0 else 1.0
-        p.weights[i] = LIGHTEST * min(ratio, HEAVIEST) * p.D[i, i]
+        p.weights[i] = LIGHTEST * min(ratio, heaviest) * p.D[i, i]
 
 
 @outlined
@@ -303,12 +304,13 @@ def agree(p: ComplementarityProblem, s: Sharing, motors: int, loaded: int, n: in
 def agree_among_motors(p: ComplementarityProblem, s: Sharing, motors: int) -> None:
     """``agree`` of motors alone, by their strengths.
 
-    They are weighed among themselves. Beside a limit that is hard to meet all motors weigh the most
-    that there is, and one that loops all but lock would count as much as the one that moves it.
+    They are weighed among themselves, without the cap. Beside a limit that is hard to meet, or a
+    much stronger motor, others would weigh the most that there is, and one that loops all but lock
+    would count as much as the one that moves it.
     """
     for i in range(motors):
         s.asked[i], s.holds[i], s.start[i] = p.b[i], 1.0, p.weights[i]
-    weigh(p, 0, motors, motors)
+    weigh(p, 0, motors, motors, math.inf)
     agree(p, s, motors, motors, motors)
     for i in range(motors):
         p.weights[i] = s.start[i]
@@ -335,21 +337,17 @@ def span(p: ComplementarityProblem, s: Sharing, first: int, last: int, n: int, c
     They are columns of D, not of the rows: what is weak is weaker still in them, and so out of the
     way. Rows are told apart by what they move among themselves.
     """
-    largest = 0.0
     for k in range(first, last):
-        strengthened(p, s, k, n)
-        own = 0.0
+        left, own = strengthened(p, s, k, n), 0.0
         for i in range(first, last):
             own += p.step[i] * p.step[i]
-        largest = max(largest, math.sqrt(own))
-    for k in range(first, last):
-        left = strengthened(p, s, k, n)
-        if count == n or not left > INDEPENDENT * largest:
+        least = INDEPENDENT * math.sqrt(own)
+        if count == n or not left > least:
             continue
         for _ in range(2):  # twice is enough
-            if left > INDEPENDENT * largest:
+            if left > least:
                 left = leave(p, count, n)
-        if left > INDEPENDENT * largest:
+        if left > least:
             for i in range(n):
                 p.A[count, i] = p.step[i] / left
             count += 1
