@@ -202,8 +202,7 @@ class FilteredGroup:
             self._looked_inside = True
             self._inside.part()
         if self.joined.must_be_driven:
-            self.joined.drive(self._lead)
-            self._prescribed = None
+            self._drive()
         if self._told_gaps is not None:
             self._told_gaps.tell()
 
@@ -299,6 +298,18 @@ class FilteredGroup:
                 UNKNOWN,
             )
         return self._impulses
+
+    def _drive(self) -> None:
+        """Set moving frames going; what closes loops acts where the last step has left them.
+
+        Bullet pulls at what hangs on a base that was moved by where that hangs still, and the rest
+        of what takes it along must act there too: elsewhere the two would turn it.
+        """
+        known, self._prescribed = self.system.known_filter, None
+        factored = 0 if known is None else known.solver.control[0]["factored"].item()
+        self.joined.drive(self._lead)
+        if known is not None:
+            known.solver.control[0]["factored"] = factored
 
     def undo(self) -> None:
         """Take back ``before_step``, but for what Bullet's step would mend."""

@@ -10,6 +10,7 @@ from bulletbridge.engine.dense_backend import DENSE
 from bulletbridge.engine.records import (
     DONE,
     NOT_FACTORED,
+    START_V,
     Instant,
     SystemArrays,
     arrays_of,
@@ -53,11 +54,12 @@ def finding(backend: KktBackend, filter_state: Callable[..., None]) -> Callable[
         for k in range(n):
             state[k] = numbers[k]
         state[n] += c.dt
+        copy_into(a.vectors[START_V, :nv], room.before[nq:n])
         # an impulse leaves no time for springs to give way
         set_implicit_horizon(a, 0.0)
         forget_impulses(room.holding)
         c.failure = DONE
-        if led == 0 or c.factored != factored or c.driven > 0:  # moving frames are elsewhere now
+        if led == 0 or c.factored != factored:
             c.factored = NOT_FACTORED
         now, share = Instant(state[n], room.targets[0]), 1.0 / c.dt if led > 0 else 0.0
         if share > 0.0 and c.factored != factored:

@@ -41,6 +41,7 @@ from bulletbridge.engine.records import (
     RIGHT_SIDE,
     SOLUTION,
     STAGE_V,
+    START_V,
     Arrays,
     Factors,
     Instant,
@@ -115,9 +116,10 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
 
         What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered.
         Where it does, v has led to q. If ``control.factored`` has the factors where it began, they
-        are what corrects, and no more goes into v than v is; else no pass goes further than a tenth
-        of that way, as in ``finish_after``. ``free`` says whether nothing outside holds the bodies:
-        then they keep their momentum, unless points stick.
+        are what corrects, and no more goes into v than v is, or was there (START_V): Bullet brakes
+        what hangs on a base that is moved. Else no pass goes further than a tenth of that way, as
+        in ``finish_after``. ``free`` says whether nothing outside holds the bodies: then they keep
+        their momentum, unless points stick.
         """
         c = a.control
         correction = a.vectors[CORRECTION, : len(v)]
@@ -175,7 +177,8 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
             update_positions(a, f, instant, q, v)
         c.correction_passes = passes
         if from_start:
-            share = min(share, ratio(travelled(a, f, v), travelled(a, f, correction)))
+            most = max(travelled(a, f, v), travelled(a, f, a.vectors[START_V, : len(v)]))
+            share = min(share, ratio(most, travelled(a, f, correction)))
         if share > 0.0:
             for k in range(len(v)):
                 v[k] += share * correction[k]
