@@ -56,9 +56,14 @@ def led_into(step: InequalityStepper) -> Iterator[tuple[int, int]]:
         apart = step.impulses[MOVING, :nv]
     found = step.contact_rows[: len(points)]
     room = step.impulses[ROOM, found["normal"]]
-    nearer = step.dt * (step.rows[found["normal"]] @ (v + apart) + room) < -SHALLOW
-    for point in points[nearer & (found["compliance"] == 0.0)]:
-        yield int(point["body_a"]), int(point["body_b"])
+    rates = step.rows[found["normal"]] @ (v + apart)
+    nearer = step.dt * (rates + room) < -SHALLOW
+    for k in np.flatnonzero(nearer & (found["compliance"] == 0.0)):
+        point = points[k]
+        # by what it moves with, or by what impulses gave
+        rate = min(float(rates[k]), step.gained(int(k), apart))
+        if point["gap"] + step.dt * rate < -SHALLOW:
+            yield int(point["body_a"]), int(point["body_b"])
 
 
 def led_past(step: InequalityStepper) -> Iterator[tuple[int, str, float]]:
