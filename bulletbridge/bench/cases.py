@@ -20,6 +20,7 @@ from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.models.bundled import bundled, find
 from bulletbridge.models.load import load, with_forces
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import EARTH
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
@@ -42,7 +43,6 @@ GROWING = {"row": 1, "ladder": 1, "walker": 3}
 """Mechanisms of any size, and the loops of each unit: of a leg of Jansen's."""
 ALL = (*CASES, *STANDARD, *GROWING, *SINGULAR)
 """Names of all cases."""
-EARTH = (0.0, 0.0, -9.81)
 WIDTH = 0.04
 """Width of bars [m]."""
 HANG = matrix_rpy(Rotation.from_euler("XZ", [np.pi / 2, -np.pi / 2]).as_matrix())

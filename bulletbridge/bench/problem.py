@@ -11,7 +11,7 @@ from bulletbridge.constraints.force_elements import Bushing, Spring, Tendon, Tor
 from bulletbridge.constraints.joints import Distance, Frame, JointModel, LoopJoint
 from bulletbridge.constraints.records import AXIAL, FREE_ROTATION, FULL, NO_VARIABLE_ROW, ROD
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.frames import matrix_rpy, triple
 from bulletbridge.mechanism.model import WORLD, Link, Mechanism
 from bulletbridge.mechanism.records import FREE
 from bulletbridge.numerics.records import Array
@@ -229,15 +229,4 @@ def _link(body: int) -> str:
 
 
 def _frame(body: int, R: Array, p: Array) -> Frame:
-    x, y, z = (float(value) for value in p)
-    return Frame(_link(body), (x, y, z), matrix_rpy(R))
-
-
-def principal(J: Array) -> tuple[Array, Array]:
-    """Axes (3, 3) as columns and moments (3,) of an inertia; its own axes if they are principal."""
-    if np.abs(J - np.diag(np.diag(J))).max() <= 1e-14 * np.trace(J):
-        return np.eye(3), np.diag(J).copy()
-    moments, axes = np.linalg.eigh(J)
-    if np.linalg.det(axes) < 0.0:
-        axes[:, 0] *= -1.0
-    return axes, moments
+    return Frame(_link(body), triple(p), matrix_rpy(R))

@@ -10,12 +10,12 @@ import numpy as np
 from bulletbridge.bench.problem import Problem, positions, problem
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
-from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.frames import inertia_at, matrix_rpy, triple
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.model_spec import EARTH
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
-EARTH = (0.0, 0.0, -9.81)
 X, Y, Z = np.eye(3)
 THICK, DENSITY = 0.03, 2.0
 """Width of bars [m], and their mass [kg/m]."""
@@ -65,10 +65,10 @@ class Parts:
         across /= np.linalg.norm(across)
         R = np.column_stack([across, np.cross(axis, across), axis])
         load = bars([R.T @ (end - place) for end in ends])
-        x, y, z = (float(value) for value in R_on.T @ (place - p_on))
+        xyz = triple(R_on.T @ (place - p_on))
         kind = "prismatic" if how.get("slide") else "revolute"
         rpy = matrix_rpy(R_on.T @ R)
-        self.made = with_joint(self.made, name, kind, name, on, (x, y, z), rpy, load)
+        self.made = with_joint(self.made, name, kind, name, on, xyz, rpy, load)
         self.at[name] = R, place
         if "stiffness" in how:
             self.stiff[name] = how["stiffness"]
@@ -89,8 +89,7 @@ class Parts:
     def frame(self, on: str, place: Array) -> Frame:
         """A frame of a link that is at a place, turned as the world, at q = 0."""
         R, p = self.at[on]
-        x, y, z = (float(value) for value in R.T @ (place - p))
-        return Frame(on, (x, y, z), matrix_rpy(R.T))
+        return Frame(on, triple(R.T @ (place - p)), matrix_rpy(R.T))
 
     def rod(self, name: str, a: str, p_a: Array, b: str, p_b: Array) -> None:
         """A rod on balls, cut in two: its halves are welded, six rows for six hinges."""
@@ -122,11 +121,9 @@ def bars(ends: Sequence[Array]) -> Load:
     mass, com = sum(masses), np.average([end / 2 for end in ends], axis=0, weights=masses)
     J = np.zeros((3, 3))
     for m, end in zip(masses, ends, strict=True):
-        turned, off = float(end @ end) * np.eye(3) - np.outer(end, end), end / 2 - com
-        J += m / 12 * (turned + 2 * THICK**2 * np.eye(3))
-        J += m * (off @ off * np.eye(3) - np.outer(off, off))
-    x, y, z = (float(value) for value in com)
-    return Load(mass, (x, y, z), J)
+        J += m / 12 * (inertia_at(end) + 2 * THICK**2 * np.eye(3))
+        J += m * inertia_at(end / 2 - com)
+    return Load(mass, triple(com), J)
 
 
 def legs(floating: bool) -> Problem:

@@ -8,7 +8,9 @@ import numpy as np
 from bulletbridge.bench.problem import Problem, problem
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+from bulletbridge.mechanism.frames import inertia_at, triple
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.model_spec import EARTH
 from bulletbridge.numerics.records import Array
 
 UNIT = 0.01
@@ -25,7 +27,6 @@ SHIN, FOOT, SOLE = 36.7 * UNIT, 49.0 * UNIT, 65.7 * UNIT
 """Sides of the lower triangle: knee to ankle, knee to foot, ankle to foot."""
 APART, WIDTH, DENSITY = 0.1, 0.02, 1.0
 """Legs [m] along the shaft; section of the bars [m], and their mass [kg/m]."""
-EARTH = (0.0, 0.0, -9.81)
 UPRIGHT = (np.pi / 2, 0.0, 0.0)
 """Frame whose x is that of the world, and whose y points up."""
 
@@ -120,9 +121,8 @@ def bars(*sides: tuple[Array, Array]) -> Load:
         u, off = u / np.sqrt(length2), middle - com
         along, thin = np.outer(u, u), WIDTH**2 * (np.eye(3) + np.outer(u, u))
         J += m / 12 * (length2 * (np.eye(3) - along) + thin)
-        J += m * (off @ off * np.eye(3) - np.outer(off, off))
-    x, y, z = (float(value) for value in com)
-    return Load(mass, (x, y, z), J)
+        J += m * inertia_at(off)
+    return Load(mass, triple(com), J)
 
 
 def pin(name: str, a: str, x_a: float, b: str, x_b: float) -> LoopJoint:

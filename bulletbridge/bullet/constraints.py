@@ -11,7 +11,7 @@ import pybullet
 from bulletbridge.bullet.worlds import joint_ids, link_ids
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Motion
-from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.frames import matrix_rpy, triple
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 
@@ -239,8 +239,7 @@ def frame_on(
         inertial = Rotation.from_quat(dynamics[4])
         p, R = np.asarray(dynamics[3]) + inertial.apply(p), inertial * R
         name = links[body, link]
-    x, y, z = p.tolist()
-    return Frame(name, (x, y, z), matrix_rpy(R.as_matrix()))
+    return Frame(name, triple(p), matrix_rpy(R.as_matrix()))
 
 
 def as_it_stands(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import frame_with_z
+from bulletbridge.mechanism.frames import frame_with_z, inertia_at
 from bulletbridge.mechanism.model import (
     WORLD,
     CarriedLink,
@@ -110,7 +110,7 @@ class Node:
             return
         total, apart = self.mass + mass, com - self.com
         reduced = self.mass * mass / total
-        self.J = self.J + J + reduced * (apart @ apart * np.eye(3) - np.outer(apart, apart))
+        self.J = self.J + J + reduced * inertia_at(apart)
         self.com = self.com + mass / total * apart
         self.mass = total
 

@@ -40,7 +40,7 @@ from bulletbridge.constraints.records import (
 )
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import Triple, frame_with_z, locate, place_on, rpy_matrix
+from bulletbridge.mechanism.frames import Triple, frame_with_z, locate, place_on, rpy_matrix, triple
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
@@ -174,12 +174,6 @@ def put_frame(record: np.void, end: str, R: Array, p: Array, axes: Array) -> Non
 def known_axes(rpy: Triple, axis: Triple) -> tuple[Array, Array]:
     """Rotations (3, 3) of a frame on its link, and of what is encoded in the frame."""
     return rpy_matrix(rpy), frame_with_z(axis)
-
-
-def triple(given: Triple) -> Triple:
-    """Three numbers that can be looked up."""
-    x, y, z = given
-    return float(x), float(y), float(z)
 
 
 def require_constraint(given: object) -> None:

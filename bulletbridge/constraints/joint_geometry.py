@@ -20,7 +20,7 @@ from bulletbridge.constraints.records import (
     PERPENDICULAR,
 )
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import frame_with_z
+from bulletbridge.mechanism.frames import frame_with_z, triple
 from bulletbridge.numerics.records import Array
 
 Z_AXIS = (0.0, 0.0, 1.0)
@@ -39,8 +39,7 @@ def joint_axis(loop: LoopJoint | Distance, end: str) -> Triple:
     if isinstance(loop, Distance):
         return Z_AXIS
     if loop.model is JointModel.GENERAL:
-        x, y, z = (float(value) for value in turn_axis(_general(loop)))
-        return x, y, z
+        return triple(turn_axis(_general(loop)))
     if end == "b" and loop.axis_b is not None:
         return loop.axis_b
     if end == "b" and loop.model is JointModel.UNIVERSAL:

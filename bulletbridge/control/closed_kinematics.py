@@ -18,6 +18,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.mechanism.by_joint import Values, put_values
+from bulletbridge.mechanism.frames import triple
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.assembly import SEARCHED, close, open_by, round_off
@@ -101,7 +102,7 @@ def inverse_kinematics(
             raise ModelError(f"orientation is {turn}; give axes (3, 3), or a quaternion x, y, z, w")
         read = Rotation.from_quat if turn.shape == (4,) else Rotation.from_matrix
         kind, rpy = JointModel.WELD, read(turn).as_euler("xyz")
-    target = Frame(WORLD, (xyz[0], xyz[1], xyz[2]), (rpy[0], rpy[1], rpy[2]))
+    target = Frame(WORLD, triple(xyz), triple(rpy))
     task = encode(system.mechanism, [LoopJoint(f"pose of {frame.link}", kind, target, frame)])
     kept = _solver(system)
     solver = Solver(system.mechanism, with_loop(kept.encoded, task), system.tolerances)

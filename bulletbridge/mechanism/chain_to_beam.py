@@ -8,7 +8,7 @@ import numpy as np
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.beams import FlexibleBeam, beam_record
 from bulletbridge.mechanism.build import ORIGIN, Load
-from bulletbridge.mechanism.frames import Triple, locate
+from bulletbridge.mechanism.frames import Triple, inertia_at, locate
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.mechanism.records import BEAM
 from bulletbridge.numerics.records import Array
@@ -152,20 +152,15 @@ def _without_segments(mechanism: Mechanism, segments: Mapping[str, Load]) -> Mec
             continue  # the world's mass is no matter
         centre = link.p + link.R @ np.asarray(load.com, float)
         left = float(body["mass"]) - load.mass
-        second = _second_moment(body["mass"], body["com"], body["J"])
-        second -= _second_moment(load.mass, centre, link.R @ load.J @ link.R.T)
+        second = body["J"] + body["mass"] * inertia_at(body["com"])
+        second -= link.R @ load.J @ link.R.T + load.mass * inertia_at(centre)
         first = body["mass"] * body["com"] - load.mass * centre
         if left < 1e-12 * load.mass:  # nothing else was there
             body["mass"], body["com"], body["J"] = 0.0, 0.0, 0.0
             continue
         body["mass"], body["com"] = left, first / left
-        body["J"] = second - _second_moment(left, body["com"], np.zeros((3, 3)))
+        body["J"] = second - left * inertia_at(body["com"])
     return replace(mechanism, bodies=bodies)
-
-
-def _second_moment(mass: float, centre: Array, J: Array) -> Array:
-    """Inertia about the origin (3, 3)."""
-    return J + mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
 
 
 def _renumbered(

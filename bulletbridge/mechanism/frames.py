@@ -1,5 +1,7 @@
 """Frames on links: from URDF conventions to bodies."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bulletbridge.errors import ModelError
@@ -7,6 +9,12 @@ from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 Triple = tuple[float, float, float]
+
+
+def triple(values: Iterable[float]) -> Triple:
+    """Three numbers that can be looked up and compared."""
+    x, y, z = values
+    return float(x), float(y), float(z)
 
 
 def rpy_matrix(rpy: Triple | Array) -> Array:
@@ -55,6 +63,11 @@ def locate(mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple) -> tuple[i
 def place_on(link: Link, turn: Array, xyz: Triple | Array) -> tuple[Array, Array]:
     """Rotation (3, 3) and position (3,) in the body of what is so turned, and there, on a link."""
     return link.R @ turn, link.p + link.R @ np.asarray(xyz, float)
+
+
+def inertia_at(arm: Array) -> Array:
+    """Inertia (3, 3) [m²] about the origin of a kilogram at ``arm`` (3,) [m]."""
+    return np.asarray(arm @ arm * np.eye(3) - np.outer(arm, arm), np.float64)
 
 
 def frame_with_z(axis: Triple | Array) -> Array:

@@ -17,7 +17,7 @@ from bulletbridge.bullet.checks import read_inertia
 from bulletbridge.bullet.reader import MOST_COORDINATES
 from bulletbridge.constraints.force_elements import LinePoint, Round, Spring
 from bulletbridge.constraints.joints import Frame
-from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.mechanism.frames import inertia_at, matrix_rpy, rpy_matrix, triple
 from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.urdf_tree import UrdfTree, end
@@ -168,7 +168,7 @@ def _join(tree: UrdfTree, carrier: Xml.Element, link: Xml.Element, pose: Pose) -
         before, tensor, at = known.mass, known.J, _origin(tree, own)[1]
     total = before + mass
     com = (before * at + mass * centre) / total
-    whole = tensor + J + before * _about(at - com) + mass * _about(centre - com)
+    whole = tensor + J + before * inertia_at(at - com) + mass * inertia_at(centre - com)
     origin = _element(own, "origin")
     origin.set("xyz", " ".join(map(repr, com.tolist())))
     origin.set("rpy", "0 0 0")
@@ -178,15 +178,10 @@ def _join(tree: UrdfTree, carrier: Xml.Element, link: Xml.Element, pose: Pose) -
     _element(own, "inertia").set("iyz", repr(float(whole[1, 2])))
 
 
-def _about(arm: Array) -> Array:
-    """Inertia (3, 3) of a kilogram at ``arm`` (3,) about the origin [m²]."""
-    return np.asarray(arm @ arm * np.eye(3) - np.outer(arm, arm), np.float64)
-
-
 def _scaled(place: Frame, prefix: str, body: BodySpec) -> Frame:
     """A frame on a robot as the model names its links, and as large as it loads it."""
-    x, y, z = (body.scale * number for number in place.xyz)
-    return Frame(prefix + place.link, (x, y, z), place.rpy)
+    xyz = triple(body.scale * number for number in place.xyz)
+    return Frame(prefix + place.link, xyz, place.rpy)
 
 
 def _carried(each: Any, folded: Mapping[str, Frame]) -> Any:
@@ -214,5 +209,4 @@ def _on_carrier(frame: Frame, folded: Mapping[str, Frame]) -> Frame:
     carrier = folded[frame.link]
     own = rpy_matrix(carrier.rpy), np.array(carrier.xyz)
     R, p = _after(own, (rpy_matrix(frame.rpy), np.array(frame.xyz)))
-    x, y, z = p.tolist()
-    return Frame(carrier.link, (x, y, z), matrix_rpy(R))
+    return Frame(carrier.link, triple(p), matrix_rpy(R))

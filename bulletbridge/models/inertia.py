@@ -14,7 +14,7 @@ import numpy as np
 
 from bulletbridge.console import unwritable
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.frames import inertia_at, rpy_matrix
 from bulletbridge.mechanism.mesh_files import read_mesh
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.urdf_file import ENTRIES, read_urdf
@@ -108,9 +108,7 @@ def replace_inertial(link: Xml.Element, path: Path, density: float, reason: str)
         com += float(body.mass) * np.asarray(body.center_mass) / mass
     for body in bodies:
         r = np.asarray(body.center_mass) - com
-        J += np.asarray(body.moment_inertia) + float(body.mass) * (
-            r @ r * np.eye(3) - np.outer(r, r)
-        )
+        J += np.asarray(body.moment_inertia) + float(body.mass) * inertia_at(r)
     if not np.all(np.isfinite(J)):
         raise ModelError(f"link '{name}' is too large to have an inertia; correct it in {path}")
     old = link.find("inertial")

@@ -31,7 +31,7 @@ from bulletbridge.engine.force_signals import JointFunctions
 from bulletbridge.errors import PACKAGE, AssemblyError, ModelError, warn_user
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
-from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.frames import matrix_rpy, triple
 from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies, load_scenery
@@ -268,7 +268,7 @@ def with_base_at(
     if position is not None:
         if not are_numbers(position, (3,)):
             raise ModelError(f"base_position is {position!r}; give x, y, z [m]")
-        body = replace(body, xyz=(float(position[0]), float(position[1]), float(position[2])))
+        body = replace(body, xyz=triple(position))
     if orientation is not None:
         if not are_numbers(orientation, (4,)) or not np.any(orientation):
             raise ModelError(f"base_orientation is {orientation!r}; give a quaternion x, y, z, w")

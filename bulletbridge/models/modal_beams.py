@@ -12,7 +12,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load
 from bulletbridge.mechanism.chain_to_beam import replace_chain
-from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.frames import matrix_rpy, triple
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.flexible.urdf import find_link, inertial_of
 from bulletbridge.models.model_spec import BeamSpec, BodySpec, ModelSpec
@@ -97,8 +97,7 @@ def _load(name: str, bodies: Sequence[BodySpec]) -> Load:
     effort = inertial_of(find_link(robot, link), np.eye(3))
     if effort is None:
         return Load()
-    x, y, z = (float(body.scale * c) for c in effort.com)
-    return Load(effort.mass, (x, y, z), effort.J)
+    return Load(effort.mass, triple(body.scale * effort.com), effort.J)
 
 
 def without_chains(spec: ModelSpec, mechanism: Mechanism) -> ModelSpec:

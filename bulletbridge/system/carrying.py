@@ -14,7 +14,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import require_closed
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, ModelError
-from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
+from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy, triple
 from bulletbridge.numerics.records import Array
 
 
@@ -139,8 +139,8 @@ def where_it_is(
                 " each other now instead of 90°: as_is keeps both; turn a link, give another"
                 " axis_b, or connect it with assemble=True"
             )
-    px, py, pz = (float(value) for value in link.R_W.T @ (p_W - link.p_W))
-    frame = replace(constraint.b, xyz=(px, py, pz), rpy=matrix_rpy(link.R_W.T @ R_W))
+    xyz, rpy = triple(link.R_W.T @ (p_W - link.p_W)), matrix_rpy(link.R_W.T @ R_W)
+    frame = replace(constraint.b, xyz=xyz, rpy=rpy)
     return replace(constraint, b=frame)
 
 

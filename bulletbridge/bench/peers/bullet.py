@@ -13,6 +13,7 @@ from bulletbridge.bench.problem import Problem
 from bulletbridge.bullet.worlds import joint_ids
 from bulletbridge.comparison.native import NativeSettings, NativeWorld, SpringTorques
 from bulletbridge.errors import ModelError, StepError
+from bulletbridge.mechanism.frames import triple
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
 from bulletbridge.numerics.records import Array
 
@@ -41,8 +42,8 @@ class Bullet(Stepped):
             path = Path(folder, "robot.urdf")
             path.write_text(urdf(made), encoding="utf-8")
             body = BodySpec("robot", path, not made.floating)
-            x, y, z = (float(value) for value in made.mechanism.gravity)
-            spec = ModelSpec(made.name, path, (body,), made.loops, gravity=(x, y, z))
+            gravity = triple(made.mechanism.gravity)
+            spec = ModelSpec(made.name, path, (body,), made.loops, gravity=gravity)
             self.world = NativeWorld(spec, made.q, made.v, dt, NativeSettings(**settings))
         read = self.world.bodies.mechanism
         order = [

@@ -7,6 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.bench.peers.base import Stepped, library, require_joints
 from bulletbridge.bench.problem import Problem, Strut, Tie
+from bulletbridge.mechanism.frames import inertia_at
 from bulletbridge.mechanism.records import PRISMATIC
 from bulletbridge.numerics.records import Array
 
@@ -58,7 +59,7 @@ class Drake(Stepped):
         tree, plant = self.tree, self.plant
         record, axes = self.problem.mechanism.bodies[k], self.problem.mechanism.axes
         mass, com, J = float(record["mass"]), np.array(record["com"]), record["J"]
-        about_origin = J + mass * (com @ com * np.eye(3) - np.outer(com, com))
+        about_origin = J + mass * inertia_at(com)
         G = tree.UnitInertia(*(about_origin / mass)[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])
         body = plant.AddRigidBody(f"body{k}", tree.SpatialInertia(mass, com, G))
         self.bodies.append(body)

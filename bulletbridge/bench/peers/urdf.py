@@ -5,9 +5,10 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.bench.peers.base import require_joints
-from bulletbridge.bench.problem import Problem, principal
+from bulletbridge.bench.problem import Problem
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.records import FREE, PRISMATIC
+from bulletbridge.models.formats.urdf_text import principal
 from bulletbridge.numerics.records import Array
 
 

@@ -34,6 +34,7 @@ from bulletbridge.comparison.window.overlay import (
 )
 from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_panels
 from bulletbridge.errors import WorldError
+from bulletbridge.mechanism.frames import triple
 from bulletbridge.models.bodies import load_bodies, load_scenery
 from bulletbridge.models.load import load
 from bulletbridge.models.modal_beams import read_world
@@ -244,8 +245,7 @@ def go_along(window: int, way: Array) -> None:
 
 
 def _moved(body: BodySpec, offset: Array) -> BodySpec:
-    x, y, z = (a + float(b) for a, b in zip(body.xyz, offset, strict=True))
-    return replace(body, xyz=(x, y, z))
+    return replace(body, xyz=triple(np.add(body.xyz, offset)))
 
 
 def _play(

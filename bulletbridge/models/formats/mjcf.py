@@ -7,6 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.force_elements import Bushing
 from bulletbridge.constraints.joints import Coupling
+from bulletbridge.mechanism.frames import inertia_at
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
@@ -178,7 +179,7 @@ def _add_armature(link: Link, armature: float) -> None:
     com = given.mass / mass * given.com
     J = given.J + armature * np.eye(3)
     for m, way in ((given.mass, given.com - com), (armature, -com)):
-        J = J + m * (way @ way * np.eye(3) - np.outer(way, way))
+        J = J + m * inertia_at(way)
     link.inertial = Inertial(mass, com, J)
 
 

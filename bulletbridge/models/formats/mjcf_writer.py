@@ -20,7 +20,7 @@ from bulletbridge.constraints.force_elements import (
     points_of,
 )
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
-from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.frames import inertia_at, rpy_matrix
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.models.formats.robot import (
     Inertial,
@@ -437,7 +437,7 @@ class _Writer:
         com = given.mass / rest * given.com
         J = given.J - armature * np.eye(3)
         for mass, way in ((given.mass, given.com), (-rest, com)):
-            J = J + mass * (way @ way * np.eye(3) - np.outer(way, way))
+            J = J + mass * inertia_at(way)
         if not self._weigh(body, Inertial(rest, com, J)):
             body.remove(body.findall("inertial")[-1])
             return False

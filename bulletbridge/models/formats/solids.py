@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.mechanism.frames import inertia_at
 from bulletbridge.models.formats.robot import Inertial, Pose
 from bulletbridge.numerics.records import Array
 
@@ -90,5 +91,5 @@ def together(parts: Iterable[tuple[float, Solid]]) -> Inertial | None:
     for mass, each in solid:
         arm = each.com - com
         J += each.J * (mass / each.volume)
-        J += mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+        J += mass * inertia_at(arm)
     return Inertial(total, com, J)

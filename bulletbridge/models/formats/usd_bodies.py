@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import inertia_at
 from bulletbridge.models.formats import solids
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, Shape
 from bulletbridge.models.formats.solids import Solid
@@ -200,7 +201,7 @@ def _inertial(prim: Any, colliders: list[tuple[Any, Solid]], units: Units) -> In
         given = np.array(com, float) * scale
         if of_shapes is not None:
             arm = at - given
-            J = J + total * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+            J = J + total * inertia_at(arm)
         at = given
     if tensor is not None:
         J = tensor
