@@ -82,13 +82,12 @@ def extent(system: System) -> float:
 
 def other_units(system: System) -> tuple[str, ...]:
     """What looks as if lengths or inertias were in millimetres."""
-    across, found, links = extent(system), list[str](), system.mechanism.links.values()
+    across, found, names = extent(system), list[str](), system.mechanism.first_links
     if across > LARGE:
         found.append(
             f"it is {across:.3g} m across: lengths of URDFs and loops files are metres (URDFs in"
             " millimetres take 'scale: 0.001', lengths of loops files do not follow)"
         )
-    names = {link.body: link.name for link in reversed(links)}
     for number, body in enumerate(system.mechanism.bodies[1:], 1):
         mass, largest = float(body["mass"]), float(np.linalg.eigvalsh(body["J"])[-1])
         if mass > 0.0 and (gyration := math.sqrt(max(largest, 0.0) / mass)) > WIDE * across > 0.0:

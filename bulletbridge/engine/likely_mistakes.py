@@ -32,7 +32,7 @@ def reach_of(mechanism: Mechanism, body: int) -> float:
 def far_frames(solver: Solver) -> list[str]:
     """Frames of loops that are far off the links which they are on."""
     found, mechanism = list[str](), solver.mechanism
-    links = {link.body: link.name for link in reversed(mechanism.links.values())}
+    links = mechanism.first_links
     for loop, name in zip(solver.encoded.loops, solver.encoded.rows, strict=False):
         for end in "ab":
             body, away = int(loop[f"body_{end}"]), float(np.linalg.norm(loop[f"p_{end}"]))

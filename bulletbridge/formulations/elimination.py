@@ -86,8 +86,7 @@ class Elimination:
         if not c.a.any():
             return Solution(c.push, np.zeros(len(e.J)))
         split = split_of(c.M, c.J, e.unit, cap=e.cap, order=e.order)
-        pushed = split.whiten_force(c.f)
-        y = split.free(pushed) - split.shortest(e.gamma)
-        found = Solution(c.whole(split.unwhiten(y)), split.multipliers(y - pushed))
+        vdot, lam = split.nearest(split.whiten_force(c.f), e.gamma)
+        found = Solution(c.whole(vdot), lam)
         require_solved(e, found, "elimination")
         return found

@@ -214,6 +214,14 @@ class Split:
             lam[self.kept] = self.unit * mu
         return lam
 
+    def nearest(self, y: Array, right: Array) -> tuple[Array, Array]:
+        """What is nearest to a whitened vector where J x = -right, and the multipliers of the way.
+
+        Of ``whiten_force(f)`` and gamma: v̇ = P M⁻¹ f - J⁺ gamma (nv,), and lam (nc,).
+        """
+        end = self.free(y) - self.shortest(right)
+        return self.unwhiten(end), self.multipliers(end - y)
+
     def back(self, g: Array) -> Array:
         """Displacement (nv,) that takes residuals g (nc,) away, the shortest in the metric of M."""
         return -self.unwhiten(self.shortest(g))

@@ -400,5 +400,4 @@ class ModularSplit:
         if x is not None:
             here = x[columns]
             pushed = split.whiten_force(here) if what == FORCE else split.L @ here
-        y = split.free(pushed) - split.shortest(right[rows])
-        end[columns], lam[rows] = split.unwhiten(y), split.multipliers(y - pushed)
+        end[columns], lam[rows] = split.nearest(pushed, right[rows])

@@ -32,9 +32,7 @@ class Projector:
     def solve(self, e: Equations) -> Solution:
         """Accelerations and multipliers of given equations."""
         split = e.split()
-        pushed = split.whiten_force(e.f)
-        y = split.free(pushed) - split.shortest(e.gamma)
-        return Solution(split.unwhiten(y), split.multipliers(y - pushed))
+        return Solution(*split.nearest(split.whiten_force(e.f), e.gamma))
 
 
 @dataclass(frozen=True)

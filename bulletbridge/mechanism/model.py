@@ -129,6 +129,11 @@ class Mechanism:
         """Number of velocity coordinates."""
         return len(self.axes)
 
+    @property
+    def first_links(self) -> dict[int, str]:
+        """Name of the first link of each body, by number; the world is 0."""
+        return {link.body: link.name for link in reversed(self.links.values())} | {0: WORLD}
+
     def link(self, name: str) -> Link:
         """The link called ``name``.
 

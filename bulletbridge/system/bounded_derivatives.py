@@ -28,7 +28,7 @@ from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
 from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.mechanism.model import WORLD
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.numerics.sharing import AMPLE, HEAVIEST
 from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
@@ -588,11 +588,6 @@ class Touching(NamedTuple):
     rows: RowsAt
 
 
-def _names(solver: Solver) -> dict[int, str]:
-    """Names of bodies: of a link of each."""
-    return {0: WORLD} | {x.body: x.name for x in reversed(solver.mechanism.links.values())}
-
-
 def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
     """Those of the contacts of a step that push, or might; None for none."""
     solver, _, step, surroundings = made
@@ -655,12 +650,12 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
         UnsupportedError: It says which of them is not known, or about to change.
     """
     solver, _, step, _ = made
-    names, x, dt, varied = _names(solver), step.impulses[X], step.dt, touching.varied
+    x, dt, varied = step.impulses[X], step.dt, touching.varied
     forces = np.zeros((len(touching.numbers), 6))
     for k, number in enumerate(touching.numbers):
         point, own = step.contact_points[number], step.contact_rows[number]
         at = _rows_of(own)
-        name = _name(point, names)
+        name = _name(point, solver.mechanism)
         forces[k, list(at)] = x[list(at.values())] / dt
         if np.abs(varied.C[k, list(at)] - step.rows[list(at.values())]).max() > ALIKE:
             raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
@@ -706,7 +701,7 @@ def _bounces(one: OneContact, made: Made) -> bool:
     gap, approach = float(one.point["gap"]), float(one.C[0] @ made.solver.v)
     slack = min(-gap / made.step.dt, -approach - SLOWEST_BOUNCE)
     if abs(slack) <= CLEAR:
-        raise UnsupportedError(ABOUT_CONTACT.format(_name(one.point, _names(made.solver))))
+        raise UnsupportedError(ABOUT_CONTACT.format(_name(one.point, made.solver.mechanism)))
     return slack > 0.0
 
 
@@ -716,7 +711,7 @@ def _normal_rate(one: OneContact, made: Made, leads: Leads) -> tuple[float, Arra
     if _bounces(one, made):
         if one.compliance > 0.0:
             raise UnsupportedError(
-                f"the {_name(one.point, _names(made.solver))} gives way and bounces{OTHERWISE}"
+                f"the {_name(one.point, made.solver.mechanism)} gives way and bounces{OTHERWISE}"
             )
         drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], v) @ leads.place_by_all
         drawn[len(v) : 2 * len(v)] += one.C[0]
@@ -726,7 +721,7 @@ def _normal_rate(one: OneContact, made: Made, leads: Leads) -> tuple[float, Arra
     if one.compliance > 0.0:
         within = dt * float(one.point["stiffness"]) * one.compliance  # while it is pressed
         if within < 1.0 - CLEAR and abs(left) <= CLEAR * dt:
-            raise UnsupportedError(ABOUT_CONTACT.format(_name(one.point, _names(made.solver))))
+            raise UnsupportedError(ABOUT_CONTACT.format(_name(one.point, made.solver.mechanism)))
         share = within if left < 0.0 else 1.0
     elif left < -SHALLOW:  # at rest they are in each other by rounding
         return 0.0, np.zeros(3 * len(v))
@@ -801,6 +796,7 @@ def _rows_of(own: np.void) -> dict[int, int]:
     return found
 
 
-def _name(point: np.void, names: dict[int, str]) -> str:
+def _name(point: np.void, mechanism: Mechanism) -> str:
     """A contact in words."""
+    names = mechanism.first_links
     return f"contact of '{names[int(point['body_b'])]}' with '{names[int(point['body_a'])]}'"

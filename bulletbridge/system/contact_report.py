@@ -16,7 +16,7 @@ from bulletbridge.inequalities.contact_rows import put_contact_loads
 from bulletbridge.inequalities.impulse_step import STICKING
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.stepper import InequalityStepper
-from bulletbridge.mechanism.model import WORLD, Mechanism
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.evaluation import Reaction, reactions
 
@@ -71,11 +71,7 @@ class JointLoad:
 
 def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactLoad, ...]:
     """All contacts of the last step."""
-    names = {0: WORLD}
-    for link in mechanism.links.values():
-        names.setdefault(link.body, link.name)
-    found: list[ContactLoad] = []
-    dt = step.dt
+    found, names, dt = list[ContactLoad](), mechanism.first_links, step.dt
     x, moving = step.impulses[X], np.zeros(step.C.shape[2])
     if step.report[APART]:
         moving = step.impulses[MOVING, : len(moving)]
@@ -195,8 +191,7 @@ def loaded_motion(step: InequalityStepper) -> Loaded:
     tau = loaded_forces(step, v)
     terms = solver.terms(q, v, t)
     split = split_here(solver, terms, float(solver.control[0]["filter_rtol"]))
-    push = split.whiten_force(tau + terms.forces - terms.h)
-    vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
+    vdot, _ = split.nearest(split.whiten_force(tau + terms.forces - terms.h), terms.gamma)
     return Loaded(step.start, terms, vdot, tau, split)
 
 

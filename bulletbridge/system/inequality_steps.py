@@ -17,7 +17,7 @@ from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.inequalities.steps_kernel import Trace
-from bulletbridge.mechanism.model import WORLD, Mechanism
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Remembered
 from bulletbridge.numerics.records import Array
@@ -273,9 +273,7 @@ class InequalitySteps:
 
     def _names_of_bodies(self, bodies: tuple[int, ...]) -> str:
         """First links of two bodies, in words."""
-        names = {0: WORLD}
-        for link in self._active.mechanism.links.values():
-            names.setdefault(link.body, link.name)
+        names = self._active.mechanism.first_links
         a, b = (names[body] for body in bodies)
         return f"'{a}' and '{b}'"
 
