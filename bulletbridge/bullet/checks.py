@@ -180,9 +180,7 @@ def no_inertia(mechanism: Mechanism, name: str, inertia: float) -> ModelError:
     )
 
 
-def check_mass_matrix(
-    mechanism: Mechanism, M: Array, M_bullet: Array, rtol: float = MASS_MATRIX_RTOL
-) -> None:
+def check_mass_matrix(mechanism: Mechanism, M: Array, M_bullet: Array) -> None:
     """Compare two mass matrices (nv, nv), entry by entry in units of their diagonals.
 
     Raises:
@@ -193,14 +191,14 @@ def check_mass_matrix(
     scale = np.sqrt(np.maximum(np.diag(M), 1e-12 * np.diag(M).max()))
     error = np.abs(M - M_bullet) / np.outer(scale, scale)
     i, j = np.unravel_index(np.argmax(error), error.shape)
-    if error[i, j] <= rtol:
+    if error[i, j] <= MASS_MATRIX_RTOL:
         return
     names = [joint.name for joint in mechanism.joints.values() for _ in range(*span(joint.v))]
     raise ModelError(
         f"mass matrix between joints '{names[i]}' and '{names[j]}' is {M[i, j]:.12g} as read and"
         f" {M_bullet[i, j]:.12g} from Bullet's link velocities (relative {error[i, j]:.1e}, limit"
-        f" {rtol:.0e}); please report this with the URDF, and load the body in a fresh client to"
-        " see whether it stays"
+        f" {MASS_MATRIX_RTOL:.0e}); please report this with the URDF, and load the body in a fresh"
+        " client to see whether it stays"
     )
 
 

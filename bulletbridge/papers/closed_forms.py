@@ -89,12 +89,11 @@ class ModeIntegrals:
     B: Array
 
 
-def integrals(link: FlexibleLink, modes: int = MODES) -> ModeIntegrals:
+def integrals(link: FlexibleLink) -> ModeIntegrals:
     """Of a link of the thesis; those of unit length have the same values (Table of integrals)."""
     known = reference("modal")["constants"]
     L, M = link.length, link.tip_mass
-    part = slice(0, modes)
-    square = np.ix_(range(modes), range(modes))
+    part, square = slice(0, MODES), np.ix_(range(MODES), range(MODES))
     a = {name: np.array(value) for name, value in known.items()}
     tip, B = a["sig_tip"][part], a["a13"][square] / L
     return ModeIntegrals(
@@ -188,14 +187,10 @@ def expanded(system: FlexibleSystem, modules: bool, q: Array, v: Array) -> tuple
     return change.T @ M @ change, change.T @ h
 
 
-def random_states(size: int, count: int = 20) -> list[tuple[Array, Array]]:
+def random_states(size: int) -> list[tuple[Array, Array]]:
     """Angles of all directions, deflections of centimetres, and rates."""
     rng = np.random.default_rng(5)
-    found = list[tuple[Array, Array]]()
-    for _ in range(count):
-        q, v = rng.uniform(-3.0, 3.0, (2, size))
-        found.append((q, v))
-    return found
+    return [(q, v) for q, v in rng.uniform(-3.0, 3.0, (20, 2, size))]
 
 
 def table(end: float | None) -> Outcome:

@@ -144,9 +144,7 @@ def worst_entry(
     ours: Array,
     other: Sequence[float] | Array,
     allowed: float,
-    source: Source = "program",
 ) -> Row:
     """The entry of a vector that differs most, as a row."""
     k = int(np.abs(np.asarray(ours) - other).argmax())
-    return Row(f"{name}, entry {k + 1} of {len(ours)}", float(ours[k]), float(other[k]), allowed,
-               source)  # fmt: skip
+    return Row(f"{name}, entry {k + 1} of {len(ours)}", float(ours[k]), float(other[k]), allowed)

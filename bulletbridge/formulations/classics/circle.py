@@ -27,16 +27,8 @@ class CircleRobot(Coordinates):
     m_2: float = 3.0
     R: float = 0.5
     metre: float = 1.0
-
-    @property
-    def nq(self) -> int:
-        """Two coordinates."""
-        return 2
-
-    @property
-    def nv(self) -> int:
-        """Their rates."""
-        return 2
+    nq: int = 2
+    nv: int = 2
 
     def equations(self, q: Array, v: Array, t: float) -> Equations:
         """The equations of motion at a state, in the unit of length; the row is divided by R."""
