@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 import pybullet
+from _touching import Poses, touches
 from rich.console import Console
 from rich.table import Table
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.collision.query import Poses, touches
 from bulletbridge.collision.shapes import (
     ShapeSpec,
     box,

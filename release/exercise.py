@@ -9,8 +9,6 @@ import pybullet
 import pybullet_data
 
 import bulletbridge as bb
-from bulletbridge.collision.query import Poses, touches
-from bulletbridge.collision.shapes import box, sphere
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.constraints.left_out import find_widest
 from bulletbridge.engine.records import CONTROL
@@ -212,12 +210,6 @@ def problems() -> None:
     natural_residual(D, b, bounds, x, w)
 
 
-def collisions() -> None:
-    """Shapes that touch, at poses one by one."""
-    there = Poses(np.eye(3)[None], np.zeros((1, 3)))
-    touches(sphere(0.5), box(0.5, 0.5, 0.5), there, there, 0.01)
-
-
 def widest() -> None:
     """What a step that fails says of the loop that opened."""
     solver = solver_of_a_hinge()
@@ -236,7 +228,6 @@ EVERYTHING = (
     filters,
     beams,
     problems,
-    collisions,
     widest,
 )
 

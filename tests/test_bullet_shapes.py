@@ -4,13 +4,13 @@ import numpy as np
 import pybullet
 import pybullet_data
 import pytest
+from _touching import Poses, touches
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.bullet.collision_shapes import inertial_pose, read_shapes, told_shapes
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.reader import read_bullet
-from bulletbridge.collision.query import Poses, touches
 from bulletbridge.collision.records import BOX, CYLINDER, HULL, SPHERE, UNKNOWN
 from bulletbridge.collision.shapes import sphere
 

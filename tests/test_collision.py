@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _touching import Poses, touches
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.collision.query import Poses, touches
 from bulletbridge.collision.records import MOST_POINTS
 from bulletbridge.collision.shapes import (
     Owner,
