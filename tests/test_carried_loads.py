@@ -4,6 +4,7 @@ import numpy as np
 import pybullet
 import pybullet_data
 import pytest
+from support.bullet_worlds import momentum
 
 import bulletbridge as bb
 
@@ -132,22 +133,11 @@ def test_a_flying_tray_and_its_load_keep_their_momentum():
         p.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
     p.resetBaseVelocity(load, (0, 0, -1.0), (0, 0, 0))
 
-    def momentum():
-        total = np.zeros(6)
-        for body in bodies:
-            mass, _, inertia = p.getDynamicsInfo(body, -1)[:3]
-            place, turn = p.getBasePositionAndOrientation(body)
-            R = np.array(p.getMatrixFromQuaternion(turn)).reshape(3, 3)
-            v, w = map(np.array, p.getBaseVelocity(body))
-            total[:3] += mass * v
-            total[3:] += np.cross(place, mass * v) + R @ (inertia * (R.T @ w))
-        return total
-
-    before, pressed = momentum(), 0.0
+    before, pressed = momentum(p, bodies), 0.0
     for _ in range(120):
         p.stepSimulation()
         pressed = max((pressed, *(point[9] for point in p.getContactPoints(load))))
-    change = np.abs(momentum() - before)
+    change = np.abs(momentum(p, bodies) - before)
     assert pressed > 0.0
     assert change[:3].max() < 1e-12 * 10.0
     assert change[3:].max() < 1e-3 * 10.0 * 0.2  # of the load's about the outer end

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pybullet
 import pytest
+from support.bullet_worlds import momentum
 
 import bulletbridge as bb
 from bulletbridge.drop_in.closing import Closing
@@ -22,19 +23,6 @@ FASTEST = 5.0
 """Rate [rad/s] at which cubes of ``worst_energy`` turn beside each other."""
 LOW = 0.3, 0.2, 0.1
 """Half extents of the lower one of two boxes [m]."""
-
-
-def momentum(p, bodies):
-    """Linear and angular momentum about the origin of free bodies with one link."""
-    linear, angular = np.zeros(3), np.zeros(3)
-    for body in bodies:
-        mass, _, inertia = p.getDynamicsInfo(body, -1)[:3]
-        place, turn = p.getBasePositionAndOrientation(body)
-        R = np.array(p.getMatrixFromQuaternion(turn)).reshape(3, 3)
-        v, w = map(np.array, p.getBaseVelocity(body))
-        linear += mass * v
-        angular += np.cross(place, mass * v) + R @ (inertia * (R.T @ w))
-    return np.r_[linear, angular]
 
 
 def spinning(p, kind, count=2):

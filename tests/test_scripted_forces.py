@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support.small_trees import pendulum
 
 import bulletbridge as bb
 from bulletbridge.constraints.motion import Polynomial, Sine, Spline, Sum
 from bulletbridge.errors import LoopFileError, ModelError
-from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.models.bundled import bundled
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.loops_writer import loops_text
@@ -19,14 +19,6 @@ SIGNALS = [
     Spline((0.1, 0.3, 0.5), (0.0, 0.6, -0.2), "natural"),
     Sum((Sine(0.7, 1.3), Polynomial((0.1,)))),
 ]
-
-
-def pendulum(**options):
-    mechanism = with_joint(
-        empty_mechanism((0, -9.81, 0)), "pin", "revolute", "bar",
-        load=Load(1.0, (0.5, 0, 0), (0, 0, 0.1)),
-    )  # fmt: skip
-    return bb.System(mechanism, **options)
 
 
 @pytest.mark.parametrize("signal", SIGNALS, ids=lambda s: type(s).__name__)

@@ -15,13 +15,12 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 from support.closed_mechanisms import closed_system, decided
 from support.pinocchio_models import load as pinocchio
-from support.small_trees import free_body
+from support.small_trees import free_body, pendulum
 
 import bulletbridge as bb
 from bulletbridge import MovingFrame
 from bulletbridge.comparison.window.overlay import marks_of
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
 WORLD = bb.Frame("world")
@@ -32,14 +31,6 @@ CASES = st.tuples(
     st.just("ball"),
     st.booleans(),
 )
-
-
-def pendulum(**options):
-    mechanism = with_joint(
-        empty_mechanism((0, -9.81, 0)), "pin", "revolute", "bar",
-        load=Load(1.0, (0.5, 0, 0), (0, 0, 0.1)),
-    )  # fmt: skip
-    return bb.System(mechanism, **options)
 
 
 def four_bar(**options):

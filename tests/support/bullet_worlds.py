@@ -1,6 +1,7 @@
 """Small Bullet worlds for tests, and what must not change in them."""
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,16 @@ def quat(rng: np.random.Generator) -> list[float]:
     """Random unit quaternion."""
     x = rng.normal(size=4)
     return (x / np.linalg.norm(x)).tolist()
+
+
+def momentum(p: Any, bodies: Iterable[int]) -> np.ndarray:
+    """Linear and angular momentum about the origin (6,) of free bodies with one link."""
+    total = np.zeros(6)
+    for body in bodies:
+        mass, _, inertia = p.getDynamicsInfo(body, -1)[:3]
+        place, turn = p.getBasePositionAndOrientation(body)
+        R = np.array(p.getMatrixFromQuaternion(turn)).reshape(3, 3)
+        v, w = map(np.array, p.getBaseVelocity(body))
+        total[:3] += mass * v
+        total[3:] += np.cross(place, mass * v) + R @ (inertia * (R.T @ w))
+    return total

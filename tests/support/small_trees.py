@@ -1,7 +1,11 @@
 """A rigid body on a few joints at the origin, built without files."""
 
+from typing import Any
+
 import numpy as np
 
+import bulletbridge as bb
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE
 
@@ -51,3 +55,10 @@ def slider(
     bodies[n]["J"] = max(moment, 1e-3 * mass) * np.eye(3)
     links["body"] = Link("body", n, up.T, np.zeros(3))
     return Mechanism(bodies, axes, links, joints, np.array(gravity, float))
+
+
+def pendulum(**options: Any) -> bb.System:
+    """A bar of 1 kg on a hinge at its end, under gravity along -y."""
+    load = Load(1.0, (0.5, 0, 0), (0, 0, 0.1))
+    mechanism = with_joint(empty_mechanism((0, -9.81, 0)), "pin", "revolute", "bar", load=load)
+    return bb.System(mechanism, **options)
