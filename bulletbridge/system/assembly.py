@@ -195,7 +195,53 @@ def _nearest_closed(
                 least, found = gap, candidate
         if closed:
             return min(closed, key=lambda pair: pair[0])[1], iterations
+    if shakes and len(solver.encoded.rows) > 1:
+        candidate, more = _close_in_turn(solver, q, t, held, shakes)
+        iterations += more
+        if open_by(solver, candidate, t) <= enough:
+            return candidate, iterations
     return found, iterations
+
+
+def _close_in_turn(
+    solver: Solver, q: Array, t: float, held: Mask, shakes: Sequence[float]
+) -> tuple[Array, int]:
+    """Close one loop after the other, those closed before staying so; where one stays open, end.
+
+    Of many loops, as of a walker's legs on one crank, each has few joints of its own, but a
+    displacement of all that leads to closure of all of them is not to be met. Next comes the loop
+    that has the fewest joints which do not move yet, and only its joints are shaken.
+
+    Returns:
+        A configuration, and the iterations needed.
+    """
+    rng, iterations = np.random.default_rng(0), 0
+    encoded, nv = solver.encoded, solver.mechanism.nv
+    lengths = column_lengths(solver.mechanism, encoded.length)
+    move = shakes[-1] * rng.standard_normal(nv) * lengths
+    J = encoded.scale[:, None] * solver.terms(displaced(solver, q, move), np.zeros(nv), t).J
+    sways = np.abs(J * lengths) > IMMOBILE * np.abs(J * lengths).max(initial=0.0)
+    own = {name: sways[rows].any(axis=0) & ~held for name, rows in encoded.rows.items()}
+    rows, moving = np.zeros(encoded.nc, bool), np.zeros(nv, bool)
+
+    def gap(at: Array) -> float:
+        counted = rows & encoded.has_position
+        return float(np.abs(encoded.scale * solver.gaps_at(at, t))[counted].max(initial=0.0))
+
+    while own:
+        name = min(own, key=lambda each: int((own[each] & ~moving).sum()))
+        joints = own.pop(name)
+        rows[encoded.rows[name]], moving = True, moving | joints
+        for force in (0.0, *(force for force in shakes for _ in range(SHAKES_EACH))):
+            move = force * rng.standard_normal(nv) * lengths * joints
+            closed, more = descend(solver, displaced(solver, q, move), t, ~moving, rows)
+            iterations += more
+            if gap(closed) <= NEARLY_CLOSED:
+                break
+        else:
+            return closed, iterations
+        q = closed
+    return q, iterations
 
 
 def displaced(solver: Solver, q: Array, move: Array) -> Array:
