@@ -113,14 +113,15 @@ def test_a_demo_that_does_not_exist_is_told_before_anything_else(capsys, monkeyp
     assert "no demo is called 'wlak'; did you mean 'walk'?" in said and "display" not in said
 
 
-@pytest.mark.parametrize("name", ["README.md", "crank.png", "notes.txt", "empty.urdf"])
+@pytest.mark.parametrize("name", ["README.md", "crank.png", "grip.py", "empty.urdf"])
 def test_files_that_are_no_robot_are_told_to_be_none(name, tmp_path, capsys):
     text = {"crank.png": b"\x89PNG\r\n", "empty.urdf": b" "}.get(name, b"# bulletbridge\n\nRobots.")
     (tmp_path / name).write_bytes(text)
     assert run(["inspect", str(tmp_path / name)]) == 2
     said = capsys.readouterr().err
-    why = "is empty; is it the right file" if name == "empty.urdf" else "is no robot that is known"
-    assert f"{name} {why}" in said
+    why = {"empty.urdf": "is empty; is it the right file", "grip.py": "is a program, and no robot"}
+    assert f"{name} {why.get(name, 'is no robot that is known')}" in said
+    assert ("'bulletbridge run --save-loops NAME grip.py'" in said) == (name == "grip.py")
 
 
 def test_a_file_that_is_not_there_is_told_with_its_neighbour(tmp_path, capsys):

@@ -194,6 +194,11 @@ def format_of(path: Path) -> Format | None:
     if not begins and is_file(path) and os.access(path, os.R_OK):
         raise ModelError(f"{path} is empty; is it the right file?")
     if not begins.startswith(b"<"):
+        if path.suffix == ".py" and begins:
+            raise ModelError(
+                f"{path} is a program, and no robot; what it closes by createConstraint goes to a"
+                f" loops file by 'bulletbridge run --save-loops NAME {path.name}'"
+            )
         if begins and not LOOPS_KEY.search(begins):
             raise ModelError(
                 f"{path} is no robot that is known: give URDF, MJCF or SDF, which begin with '<',"
