@@ -231,7 +231,7 @@ def _close_in_turn(
     while own:
         name = min(own, key=lambda each: int((own[each] & ~moving).sum()))
         joints = own.pop(name)
-        rows[encoded.rows[name]], moving = True, moving | joints
+        rows[encoded.rows[name]], moving, closed = True, moving | joints, q
         for force in (0.0, *(force for force in shakes for _ in range(SHAKES_EACH))):
             move = force * rng.standard_normal(nv) * lengths * joints
             closed, more = descend(solver, displaced(solver, q, move), t, ~moving, rows)

@@ -453,11 +453,13 @@ def _attach(graph: JointGraph, scope: Scope) -> None:
     for plugin in scope.element.findall("plugin"):
         closing = closing_joint(plugin)
         if closing is not None:
-            ends = [scope.link_of(closing.findtext(end, "")) for end in ("parent", "child")]
-            full = scope.prefix + (closing.get("name") or "_to_".join(ends))
+            parent, child = (
+                scope.link_of(closing.findtext(end, "")) for end in ("parent", "child")
+            )
+            full = scope.prefix + (closing.get("name") or f"{parent}_to_{child}")
             full = free_name(full, [edge.name for edge in graph.connections])
-            place = graph.places[ends[1]] @ pose_in(closing)
-            graph.connections.append(Connection(full, "ball", *ends, place))
+            place = graph.places[child] @ pose_in(closing)
+            graph.connections.append(Connection(full, "ball", parent, child, place))
             graph.notes.append(hinged_note(closing, "a <joint>"))
             continue
         fixed = attachment(plugin)
