@@ -667,6 +667,13 @@ def recall_contacts(
 
 
 @helper
+def stands_deep(a: Arrays, h: InequalityProblem, contact: int, normal: int) -> bool:
+    """Whether bodies of a contact, whose row is ``normal``, begin the step far in each other."""
+    left = h.contact_points[contact].gap - a.control.dt * rate_along(h.raw, normal, h.moving)
+    return left < -DEEP * a.control.length
+
+
+@helper
 def across(h: InequalityProblem, rows: ContactRows) -> float:
     """Larger squared length of a contact's two tangent rows; zero without friction."""
     if rows.tangents < 0:
@@ -772,12 +779,11 @@ def put_compliances_of_contacts(
             p.x[i] = 0.0
     add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
     for i in range(others):
-        row, dt = h.contact_rows[i].normal, a.control.dt
+        row = h.contact_rows[i].normal
         if p.D[row, row] > 0.0:
             p.D[row, row] += h.contact_rows[i].compliance
-            left = h.contact_points[i].gap - dt * rate_along(h.raw, row, h.moving)
-            if left < -DEEP * a.control.length:  # wedges give way as what they could be squeezed by
-                p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
+            if p.D[row, row] < DOUBTFUL * h.lengths[row] and stands_deep(a, h, i, row):
+                p.D[row, row] = DOUBTFUL * h.lengths[row]  # it could be squeezed out by that
     weigh(p, 0, first_unilateral, together, HEAVIEST)
     weigh(p, together, together, n, HEAVIEST)
 
