@@ -253,15 +253,29 @@ def test_kernels_of_another_processor_are_not_taken(used):
     assert run(used) == ["2.0", "True", "1"]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [lambda x: b"", lambda x: x[: len(x) // 2], lambda x: x[:-1] + bytes([x[-1] ^ 1]), bytes.upper],
-    ids=["empty", "truncated", "one bit", "garbled"],
+DAMAGES = (
+    lambda x: b"",
+    lambda x: x[: len(x) // 2],
+    lambda x: x[:-1] + bytes([x[-1] ^ 1]),
+    bytes.upper,
 )
-def test_what_cannot_be_read_is_compiled_anew(used, damage):
-    (file,) = kept(used)
+"""Empty, cut, one bit, garbled."""
+
+
+def test_a_file_that_is_not_whole_is_not_read(tmp_path):
+    """By the one function that reads kernels and helpers."""
+    file = tmp_path / "some.kernel"
+    cache.write(file, ("one", 2))
     whole = file.read_bytes()
-    file.write_bytes(damage(whole))
+    assert cache.read(file, lambda *parts: parts) == ("one", 2)
+    for damage in DAMAGES:
+        file.write_bytes(damage(whole))
+        assert cache.read(file, lambda *parts: parts) is None
+
+
+def test_what_cannot_be_read_is_compiled_anew(used):
+    (file,) = kept(used)
+    file.write_bytes(DAMAGES[-1](file.read_bytes()))
     assert run(used)[0::2] == ["2.0", "0"]
     assert run(used) == ["2.0", "True", "1"]
 
@@ -274,17 +288,12 @@ def test_a_helper_is_translated_once_for_all_kernels(used):
     assert run(used, module="other") == ["6.0", "0", "0"]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [lambda x: b"", lambda x: x[: len(x) // 2], lambda x: x[:-1] + bytes([x[-1] ^ 1]), bytes.upper],
-    ids=["empty", "truncated", "one bit", "garbled"],
-)
-def test_a_helper_that_cannot_be_read_is_translated_anew(used, damage):
+def test_a_helper_that_cannot_be_read_is_translated_anew(used):
     (file,) = kept(used, "helper")
-    whole = file.read_bytes()
-    file.write_bytes(damage(whole))
+    damaged = DAMAGES[-1](file.read_bytes())
+    file.write_bytes(damaged)
     assert run(used, module="other") == ["4.0", "0", "0"]
-    assert file.read_bytes() != damage(whole)
+    assert file.read_bytes() != damaged
     (other,) = (one for one in kept(used) if "other" in one.name)
     other.unlink()
     assert run(used, module="other") == ["4.0", "0", "1"]
