@@ -36,21 +36,32 @@ def solve(D, b, bounds, x=None, tolerance=ENOUGH, parts=NO_PARTS):
     return x, w, residual
 
 
+@helper
+def leave_open(_p, _n, _tolerance):
+    """An end of the path that solves nothing."""
+    return np.inf, 0
+
+
+follow_by_itself = path_ending_in(leave_open)
+
+
 @kernel
-def follow_alone(D, b, bounds, x, w, room, tolerance: float):
-    """The path of smooth problems alone; residual."""
+def follow_alone(D, b, bounds, x, w, room, tolerance: float, ended: bool):
+    """The path of smooth problems alone, ended by Newton's method or by nothing else; residual."""
     p = complementarity_problem(D, b, bounds, x, w, room)
     for i in range(len(b)):
         p.diagonal[i], p.right[i] = D[i, i], b[i]
     plan_parts(p, len(b))
-    return follow_smoothed_path(p, len(b), tolerance)[0]
+    if ended:
+        return follow_smoothed_path(p, len(b), tolerance)[0]
+    return follow_by_itself(p, len(b), tolerance)[0]
 
 
 def follow(D, b, bounds):
     """Impulses, velocities, residual."""
     n = len(b)
     x, w = np.zeros(n), np.zeros(n)
-    return x, w, follow_alone(D, b, bounds, x, w, room_for(n), ENOUGH)
+    return x, w, follow_alone(D, b, bounds, x, w, room_for(n), ENOUGH, True)
 
 
 def bounds_of(contacts, mu, boxes=0, limit=0.3):
@@ -177,23 +188,6 @@ def test_the_path_of_smooth_problems_solves_what_has_many_dependent_rows():
     assert near >= 8
 
 
-@helper
-def leave_open(_p, _n, _tolerance):
-    """An end of the path that solves nothing."""
-    return np.inf, 0
-
-
-follow_by_itself = path_ending_in(leave_open)
-
-
-@kernel
-def follow_to_the_end(D, b, bounds, x, w, room, tolerance: float):
-    """The path that nothing else ends; residual."""
-    p = complementarity_problem(D, b, bounds, x, w, room)
-    plan_parts(p, len(b))
-    return follow_by_itself(p, len(b), tolerance)[0]
-
-
 def test_the_path_comes_near_by_itself_and_leaves_where_it_was_nearest():
     """What the smallest smoothness leaves of the map, in a few steps that Newton's method fails."""
     C, bounds = flat_side()
@@ -201,7 +195,7 @@ def test_the_path_comes_near_by_itself_and_leaves_where_it_was_nearest():
     for _ in range(10):
         b = C @ np.array([*rng.normal(size=2), -1.0, *(0.3 * rng.normal(size=3))])
         x, w = np.zeros(len(b)), np.zeros(len(b))
-        residual = follow_to_the_end(D, b, bounds, x, w, room_for(len(b)), ENOUGH)
+        residual = follow_alone(D, b, bounds, x, w, room_for(len(b)), ENOUGH, False)
         left = natural_residual(D, b, bounds, x, np.zeros(len(b)))
         assert residual == pytest.approx(left, rel=1e-6, abs=1e-14)
         near += residual <= 1e-8

@@ -141,7 +141,7 @@ def test_without_friction_velocities_are_those_of_least_squares():
     """min |Cᵀ x + v| for x >= 0, by another program (scipy's): that velocity is unique."""
     rng = np.random.default_rng(3)
     C, _, first = pile(rng, 60, 900)
-    C, v = C[::3], rng.normal(size=C.shape[1])
+    C, v = C[::3].copy(), rng.normal(size=C.shape[1])
     bounds = np.zeros(len(C), ROW_BOUNDS)
     bounds[:] = (0.0, np.inf, -1, 1, 1, 0.0)
     parts = parts_of(C, first)

@@ -261,7 +261,7 @@ def split_of(
     Raises:
         StepError: M is not positive definite.
     """
-    L, Y = M.copy(), unit[:, None] * J
+    L, Y = M.copy(), np.multiply(unit[:, None], J, order="C")
     R, rows = np.zeros((len(J), len(J))), np.zeros(len(J), ROW)
     cap = len(J) if cap is None else cap
     rows["level"] = 0 if order is None else order.levels
