@@ -135,14 +135,19 @@ def samples() -> tuple[np.ndarray, ...]:
 
 
 def try_words() -> None:
-    """An array is as many words as are stored, in the same order."""
-    for value in (*samples(), np.arange(4), 12345678901, (np.zeros((2, 3)), 5, (np.ones(4),))):
-        into = np.zeros(64, WORD)
-        count, ours = words(value, into), words_of((value,))
-        found = into[:count].tolist()
-        for owner in re.finditer("pp", kinds_of((value,))):  # of which kernels know nothing
-            found[slice(*owner.span())] = [0, 0]
+    """An array is as many words as are stored, in the same order; all kinds in one tuple."""
+    values = *samples(), np.arange(4), 12345678901, (np.zeros((2, 3)), 5, (np.ones(4),))
+    into = np.zeros(1000, WORD)
+    count, start = words(values, into), 0
+    given = into[:count].tolist()
+    for owner in re.finditer("pp", kinds_of((values,))):  # of which kernels know nothing
+        given[slice(*owner.span())] = [0, 0]
+    for value in values:
+        ours = words_of((value,))
+        found = given[start : start + len(ours)]
         require(found == ours, f"words of {numba.typeof(value)} are {found}, not {ours}")
+        start += len(ours)
+    require(count == start, f"tuples are {count} words, not {start}")
 
 
 def try_linking() -> None:
