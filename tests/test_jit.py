@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import NullCache
 from support.forked import run_forked
 
 import bulletbridge.engine.step_kernel  # noqa: F401  kernels are decorated on import
@@ -549,6 +550,31 @@ def test_what_is_out_of_line_takes_tuples_number_by_number():
     made = [x for x in code.library.get_llvm_str().splitlines() if x.startswith("define")]
     (head,) = [x for x in made if "3far" in x]
     assert "{" not in head.split("(", 1)[1].rstrip("{")
+
+
+@pytest.mark.skipif(not mode.LINKED, reason="plain numba asks for vectors everywhere")
+def test_loops_become_vectors_in_linear_algebra_alone(monkeypatch):
+    from bulletbridge.compilation import lowering
+
+    assert all((PACKAGE / f"{name.replace('.', '/')}.py").is_file() for name in lowering.LONG_LOOPS)
+    found = []
+    for named in ((), ("",)):  # what is in no package has no name in it
+
+        @kernel
+        def doubled(x: np.ndarray) -> None:
+            k = 0
+            while k < len(x):
+                x[k] *= 2.0
+                k += 1
+
+        monkeypatch.setattr(lowering, "LONG_LOOPS", named)
+        line = np.arange(40.0)
+        doubled._cache = NullCache()
+        doubled(line)
+        assert np.array_equal(line, 2.0 * np.arange(40.0))
+        (code,) = doubled.overloads.values()
+        found.append("vector.body" in code.library.get_llvm_str())
+    assert found == [False, True]
 
 
 @pytest.mark.skipif(not mode.LINKED, reason="plain numba makes one version for each constant")

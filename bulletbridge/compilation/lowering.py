@@ -69,8 +69,47 @@ def _packer(self: Any, kinds: Any) -> Any:
     return _given(self, kinds)
 
 
+LONG_LOOPS = {
+    f"numerics.{name}"
+    for name in (
+        "clusters",
+        "complementarity_rows",
+        "lu",
+        "multifrontal",
+        "multifrontal_factors",
+        "multifrontal_inverse",
+        "multifrontal_solutions",
+        "null_space",
+        "parts",
+        "projection",
+        "range_space",
+    )
+}
+"""Modules most of whose loops are over lines of matrices, one for each of many others."""
+
+
+def one_by_one(module: Any) -> Any:
+    """What tells LLVM to leave a loop as it is."""
+    off = module.add_metadata(["llvm.loop.vectorize.enable", llvm.Constant(llvm.IntType(1), 0)])
+    told = module.add_metadata([off])
+    told.operands = told, off  # a loop is known by a node that begins with itself
+    return told
+
+
 class KernelLower(cast(Any, lowering.Lower)):
     """numba's translation, statement by statement."""
+
+    def lower_block(self, block: Any) -> None:
+        """Translate a block; where it leads back, say whether LLVM is to look for vectors there.
+
+        It makes three of each loop, which was a third to a half of a kernel: those over a vector,
+        the rows of a contact or a joint's numbers are too short or too rare to gain by it.
+        """
+        super().lower_block(block)
+        if self.fndesc.modname.partition(".")[2] in LONG_LOOPS:
+            return
+        if any(self.blkmap[one].instructions for one in block.terminator.get_targets()):
+            self.builder.block.terminator.set_metadata("llvm.loop", one_by_one(self.module))
 
     def _find_singly_assigned_variable(self) -> None:
         """Find variables that need no place in memory, also among those of several blocks."""
