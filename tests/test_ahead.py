@@ -5,6 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+import bulletbridge as bb
+from bulletbridge.compilation import mode
+from bulletbridge.inequalities.steps_kernel import step_with_contacts
 from bulletbridge.system import ahead
 
 SIZES = "large", "medium", "small"
@@ -68,3 +71,12 @@ def test_a_process_beside_does_what_it_is_told_to(begun, monkeypatch):
     monkeypatch.setattr(ahead, "assist", lambda kernel, _: helped.append(kernel.__name__))
     ahead.work(["assist:large", "small"])
     assert helped == ["large"] and here == ["small"]
+
+
+@pytest.mark.skipif(not mode.LINKED, reason="Python calls one kernel after the other")
+def test_steps_with_contacts_are_compiled_ahead_as_systems_call_them():
+    with bb.load("four_bar", "new", contacts=True) as model:
+        model.system.step()
+    known = set(step_with_contacts.signatures)
+    ahead.compile_steps_with_contacts()
+    assert known and set(step_with_contacts.signatures) == known

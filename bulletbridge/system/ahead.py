@@ -38,6 +38,7 @@ from bulletbridge.inequalities.filter_kernel import run_filter
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.stepper import InequalityStepper
+from bulletbridge.inequalities.steps_kernel import step_with_contacts
 from bulletbridge.mechanism.build import empty_mechanism, with_joint
 from bulletbridge.mechanism.contact_detection import find_contacts
 from bulletbridge.mechanism.contact_detector import Detector
@@ -45,6 +46,7 @@ from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.surfaces import SURFACE_LINK
 from bulletbridge.numerics.projection import Caps
+from bulletbridge.numerics.records import Array
 from bulletbridge.system.evaluation import measured
 from bulletbridge.system.rollout_workers import cores
 
@@ -63,23 +65,44 @@ def solver_of_a_hinge() -> Solver:
     return Solver(mechanism, encode_closed(mechanism, ()), Tolerances())
 
 
-def compile_bounded() -> None:
-    """Compile the step with motors, limits and contacts."""
+def bounded_hinge() -> InequalityStepper:
+    """Steps of the smallest system with motors, limits and contacts."""
     solver = solver_of_a_hinge()
     inequalities = inequality_constraints_of(solver.mechanism, ())
     motor_rows = Motors(solver.mechanism, inequalities.loop_axes).records
-    InequalityStepper(
-        solver,
-        motor_rows,
-        joint_limits_of(solver.mechanism, inequalities.loop_axes, False),
-        inequalities,
-    )
+    limits = joint_limits_of(solver.mechanism, inequalities.loop_axes, False)
+    return InequalityStepper(solver, motor_rows, limits, inequalities)
+
+
+def compile_bounded() -> None:
+    """Compile the step with motors, limits and contacts."""
+    bounded_hinge()
+
+
+class Emptiness:
+    """Surroundings in which there is nothing to touch."""
+
+    def __init__(self) -> None:
+        mechanism = with_joint(empty_mechanism(), "hinge", "revolute", "link")
+        self._detector = Detector(mechanism, np.zeros(0, SURFACE_LINK), records_of([], []))
+
+    def detector(self) -> Detector:
+        """Finds no contacts."""
+        return self._detector
+
+    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
+        """None."""
+        return self._detector.contacts[:0]
 
 
 def compile_detection() -> None:
     """Compile collision detection."""
-    mechanism = with_joint(empty_mechanism(), "hinge", "revolute", "link")
-    Detector(mechanism, np.zeros(0, SURFACE_LINK), records_of([], []))
+    Emptiness()
+
+
+def compile_steps_with_contacts() -> None:
+    """Compile what finds contacts and steps, once another process has compiled the step."""
+    bounded_hinge().advance(Emptiness())
 
 
 def compile_filter() -> None:
@@ -116,8 +139,9 @@ RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
     find_contacts.__name__: (find_contacts, compile_detection),
     run_filter.__name__: (run_filter, compile_filter),
     bias.__name__: (bias, compile_terms),
+    step_with_contacts.__name__: (step_with_contacts, compile_steps_with_contacts),
 }
-"""Kernels by name, and what compiles each; those that take longest first."""
+"""Kernels by name, and what compiles each; those that take longest first, what waits last."""
 
 
 def compile_ahead(*kernels: Callable[..., Any]) -> None:

@@ -43,6 +43,7 @@ from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulse
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.stepper import NO_CONTACTS, InequalityStepper
+from bulletbridge.inequalities.steps_kernel import step_with_contacts
 from bulletbridge.mechanism.angles import degrees_notes
 from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, forces_of, put_values
 from bulletbridge.mechanism.contact_detection import find_contacts
@@ -218,7 +219,7 @@ class System:
         stepped = stepping_kernel(int(self._active.full.control[0]["integrator"]), slides)
         if self._inequalities.act:
             stepped = run_inequalities
-        found = (find_contacts,) if self._options.contacts else ()
+        found = (find_contacts, step_with_contacts) if self._options.contacts else ()
         compile_ahead(bias, run, stepped, *found)
 
     def __repr__(self) -> str:
