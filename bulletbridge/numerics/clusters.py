@@ -126,14 +126,18 @@ def eliminate(X: Array, first: int, count: int, k: int) -> float:
     """Eliminate variable k of ``count``, whose lines begin at line ``first`` of X; its pivot.
 
     Its line is that over the pivot then, without itself and those before. Of what these lines say
-    only the upper triangle counts.
+    only the upper triangle counts, so that blocks before the diagonal are left, and so are lines of
+    other branches, whose shares are zero.
     """
     size, blocks = X.shape[1], X.shape[1] // LANES
     line, pivot = (first + k) * size, X[first + k, k]
     inverse = 1.0 / pivot
     for i in range(k + 1, count):
         share = inverse * X[first + k, i]
-        subtract_blocks(X, (first + i) * size, share, X, line, blocks)
+        if share != 0.0:
+            left = i // LANES
+            begin = LANES * left
+            subtract_blocks(X, (first + i) * size + begin, share, X, line + begin, blocks - left)
     scale_after(X, line, inverse, X, line, k, blocks)
     return pivot
 
