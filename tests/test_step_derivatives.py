@@ -224,3 +224,23 @@ def test_the_method_may_change_with_the_step():
         found.append(system.integrator)
         require_step_derivatives(system)
     assert found == ["verlet", "semi_implicit_euler"]
+
+
+def test_what_was_told_stays_and_forces_of_now_count():
+    """A further call writes nothing into what an earlier one has told, whatever array tau is."""
+    system = bb.load("four_bar", dt=1e-3).system
+    first = system.step_derivatives()
+    kept = [np.array(x) for x in first[:4]]
+    nv, change = system.mechanism.nv, np.array([1e-3, -2e-3, 5e-4])
+    for replaced in (False, True):
+        if replaced:
+            system._active.solver.tau = np.zeros((1, nv))
+        system.tau[:] = change
+        pushed = system.step_derivatives()
+        # of second order: the square of the share of the rates, which are near one, that they add
+        size = np.abs(first.B[nv:] @ change).max()
+        assert_allclose(pushed.v - first.v, first.B[nv:] @ change, atol=size**2)
+        system.tau[:] = 0.0
+        for was, now, again in zip(kept, first[:4], system.step_derivatives()[:4], strict=True):
+            assert np.array_equal(was, now)
+            assert np.array_equal(was, again)
