@@ -236,6 +236,25 @@ def test_a_step_that_its_budget_slows_down_says_what_to_do(connect):
     assert "which its budget took from it" in refused
 
 
+def test_gradients_by_copies_that_were_given_back(connect):
+    """Those of a first one, to the bit, even if a cost asks for one of the same system."""
+    system = bb.load("four_bar", connect()._client, dt=2e-3, integrator="rk4").system
+    case, told = Case(system, 8, force=0.3), list[bb.RolloutGradient]()
+
+    def final(q, v, t):
+        told.append(case.gradient())
+        return bb.CostTerms(0.0, np.zeros(2 * case.nv))
+
+    first = case.gradient()
+    by_mass = case.gradient(parameters=["crank.mass"])
+    bb.rollout_gradient(system, case.tau, case.running, final)
+    assert told
+    for found in (by_mass, *told, case.gradient()):
+        assert found.cost == first.cost
+        assert np.array_equal(found.by_state, first.by_state)
+        assert np.array_equal(found.by_tau, first.by_tau)
+
+
 def test_what_cannot_be_is_said():
     system = bb.System(slider("xy"))
     tau = np.zeros((3, 2))

@@ -28,7 +28,9 @@ METHODS = {
     "fork": "(self, number, spare=())",
     "gap_vectors": "(self, q=None, t=None, *, kept=False)",
     "tangent_solver": "(self)",
+    "take_home": "(self, copy)",
     "joint_reactions": "(self, pushes=())",
+    "lend": "(self)",
     "kinematics": "(self)",
     "linearise": (
         "(self, what='step', *, reduced=False, inputs=None, frames=(), reactions=(), gaps=(), "

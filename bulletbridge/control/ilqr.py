@@ -195,12 +195,10 @@ def ilqr(
         StepError: The first trajectory, or one beside the best, cannot be simulated.
     """
     runs = Trajectories(system, smoothing)
-    search = Search(runs, controls, (running, final), bounds, every)
     try:
-        return search.plan(until)
+        return Search(runs, controls, (running, final), bounds, every).plan(until)
     finally:
-        if system.finds_contacts:  # Bullet may have been shown other states
-            system.write()
+        runs.end()
 
 
 class Search:

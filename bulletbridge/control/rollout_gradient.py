@@ -95,13 +95,12 @@ def rollout_gradient(
     if smoothing and parameters:
         raise UnsupportedError("derivatives by parameters of smooth contacts are not known")
     values = {name: system.parameters[name] for name in parameters}
+    runs = Trajectories(system, smoothing)
     try:
-        runs = Trajectories(system, smoothing)
         price = _prices(runs, running, final)
         found = Adjoint(runs, forces, price, values).sweep()
     finally:
-        if system.finds_contacts:  # Bullet may have been shown other states
-            system.write()
+        runs.end()
     names = rate_names(system.mechanism)
     return RolloutGradient(
         found.cost,

@@ -208,6 +208,7 @@ class System:
         )
         self._stepping = Stepping(self._active, self._inequalities, self._integration)
         self._copies: Sequence[System] = ()  # that were linearised
+        self._spare: Sequence[System] = ()  # that were given back
         self._ask_for_kernels()
         full.control[0]["dt"] = dt
         if world is not None:
@@ -1015,6 +1016,16 @@ class System:
         (copy,) = self._copies
         copy._integration.tighten()
         return copy
+
+    def lend(self) -> "System":
+        """A copy at the same state that makes the same steps, to be given back."""
+        spare, self._spare = self._spare, ()
+        (copy,) = self.fork(1, spare)
+        return copy
+
+    def take_home(self, copy: "System") -> None:
+        """Keep what was lent for whoever asks next: a new copy costs as much as many steps."""
+        self._spare = (copy,)
 
     def tangent_solver(self) -> Solver:
         """The solver of the rows that hold in the next step, at the state: for copies.
