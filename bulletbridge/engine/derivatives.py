@@ -46,6 +46,7 @@ from bulletbridge.engine.solver_copy import SolverCopy
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import SolverArrays
 from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.derivatives import (
     LOAD,
     VARIATION,
@@ -237,6 +238,8 @@ class Differentiator(SolverCopy):
     Attributes:
         found: What the last call has found.
         call: The kernel, which takes (targets, tau).
+        rates: (nv,) names of the rates.
+        row_names: (nc,) of the rows: the constraint's, with the number of its row.
 
     Raises:
         UnsupportedError: What it has cannot be differentiated; the message names it.
@@ -271,6 +274,12 @@ class Differentiator(SolverCopy):
         with announce_compilation(differentiate):
             self.call = StoredCall(differentiate, fixed, examples).call
         self._answer: Callable[[Any], int] | None = None
+        self.rates = rate_names(solver.mechanism)
+        self.row_names = tuple(
+            f"{name}[{k}]"
+            for name, part in solver.encoded.rows.items()
+            for k in range(part.stop - part.start)
+        )
 
     def at(self, q: Array, v: Array, t: float, tau: Array) -> DerivativeArrays:
         """Derivatives at a state; the arrays are overwritten by the next call.

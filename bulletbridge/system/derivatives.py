@@ -1,7 +1,7 @@
 """Derivatives of accelerations and multipliers with respect to the state and the forces."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,12 @@ from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.engine.step_differentiator import StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.contact_variations import RowsAt
-from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.parameter_derivatives import ParameterDifferentiator
 from bulletbridge.system.tangents import lengths_of
 
 
-@dataclass(frozen=True, eq=False)
-class Derivatives:
+class Derivatives(NamedTuple):
     """How accelerations and forces of constraints answer to small changes of state and forces.
 
     Columns by q are displacements (nv,) of the configuration: rates that act for a unit of time, as
@@ -58,15 +56,6 @@ class Derivatives:
     parameters: tuple[str, ...]
     acceleration_by_parameters: Array
     multipliers_by_parameters: Array
-
-
-def row_names(solver: Solver) -> tuple[str, ...]:
-    """Names of the rows of a solver: the constraint's, with the number of its row."""
-    return tuple(
-        f"{name}[{k}]"
-        for name, part in solver.encoded.rows.items()
-        for k in range(part.stop - part.start)
-    )
 
 
 def equations_of(solver: Solver) -> Differentiator:
@@ -117,8 +106,8 @@ def derivatives_at(
         columns = ParameterDifferentiator(solver, constraints).columns(parameters, found)
         by = differentiator.answer(*columns)
     return Derivatives(
-        rates=rate_names(solver.mechanism),
-        rows=row_names(solver),
+        rates=differentiator.rates,
+        rows=differentiator.row_names,
         acceleration=found.vdot.copy(),
         acceleration_by_q=told[0][:, of_q],
         acceleration_by_v=told[0][:, of_v],
