@@ -41,14 +41,14 @@ def refuse_joint_coordinates(system, monkeypatch):
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet"])
 def test_a_rope_that_whips_is_closed_link_by_link(integrator, monkeypatch):
     """Corrections of half a radian a step are beyond what the first factors can do."""
-    system, guarded = rope(12, dt=1 / 240, integrator=integrator), 0
+    system, guarded = rope(12, dt=1 / 120, integrator=integrator), 0
     refuse_joint_coordinates(system, monkeypatch)
-    for _ in range(240):
+    for _ in range(120):
         system.step()
         guarded += system.status.guarded
         gaps = system.evaluate()
         assert gaps.largest("kept_metres") < CLOSED
-    assert guarded > 10
+    assert guarded > 2
 
 
 def test_a_rope_moves_as_in_joint_coordinates():

@@ -4,8 +4,11 @@ A pass moves q by the shortest step, in the metric of M, that cancels the residu
 order: q <- q - J⁺ g. Directions are those of the start of the step (a chord method, no new factors)
 or of the current iterate (Newton). Source: Kövecses and Piedbœuf 2003, eq. 35 and 36.
 
-Factors made before a singular position must not be used after it: a chord pass that gains less than
-a digit, or moves further than a tenth of the step itself, is undone and Newton takes over.
+Directions of the start are those along which an impulse keeps energy: what they move is part of the
+velocity (RATTLE). So they serve as long as they lead there at all. But factors made before a
+singular position must not be used after it: where a chord pass brings a gap to more than
+``GAINED``, or moves further than ``CHORD`` of the step itself, all are undone and Newton takes
+over, none of whose passes moves further than ``NEWTON`` of it.
 """
 
 import math
@@ -33,8 +36,14 @@ from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import dot, vec
 
-MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 48
+MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 24, 48
 """Passes of the correction; Newton's, without progress."""
+GAINED = 0.4
+"""Part of a gap to which a chord pass must bring it. Where links turn by a fifth of a radian in a
+step, as the end of a whip does, each pass leaves that."""
+CHORD, NEWTON = 0.3, 0.1
+"""Share of the step's own way that a pass of each may go. What closes loops whose links turn by an
+angle is half of that angle of their way."""
 PROGRESS = 0.9
 """Part of a gap to which it must shrink within that many of Newton's passes. Where a chain is all
 but stretched each takes half of the way if its bends have one shape, and less the more shapes they
@@ -246,7 +255,7 @@ def correcting(backend: KktBackend) -> Correction:
             gap = kept_gap(a, f.rows, a.control.rank)
             if gap <= enough:
                 return n
-            if n == MOST_CHORD_PASSES or not gap < 0.1 * last:
+            if n == MOST_CHORD_PASSES or not gap < GAINED * last:
                 return n if gap <= 10.0 * enough else FAILED
             last = gap
             if correction_step(a, f, a.control.rank) > limit:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.backend import KktBackend
 from bulletbridge.engine.correction import (
+    CHORD,
     FAILED,
+    NEWTON,
     PROMISED,
     correcting,
     finite,
@@ -109,12 +111,12 @@ def ending(backend: KktBackend) -> StepEnd:
         Leaves the factors at the corrected configuration.
         """
         c = a.control
-        limit = 0.1 * c.dt * travelled(a, f, moved) + c.guard_floor
+        way = c.dt * travelled(a, f, moved)
         for j in range(len(q)):
             a.vectors[PREDICTED_Q, j] = q[j]
         passes = FAILED
         if c.directions == START:
-            passes = chord_passes(a, f, end, q, v, limit, enough)
+            passes = chord_passes(a, f, end, q, v, CHORD * way + c.guard_floor, enough)
             if passes != FAILED:
                 factorise(a, f, end)
                 if c.failure != DONE:
@@ -128,7 +130,7 @@ def ending(backend: KktBackend) -> StepEnd:
                 for k in range(len(v)):
                     a.vectors[CORRECTION, k] = 0.0
         if passes == FAILED:
-            passes = newton_passes(a, f, end, q, v, limit, enough)
+            passes = newton_passes(a, f, end, q, v, NEWTON * way + c.guard_floor, enough)
         c.correction_passes = passes
 
     @helper

@@ -21,6 +21,7 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.backend import KktBackend
 from bulletbridge.engine.correction import (
     MOST_NEWTON_PASSES,
+    NEWTON,
     PROMISED,
     finite,
     gap_between,
@@ -117,7 +118,7 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered.
         Where it does, v has led to q. If ``control.factored`` has the factors where it began, they
         are what corrects, and no more goes into v than v is, or was there (START_V): Bullet brakes
-        what hangs on a base that is moved. Else no pass goes further than a tenth of that way, as
+        what hangs on a base that is moved. Else no pass goes further than a share of that way, as
         in ``finish_after``. ``free`` says whether nothing outside holds the bodies: then they keep
         their momentum, unless points stick.
         """
@@ -145,7 +146,7 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         before = total_momentum(a, v) if free > 0 else (ZERO, ZERO)
         limit = math.inf
         if share > 0.0 and not from_start:
-            limit = 0.1 / share * travelled(a, f, v) + c.guard_floor
+            limit = NEWTON / share * travelled(a, f, v) + c.guard_floor
         while True:
             gap, bent = kept_gap(a, f.rows, c.rank), is_bent(a, f, enough)
             slow = not gap < 0.1 * last
