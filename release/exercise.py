@@ -21,7 +21,7 @@ from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.flexible.linearised import linearised
-from bulletbridge.numerics.complementarity import natural_residual, solve_alone
+from bulletbridge.numerics.complementarity import natural_residual
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
 from bulletbridge.numerics.projection import ROW, share_out
 from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
@@ -205,7 +205,6 @@ def problems() -> None:
     bounds = np.zeros(1, ROW_BOUNDS)
     bounds["upper"], bounds["owner"] = np.inf, -1
     room = room_for(1, LINES_OF_SELECTION)
-    solve_alone(D, b, bounds, x, w, room, 1e-12)
     solve_resting_problem(D, b, bounds, x, w, room, 1e-12)
     natural_residual(D, b, bounds, x, w)
 

@@ -4,11 +4,11 @@ import sys
 
 import numpy as np
 import pytest
+from support.complementarity import SOLVER, solve_by
 from support.planar import PIN, assembled, four_bar
 
 import bulletbridge as bb
 from bulletbridge.errors import MissingExtraError, ModelError
-from bulletbridge.numerics.complementarity import solve_alone
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
 
 
@@ -38,7 +38,7 @@ def test_the_compiled_solver_agrees_with_a_cone_solver(rng, contacts, boxes):
             break
     n = len(b)
     x, w = np.zeros(n), np.zeros(n)
-    residual, *_ = solve_alone(D, b, bounds, x, w, room_for(n), 1e-13)
+    residual, _ = solve_by(SOLVER, D, b, bounds, x, w, room_for(n), (1e-13, 0.0))
     assert residual < 1e-11
     assert left < 1e-7
     assert np.abs(x - found).max() < 1e-8

@@ -2,39 +2,26 @@
 
 import numpy as np
 import pytest
+from support.complementarity import INSIDE, solve_by
 from test_mixed import bounds_of, random_problem
 from test_parts import pile
 
-from bulletbridge.compilation.jit import kernel
 from bulletbridge.numerics.complementarity_rows import (
     LINES,
     NO_PARTS,
     USED,
-    complementarity_problem,
     parts_of,
     room_for,
 )
-from bulletbridge.numerics.interior_path import Course, approach
-from bulletbridge.numerics.parts import plan_parts
 
 NEAR = 1e-5
-
-
-@kernel
-def approach_alone(D, b, bounds, x, w, room, energy: float, near: float):
-    """The path alone; share and steps."""
-    p = complementarity_problem(D, b, bounds, x, w, room)
-    for i in range(len(b)):
-        p.diagonal[i], p.right[i] = D[i, i], b[i]
-    plan_parts(p, len(b))
-    return approach(p, len(b), energy, Course(0.0, near, 0.99, 25, False))
 
 
 def led_to(D, b, bounds, x, parts=NO_PARTS):
     """Impulses, energy, share."""
     x, energy = x.copy(), float((np.abs(b) / np.sqrt(np.diag(D))).max())
     room = room_for(len(b), LINES, parts)
-    share, _ = approach_alone(D, b, bounds, x, np.zeros(len(b)), room, energy, NEAR)
+    share, _ = solve_by(INSIDE, D, b, bounds, x, np.zeros(len(b)), room, (NEAR, energy))
     return x, energy, share
 
 
@@ -105,5 +92,5 @@ def test_rows_without_room_keep_what_they_have():
     x = np.zeros(10)
     moved = np.diag(D) > 0.0
     energy = float((np.abs(b[moved]) / np.sqrt(np.diag(D)[moved])).max())
-    share, _ = approach_alone(D, b, bounds, x, np.zeros(10), room_for(10), energy, NEAR)
+    share, _ = solve_by(INSIDE, D, b, bounds, x, np.zeros(10), room_for(10), (NEAR, energy))
     assert share <= NEAR and x[9] == 0.25 and not x[4:9].any() and x[3] > 0.0

@@ -3,22 +3,17 @@
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
+from support.complementarity import PATH, PATH_TO_ITS_END, SOLVER, solve_by
 
-from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.numerics.complementarity import (
     LIGHTEST,
-    follow_smoothed_path,
     natural_residual,
-    solve_alone,
 )
 from bulletbridge.numerics.complementarity_rows import (
     NO_PARTS,
     ROW_BOUNDS,
-    complementarity_problem,
     room_for,
 )
-from bulletbridge.numerics.parts import plan_parts
-from bulletbridge.numerics.smoothed_path import path_ending_in
 from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
 
 ENOUGH = 1e-12  # residual, velocities being of order one
@@ -30,38 +25,17 @@ def solve(D, b, bounds, x=None, tolerance=ENOUGH, parts=NO_PARTS):
     x = np.zeros(n) if x is None else x.copy()
     w, room = np.zeros(n), room_for(n, parts=parts)
     kept = D.copy(), b.copy()
-    residual, *_ = solve_alone(D, b, bounds, x, w, room, tolerance)
+    residual, _ = solve_by(SOLVER, D, b, bounds, x, w, room, (tolerance, 0.0))
     assert np.array_equal(D, kept[0])
     assert np.array_equal(b, kept[1])
     return x, w, residual
-
-
-@helper
-def leave_open(_p, _n, _tolerance):
-    """An end of the path that solves nothing."""
-    return np.inf, 0
-
-
-follow_by_itself = path_ending_in(leave_open)
-
-
-@kernel
-def follow_alone(D, b, bounds, x, w, room, tolerance: float, ended: bool):
-    """The path of smooth problems alone, ended by Newton's method or by nothing else; residual."""
-    p = complementarity_problem(D, b, bounds, x, w, room)
-    for i in range(len(b)):
-        p.diagonal[i], p.right[i] = D[i, i], b[i]
-    plan_parts(p, len(b))
-    if ended:
-        return follow_smoothed_path(p, len(b), tolerance)[0]
-    return follow_by_itself(p, len(b), tolerance)[0]
 
 
 def follow(D, b, bounds):
     """Impulses, velocities, residual."""
     n = len(b)
     x, w = np.zeros(n), np.zeros(n)
-    return x, w, follow_alone(D, b, bounds, x, w, room_for(n), ENOUGH, True)
+    return x, w, solve_by(PATH, D, b, bounds, x, w, room_for(n), (ENOUGH, 0.0))[0]
 
 
 def bounds_of(contacts, mu, boxes=0, limit=0.3):
@@ -195,7 +169,8 @@ def test_the_path_comes_near_by_itself_and_leaves_where_it_was_nearest():
     for _ in range(10):
         b = C @ np.array([*rng.normal(size=2), -1.0, *(0.3 * rng.normal(size=3))])
         x, w = np.zeros(len(b)), np.zeros(len(b))
-        residual = follow_alone(D, b, bounds, x, w, room_for(len(b)), ENOUGH, False)
+        room = room_for(len(b))
+        residual, _ = solve_by(PATH_TO_ITS_END, D, b, bounds, x, w, room, (ENOUGH, 0.0))
         left = natural_residual(D, b, bounds, x, np.zeros(len(b)))
         assert residual == pytest.approx(left, rel=1e-6, abs=1e-14)
         near += residual <= 1e-8
@@ -312,5 +287,6 @@ def test_what_is_not_finite_is_not_solved(where, value, row):
     arrays = {"D": np.eye(3), "b": np.array([-1.0, 0.1, 0.0]), "x": np.zeros(3)}
     arrays[where][(row, row) if where == "D" else row] = value
     D, b, x = arrays.values()
-    residual, *_ = solve_alone(D, b, bounds_of(1, 0.5), x, np.zeros(3), room_for(3), ENOUGH)
+    of_three = bounds_of(1, 0.5), x, np.zeros(3), room_for(3)
+    residual, _ = solve_by(SOLVER, D, b, *of_three, (ENOUGH, 0.0))
     assert residual == np.inf

@@ -41,10 +41,8 @@ from bulletbridge.numerics.complementarity_rows import (
     RADIUS,
     USED,
     ComplementarityProblem,
-    Room,
     RowBounds,
     clip,
-    complementarity_problem,
     cone_scale,
     dense_velocities,
     other_row,
@@ -59,7 +57,6 @@ from bulletbridge.numerics.parts import (
     factorise_parts,
     form_matrix,
     norm,
-    plan_parts,
     solve_parts,
 )
 from bulletbridge.numerics.records import Array, Records
@@ -906,25 +903,6 @@ def share(
         p.x[i] = p.spare[i]
     velocities(p, p.x, p.w, n)
     return Outcome(found.residual, found.sweeps, newtons)
-
-
-@kernel
-def solve_alone(
-    D: Array,
-    b: Array,
-    bounds: Records[RowBounds],
-    x: Array,
-    w: Array,
-    room: Room,
-    tolerance: float,
-) -> tuple[float, int, int]:
-    """A problem on its own, rows weighted alike."""
-    p = complementarity_problem(D, b, bounds, x, w, room)
-    plan_parts(p, len(b))
-    for i in range(len(b)):
-        p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
-    o = solve_complementarity(p, len(b), tolerance, ANYWHERE)
-    return o.residual, o.sweeps, o.newton
 
 
 class GivenRows(NamedTuple):
