@@ -64,7 +64,6 @@ class Parts(NamedTuple):
     laters: Ints  # (parts,) and how many there are
     S: Array  # (nv, nv) factors
     U: Array  # (widest part, nv) columns side by side
-    line: Array  # (nv,)
     unit: Array  # (rows of a unit, rows of a unit)
     turns: Ints  # (nv,) whom rows changed with, within a part
     soft: Array  # (rows,)
@@ -356,7 +355,6 @@ def parts_of(C: Array, first: Ints) -> Parts:
         laters=numbers(count),
         S=np.zeros((nv, nv)),
         U=np.zeros((widest, nv)),
-        line=np.zeros(nv),
         unit=np.zeros((MOST_OF_A_UNIT, MOST_OF_A_UNIT)),
         turns=numbers(nv),
         soft=np.zeros(rows),

@@ -6,7 +6,7 @@ Complex numbers are pairs of real arrays. Source: Golub and Van Loan, Matrix Com
 from bulletbridge.compilation.block_sizes import LINES
 from bulletbridge.compilation.jit import helper, outlined, solve_down_by_units_tile
 from bulletbridge.numerics.many_sides import solve_up
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 
 PANEL = 4
 """Columns that are eliminated together: what is right of them is then gone through a fourth as
@@ -14,7 +14,7 @@ often."""
 
 
 @outlined
-def lu_real(A: Array, turns: Array) -> None:
+def lu_real(A: Array, turns: Array | Ints) -> None:
     """Factor the first n rows and columns of A; turns (n,) receives whom rows changed with."""
     n = len(turns)
     for first in range(0, n, PANEL):
@@ -88,7 +88,7 @@ def back_transposed(A: Array, turns: Array, b: Array) -> None:
 
 
 @helper
-def back_lines(A: Array, turns: Array, B: Array) -> None:
+def back_lines(A: Array, turns: Array | Ints, B: Array) -> None:
     """Solve with the factors for the columns of B (n or more, m) side by side, in place."""
     n, m = len(turns), B.shape[1]
     for k in range(n):

@@ -18,7 +18,8 @@ of minimal residuals among the steps that the factors give (Eisenstat, Elman and
 
 import math
 
-from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.compilation.block_sizes import LINES
+from bulletbridge.compilation.jit import add_tile, helper, outlined
 from bulletbridge.numerics.complementarity_rows import (
     BODY,
     FACTORED,
@@ -40,6 +41,7 @@ from bulletbridge.numerics.complementarity_rows import (
     put_rates,
     width,
 )
+from bulletbridge.numerics.lu import back_lines, lu_real
 from bulletbridge.numerics.records import Array
 
 MOST_DIRECTIONS = 20
@@ -419,98 +421,36 @@ def add_lines(parts: Parts, line: Array, i: int, end: int, side: int) -> None:
 
 @outlined
 def eliminate(parts: Parts, turn: int) -> None:
-    """Factor the rows and columns of the part whose turn it is, and take them from what is left.
+    """Factor the square of the part whose turn it is, and take the part from what is left.
 
-    On the diagonal are reciprocals afterwards.
+    Its lines right of the square are afterwards what they are times the inverse of that, of which
+    the diagonal holds reciprocals.
     """
-    S, U, line, part = parts.S, parts.U, parts.line, int(parts.order[turn])
-    first, end, wide = parts.first[part], parts.first[part + 1], 0
+    S, U, part, wide = parts.S, parts.U, int(parts.order[turn]), 0
+    first, end = int(parts.first[part]), int(parts.first[part + 1])
+    size = end - first
     for c in range(parts.laters[turn]):  # side by side they vectorise
         start, run = parts.later[turn, c], int(parts.until[turn, c] - parts.later[turn, c])
-        for k in range(first, end):
+        for k in range(size):
             for j in range(run):
-                U[k - first, wide + j] = S[k, start + j]
+                U[k, wide + j] = S[first + k, start + j]
         wide += run
+    lu_real(S[first:end, first:end], parts.turns[first:end])
+    back_lines(S[first:end, first:end], parts.turns[first:end], U[:, :wide])
     for k in range(first, end):
-        take_pivot(parts, k, first, end, wide)
-        for i in range(k + 1, end):
-            if S[i, k] != 0.0:
-                S[i, k] *= S[k, k]
-                s = S[i, k]
-                for j in range(k + 1, end):
-                    S[i, j] -= s * S[k, j]
-                for j in range(wide):
-                    U[i - first, j] -= s * U[k - first, j]
-    put_back(parts, turn, first, end)
-    for c in range(parts.laters[turn]):
-        for i in range(parts.later[turn, c], parts.until[turn, c]):
-            for k in range(first, end):
-                S[i, k] *= S[k, k]
-                s = S[i, k]
-                for j in range(k + 1, end):
-                    S[i, j] -= s * S[k, j]
-            put_products(S[i], first, end, U, wide, line)
-            take_from(parts, turn, S[i], line)
-
-
-@helper
-def take_pivot(parts: Parts, k: int, first: int, end: int, wide: int) -> None:
-    """Put the row of the part with the largest number in column k at k; invert that number."""
-    S, U, best = parts.S, parts.U, k
-    for i in range(k + 1, end):
-        if abs(S[i, k]) > abs(S[best, k]):
-            best = i
-    parts.turns[k] = best
-    if best != k:
-        for j in range(first, end):
-            S[k, j], S[best, j] = S[best, j], S[k, j]
-        for j in range(wide):
-            U[k - first, j], U[best - first, j] = U[best - first, j], U[k - first, j]
-    S[k, k] = 1.0 / S[k, k]
-
-
-@helper
-def put_back(parts: Parts, turn: int, first: int, end: int) -> None:
-    """Write the columns of U that lie side by side to where they belong."""
+        S[k, k] = 1.0 / S[k, k]
     at = 0
     for c in range(parts.laters[turn]):
-        start, run = parts.later[turn, c], int(parts.until[turn, c] - parts.later[turn, c])
-        for k in range(first, end):
+        start, run = int(parts.later[turn, c]), int(parts.until[turn, c] - parts.later[turn, c])
+        for k in range(size):
             for j in range(run):
-                parts.S[k, start + j] = parts.U[k - first, at + j]
-        at += run
-
-
-@helper
-def put_products(x: Array, first: int, end: int, U: Array, wide: int, line: Array) -> None:
-    """Write Σ x[first + k] U[k] into line; of bodies, six at a time, which pass over it once."""
-    k = 0
-    if end - first == 6:
-        k = 6
-        a, b, c = x[first], x[first + 1], x[first + 2]
-        d, e, f = x[first + 3], x[first + 4], x[first + 5]
-        for j in range(wide):
-            line[j] = (
-                a * U[0, j] + b * U[1, j] + c * U[2, j] + d * U[3, j] + e * U[4, j] + f * U[5, j]
-            )
-    else:
-        for j in range(wide):
-            line[j] = 0.0
-    while k < end - first:
-        a = x[first + k]
-        for j in range(wide):
-            line[j] += a * U[k, j]
-        k += 1
-
-
-@helper
-def take_from(parts: Parts, turn: int, x: Array, line: Array) -> None:
-    """Take the numbers in line, which lie side by side, from those of x where they belong."""
-    at = 0
-    for c in range(parts.laters[turn]):
-        start, run = parts.later[turn, c], int(parts.until[turn, c] - parts.later[turn, c])
-        for j in range(run):
-            x[start + j] -= line[at + j]
+                S[first + k, start + j] = U[k, at + j]
+        for d in range(parts.laters[turn]):
+            i, until = int(parts.later[turn, d]), int(parts.until[turn, d])
+            while i < until:
+                count = min(LINES, until - i)
+                add_tile(S[:, start:], S, U[:, at:], -1.0, (i, count, first, end, first, run))
+                i += count
         at += run
 
 
@@ -522,24 +462,23 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
         part = parts.order[turn]
         first, end = int(parts.first[part]), int(parts.first[part + 1])
         for k in range(first, end):
-            best = parts.turns[k]
+            best = first + parts.turns[k]
             y[k], y[best] = y[best], y[k]
+        for k in range(first, end):
             for j in range(first, k):
                 y[k] -= S[k, j] * y[j]
+        for k in range(end - 1, first - 1, -1):
+            for j in range(k + 1, end):
+                y[k] -= S[k, j] * y[j]
+            y[k] *= S[k, k]
         for c in range(parts.laters[turn]):
             for i in range(parts.later[turn, c], parts.until[turn, c]):
                 y[i] -= along(S[i], y, first, end)
     for turn in range(count - 1, -1, -1):
         part = parts.order[turn]
-        first, end = int(parts.first[part]), int(parts.first[part + 1])
-        for c in range(parts.laters[turn]):
-            start, stop = int(parts.later[turn, c]), int(parts.until[turn, c])
-            for k in range(first, end):
-                y[k] -= along(S[k], y, start, stop)
-        for k in range(end - 1, first - 1, -1):
-            for j in range(k + 1, end):
-                y[k] -= S[k, j] * y[j]
-            y[k] *= S[k, k]
+        for k in range(parts.first[part], parts.first[part + 1]):
+            for c in range(parts.laters[turn]):
+                y[k] -= along(S[k], y, int(parts.later[turn, c]), int(parts.until[turn, c]))
 
 
 @helper
