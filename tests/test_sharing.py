@@ -242,10 +242,11 @@ def moment_about(p, robot, joint, contacts):
 def test_a_quadruped_stands_at_ease(urdf, pose):
     """Twelve motors on four feet: none at its limit, the feet carry the weight, nothing moves.
 
-    Its motors take back a tenth of what is left in each step: 480 leave nothing of the landing
-    but round-off, for which 1e-9 m/s has room a thousand times. Where feet have stuck decides how
-    legs press against one another, and a millimetre more to fall decides that: so torques are
-    those of statics, of whatever forces there are.
+    Its motors take back a tenth of what is left in each step: 480 leave nothing of the landing but
+    what rows are solved to. Where some way is all but free, impulses may be off by as much as the
+    weight gives in a step, m g dt; times 1e-12 m/s, of the rows, that is m v^2. Where feet have
+    stuck decides how legs press against one another, and a millimetre more to fall decides that:
+    so torques are those of statics, of whatever forces there are.
     """
     stage = daily_scenes.Stage("exact")
     p = stage.p
@@ -266,9 +267,12 @@ def test_a_quadruped_stands_at_ease(urdf, pose):
     group = next(iter(session_of(p._client).groups.values()))
     contacts = [c for c in group.system.contacts() if c.state != "open"]
     masses = [p.getDynamicsInfo(robot, link)[0] for link in range(-1, p.getNumJoints(robot))]
-    assert np.abs(group.system.v).max() < 1e-9
+    falls = 9.81 / 240
+    fastest = math.sqrt(falls * 1e-12)
+    assert np.abs(group.system.v).max() < fastest
     # what still moves, and what is not moved any more, over a step
-    assert sum(c.force[2] for c in contacts) == pytest.approx(9.81 * sum(masses), rel=1e-6)
+    rel = 2 * fastest / falls
+    assert sum(c.force[2] for c in contacts) == pytest.approx(9.81 * sum(masses), rel=rel)
     torques = [p.getJointState(robot, j)[3] for j in hinges]
     assert np.abs(torques).max() < 40 * (1 - 1e-6)
     expected = [-moment_about(p, robot, j, contacts) for j in hinges]
