@@ -14,7 +14,6 @@ from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
-from support.quasi_velocity_matrices import gammas, plain_plant, skew_rate
 
 import bulletbridge as bb
 from bulletbridge.control.controllers import (
@@ -25,12 +24,13 @@ from bulletbridge.control.controllers import (
     TrackingLaw,
 )
 from bulletbridge.control.free_motion import FreeMotion
-from bulletbridge.control.plant import Desired, plant_of
+from bulletbridge.control.plant import Desired, plain_plant, plant_of
 from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.classics.circle import CircleRobot
 from bulletbridge.formulations.moving import moving
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities, basis_of
+from bulletbridge.formulations.quasi_velocity_rates import gammas, skew_rate
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.papers.circle import on_circle
 

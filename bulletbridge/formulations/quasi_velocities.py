@@ -124,6 +124,11 @@ class Basis:
         """(nv, dof): v_r = W_rᵀ v."""
         return np.asarray(self.L.T @ self.V_2, np.float64)
 
+    @property
+    def W_r_left_inverse(self) -> Array:
+        """V_2ᵀ L⁻ᵀ (dof, nv): forces to u_r. Not the pseudo-inverse of W_r."""
+        return self.free.T
+
     @cached_property
     def free(self) -> Array:
         """L⁻¹ V_2 (nv, dof): velocities of the quasi-velocities one by one."""
