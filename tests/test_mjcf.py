@@ -281,6 +281,7 @@ def test_another_keyframe_is_the_start_where_it_is_asked_for(tmp_path: Path) -> 
         with bb.load(spec) as model:
             assert (model.system.q["j"], model.system.v["j"]) == pytest.approx((q, v))
         assert said(spec, f"(stiffness 10, damping 0, at {u})")
+        assert said(spec, ", the first one;") == (name is None)
     with pytest.raises(ModelError, match="no keyframe 'far'; there are: home, away"):
         bb.load(path, keyframe="far")
     path.write_text(robot.replace('"-0.3"', '"-0.3 1"'))

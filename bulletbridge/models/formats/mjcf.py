@@ -312,11 +312,12 @@ def _start(model: Any, places: Places) -> None:
     scene, q, v = places.scene, model.qpos0, np.zeros(model.nv)
     looped, beyond, resting = _looped(scene), list[str](), list[str]()
     if model.nkey:
-        names = [model.key(k).name or f"number {k}" for k in range(model.nkey)]
-        q, v = model.key_qpos[0], model.key_qvel[0]
-        more = f"; keyframe=... takes another one: {listed(names[1:])}" if model.nkey > 1 else ""
-        called = f" '{names[0]}'" if model.key(0).name else ""
-        scene.notes.append(f"starts near keyframe{called}, the first one{more}")
+        q, v, own = model.key_qpos[0], model.key_qvel[0], model.key(0).name
+        others = [model.key(k).name for k in range(1, model.nkey) if model.key(k).name]
+        first = ", the first one" if model.nkey > 1 else ""
+        more = f"; keyframe=... takes another one: {listed(others)}" if others else ""
+        called = f" '{own}'" if own else ""
+        scene.notes.append(f"starts near keyframe{called}{first}{more}")
     for k in range(model.njnt):
         at, kind = int(model.jnt_qposadr[k]), int(model.jnt_type[k])
         dof, name = int(model.jnt_dofadr[k]), places.full_joint(k)
