@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from bulletbridge.constraints.motion import Motion, Signal
 from bulletbridge.errors import nearest, require_kind
+from bulletbridge.mechanism.frames import Triple, triple
 
-Triple = tuple[float, float, float]
 Twist = tuple[float, float, float, float, float, float]
 
 
@@ -22,8 +22,7 @@ class Frame:
 
     def moved(self, way: Iterable[float]) -> "Frame":
         """It, displaced by a way (3,) [m] in axes of its link."""
-        x, y, z = (float(here + more) for here, more in zip(self.xyz, way, strict=True))
-        return replace(self, xyz=(x, y, z))
+        return replace(self, xyz=triple(a + b for a, b in zip(self.xyz, way, strict=True)))
 
 
 def require_frame(given: object) -> None:

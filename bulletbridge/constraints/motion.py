@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import Triple
 from bulletbridge.numerics.records import Array, are_numbers
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
-
-Triple = tuple[float, float, float]
 
 
 class Formula:

@@ -438,7 +438,7 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
         if mimic is not None:
             _add_mimic(graph, scope, mimic, full)
         elif of_drake is not None:
-            _add_drake_mimic(graph, scope, of_drake, full)
+            _add_mimic_attributes(graph, scope, of_drake, full)
     if no_second:
         graph.notes.append(f"without <axis2>, so 0 0 1, SDF's own: {listed(no_second)}")
     if sprung:
@@ -488,7 +488,7 @@ def _follow(graph: JointGraph, scope: Scope) -> None:
             graph.notes.append(uncoupled_note(plugin))
             continue
         followers.append(scope.prefix + made[0])
-        _add_drake_mimic(graph, scope, made[1], followers[-1])
+        _add_mimic_attributes(graph, scope, made[1], followers[-1])
     if followers:
         graph.notes.append(followed_note(f"'{name}'" for name in followers))
 
@@ -643,15 +643,15 @@ def _leader(scope: Scope, mimic: Xml.Element, full: str) -> str:
     raise ModelError(f"joint '{full}' mimics '{said}', which does not exist; name a joint")
 
 
-def _add_drake_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
-    """Drake's, by attributes: position = multiplier * leader + offset."""
+def _add_mimic_attributes(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
+    """Drake's and Gazebo's plugins': position = multiplier * leader + offset."""
     values: list[float] = []
     for key, default in (("multiplier", "1"), ("offset", "0")):
         try:
             values.append(float(mimic.get(key, default)))
         except ValueError:
             raise ModelError(
-                f"joint '{full}': <drake:mimic> has {key}=\"{mimic.get(key)}\"; give a number"
+                f"joint '{full}': <{mimic.tag}> has {key}=\"{mimic.get(key)}\"; give a number"
             ) from None
     leader = _leader(scope, mimic, full)
     graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -values[0]}, values[1]))
