@@ -79,7 +79,6 @@ LONG_LOOPS = {
         "multifrontal_factors",
         "multifrontal_inverse",
         "multifrontal_solutions",
-        "null_space",
         "parts",
         "projection",
         "range_space",
