@@ -210,6 +210,8 @@ def test_plugins_couple_joints_and_close_loops_as_elements_do(tmp_path: Path) ->
         spec = read(arm(joint(OWN)).replace("</model>", f"{wrong}</model>"), tmp_path)
         assert not spec.constraints
         assert any("and 'j2' and is left out: give" in note for note in spec.notes)
+    with pytest.raises(ModelError, match='<plugin> has multiplier="two"; give a number'):
+        read(by_plugin.replace("-2", "two"), tmp_path)
     closing = """<plugin name="closing" filename="libclosed_loop_plugin.so"><joint>{}</joint>
     <parent>coupler</parent><child>rocker</child><position>0.1 0 -0.2</position></plugin>"""
     ball = """<joint name="{}" type="ball"><parent>coupler</parent><child>rocker</child>
