@@ -543,6 +543,7 @@ def test_what_is_out_of_line_takes_tuples_number_by_number():
     def caller(weight: float, given: Any, lines: Any) -> float:
         return far(weight, given) - 3.0 * far(2.0 * weight, (given[0], (lines, given[1][1] - 1)))
 
+    caller._cache = NullCache()  # code that was read back shows no text
     table, line = np.arange(12.0).reshape(2, 6), np.arange(9.0) ** 2
     given = table, ((line, line[1:]), 3)  # 0.5 * 9 + 9 - 9, and 1.0 * 8 + 9 - 4
     assert caller(0.5, given, (line[1:], line)) == 4.5 - 3.0 * 13.0
