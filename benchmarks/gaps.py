@@ -14,7 +14,7 @@ import numpy as np
 
 import bulletbridge as bb
 from bulletbridge.comparison.native import NativeWorld
-from bulletbridge.comparison.pictures import photograph
+from bulletbridge.viewer.pictures import photograph
 
 MODELS = ("four_bar", "stewart", "two_arms", "minitaur")
 DURATION = 4.0  # [s]

@@ -58,7 +58,6 @@ from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
 
 if TYPE_CHECKING:
-    from bulletbridge.comparison.film import record
     from bulletbridge.comparison.plot import plot
     from bulletbridge.drop_in.client import BulletClient
     from bulletbridge.models.attach import attach
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from bulletbridge.studies.journal import read_study
     from bulletbridge.studies.measures import ModelRun
     from bulletbridge.studies.run import sweep
+    from bulletbridge.viewer.film import record
     from bulletbridge.viewer.view import view
 
 __version__ = "0.1.0"
@@ -162,7 +162,7 @@ NEEDING_PYBULLET = {
     "plot": "comparison.plot",
     "plot_study": "studies.figures",
     "read_model": "models.formats.recognise",
-    "record": "comparison.film",
+    "record": "viewer.film",
     "read_study": "studies.journal",
     "sweep": "studies.run",
     "view": "viewer.view",

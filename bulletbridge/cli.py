@@ -171,13 +171,13 @@ def compare(
         tell_notes(spec.path, spec.notes)
     require_places(json_file, out.report)
     if out.video is not None:
-        from bulletbridge.comparison.film import require_film
+        from bulletbridge.viewer.film import require_film
 
         require_film(out.video)
         if len(specs) > 1:
             raise ModelError("a film shows one model; give one, or leave --video out")
     if out.gui:
-        from bulletbridge.comparison.window.playback import view
+        from bulletbridge.comparison.playback import view
 
         for spec in specs:
             view(spec, plan)

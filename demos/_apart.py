@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, require_display
-from bulletbridge.comparison.pictures import find_camera
-from bulletbridge.comparison.window.playback import cover, look, uncover
-from bulletbridge.comparison.window.sliders import hide_panels
+from bulletbridge.comparison.playback import cover, look, uncover
 from bulletbridge.errors import WorldError
+from bulletbridge.viewer.pictures import find_camera
+from bulletbridge.viewer.sliders import hide_panels
 
 REMEDY = "run without it to compute only"
 WIDTHS, PICTURES = 1.5, 60.0  # of the model across the window; [1/s]

@@ -12,7 +12,7 @@ import pybullet
 from _show import window
 from numpy.typing import NDArray
 
-from bulletbridge.comparison.window.playback import uncover
+from bulletbridge.comparison.playback import uncover
 
 Array = NDArray[Any]
 Pose = tuple[Any, Any]

@@ -13,14 +13,14 @@ from typing_extensions import Unpack
 import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
-from bulletbridge.comparison.pictures import find_camera, link_centres
-from bulletbridge.comparison.window.overlay import Overlay, marks_of, put_text, weight_of
-from bulletbridge.comparison.window.playback import HINT, above, cover, go_along, look, uncover
-from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_panels
+from bulletbridge.comparison.playback import HINT, above, cover, go_along, look, uncover
 from bulletbridge.errors import WorldError
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadOptions
 from bulletbridge.system.recording import Recording
+from bulletbridge.viewer.overlay import Overlay, marks_of, put_text, weight_of
+from bulletbridge.viewer.pictures import find_camera, link_centres
+from bulletbridge.viewer.sliders import Sliders, Switch, hide_panels
 
 NEAR = 0.1  # lengths of the mechanism that it may move before the camera goes along
 WIDTHS = 2.0  # of the mechanism across the window

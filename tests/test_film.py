@@ -10,11 +10,11 @@ from support.small_models import four_bar
 
 import bulletbridge as bb
 from bulletbridge.cli import run
-from bulletbridge.comparison import film as films
-from bulletbridge.comparison.film import BAND, GAP_COLOUR, Side, film
-from bulletbridge.comparison.pictures import SIZE, Camera
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.viewer import film as films
+from bulletbridge.viewer.film import BAND, GAP_COLOUR, Side, film
+from bulletbridge.viewer.pictures import SIZE, Camera
 
 
 def red(pixels):

@@ -8,7 +8,13 @@ import pytest
 from numpy.testing import assert_allclose
 from support.small_models import four_bar, geared
 
-from bulletbridge.comparison.window.overlay import (
+from bulletbridge.comparison.playback import where_widest
+from bulletbridge.constraints.joints import Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.motion import Motion, Polynomial
+from bulletbridge.errors import ModelError
+from bulletbridge.models.load import load
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.viewer.overlay import (
     PERIOD,
     Mark,
     Overlay,
@@ -17,13 +23,7 @@ from bulletbridge.comparison.window.overlay import (
     marks_of,
     weight_of,
 )
-from bulletbridge.comparison.window.playback import where_widest
-from bulletbridge.comparison.window.sliders import Switch
-from bulletbridge.constraints.joints import Distance, Frame, JointModel, LoopJoint
-from bulletbridge.constraints.motion import Motion, Polynomial
-from bulletbridge.errors import ModelError
-from bulletbridge.models.load import load
-from bulletbridge.models.loops_file import read_loops
+from bulletbridge.viewer.sliders import Switch
 
 ROUND_OFF = 1e-12
 UP = np.array([0.0, 0.0, 1.0])

@@ -10,7 +10,12 @@ from matplotlib.image import imread
 from support.small_models import four_bar
 
 from bulletbridge.comparison.describe import direction, plainly
-from bulletbridge.comparison.pictures import (
+from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.playback import preview
+from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.load import load
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.viewer.pictures import (
     SIZE,
     colour_bare,
     find_camera,
@@ -18,11 +23,6 @@ from bulletbridge.comparison.pictures import (
     photograph,
     take,
 )
-from bulletbridge.comparison.plan import Plan
-from bulletbridge.comparison.window.playback import preview
-from bulletbridge.models.formats.recognise import read_model
-from bulletbridge.models.load import load
-from bulletbridge.models.loops_file import read_loops
 
 
 def test_camera_has_everything_in_view_and_little_else(tmp_path):

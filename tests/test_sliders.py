@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 from support.small_models import four_bar
 
-from bulletbridge.comparison.window.sliders import Sliders, Switch, round_up
 from bulletbridge.errors import ModelError
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.viewer.sliders import Sliders, Switch, round_up
 
 ROUND_OFF = 1e-12
 

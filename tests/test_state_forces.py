@@ -19,9 +19,9 @@ from support.small_trees import free_body, pendulum
 
 import bulletbridge as bb
 from bulletbridge import MovingFrame
-from bulletbridge.comparison.window.overlay import marks_of
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.viewer.overlay import marks_of
 
 WORLD = bb.Frame("world")
 CASES = st.tuples(

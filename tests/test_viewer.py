@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 import bulletbridge as bb
-from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, take
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.viewer.dragging import drag
+from bulletbridge.viewer.pictures import ASPECT, HALF, Camera, take
 from bulletbridge.viewer.view import TIME, Viewer
 from bulletbridge.viewer.visuals import bones_of, link_poses, visuals_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bulletbridge.comparison.window.overlay import FORCE_COLOUR, MOMENT_COLOUR
+from bulletbridge.viewer.overlay import FORCE_COLOUR, MOMENT_COLOUR
 
 HERE = Path(__file__).parent
 
@@ -45,9 +45,9 @@ def main(path: str) -> None:
     """Load a model into a window, draw its marks many times, and hold the outcome against it."""
     import pybullet
 
-    from bulletbridge.comparison.window.overlay import PERIOD, Mark, Overlay, marks_of, weight_of
-    from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_panels
     from bulletbridge.models.load import load
+    from bulletbridge.viewer.overlay import PERIOD, Mark, Overlay, marks_of, weight_of
+    from bulletbridge.viewer.sliders import Sliders, Switch, hide_panels
 
     client = pybullet.connect(pybullet.GUI, options="--width=640 --height=480")
     hide_panels(client)

@@ -1,1 +1,1 @@
-"""A model under several solvers: runs, native twin, evaluation, plots, report."""
+"""A model under several solvers: runs, native twin, evaluation, plots, report, window."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 from bulletbridge.comparison.describe import LoopReport, loop_reports
-from bulletbridge.comparison.film import FRAMES_PER_SECOND, Side, film
 from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, no_progress, options
 from bulletbridge.comparison.plots import LABELS
 from bulletbridge.comparison.runs import Run, run_formulation, run_native, run_ours, run_reference
@@ -16,6 +15,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.viewer.film import FRAMES_PER_SECOND, Side, film
 
 
 @dataclass(frozen=True)

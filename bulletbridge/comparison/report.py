@@ -12,7 +12,6 @@ import numpy as np
 
 from bulletbridge.comparison.compare import ModelRuns, film_of
 from bulletbridge.comparison.describe import LoopReport
-from bulletbridge.comparison.pictures import photograph
 from bulletbridge.comparison.plan import NATIVE, Plan
 from bulletbridge.comparison.plots import (
     COLOURS,
@@ -27,6 +26,7 @@ from bulletbridge.comparison.runs import Run
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.bundled import bundled, examples
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.viewer.pictures import photograph
 
 PICTURES = 4
 """Times at which a mechanism is shown."""

@@ -17,7 +17,6 @@ from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, turned, unit
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, readable
-from bulletbridge.comparison.window.overlay import Mark, marks_of
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics, cross_matrix
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, MotorCommand
@@ -32,6 +31,7 @@ from bulletbridge.numerics.records import Array, Matrix
 from bulletbridge.system.contact_report import JointLoad
 from bulletbridge.system.evaluation import Reaction
 from bulletbridge.system.joint_reactions import JointReaction
+from bulletbridge.viewer.overlay import Mark, marks_of
 
 SPHERICAL_IMPULSE = 1000.0
 """Impulse [N m s] that Bullet's motors of spherical joints have at first."""

@@ -11,7 +11,6 @@ from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.constraints import LET_MEET, CreatedConstraint, in_numbers_of_today
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
-from bulletbridge.comparison.window.overlay import Mark
 from bulletbridge.drop_in.forces import State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.held_inside import HeldInside
@@ -31,6 +30,7 @@ from bulletbridge.inequalities.filter_kernel import run_filter
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.ahead import compile_ahead
+from bulletbridge.viewer.overlay import Mark
 
 SATURATED = 0.999
 """Share of its force limit from which on a constraint is taken to give way."""

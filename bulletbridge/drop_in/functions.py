@@ -6,7 +6,6 @@ import pybullet
 
 from bulletbridge.bullet.constraints import CreatedConstraint
 from bulletbridge.bullet.worlds import joint_ids, require_display
-from bulletbridge.comparison.window.overlay import has_window
 from bulletbridge.constraints.joints import SOFTNESS
 from bulletbridge.drop_in import body_functions, guards
 from bulletbridge.drop_in.function import (
@@ -22,6 +21,7 @@ from bulletbridge.drop_in.function import (
 from bulletbridge.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
 from bulletbridge.drop_in.settings import HOOKS
 from bulletbridge.models.loaded_files import mimics_of_body
+from bulletbridge.viewer.overlay import has_window
 
 __all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
 

@@ -3,10 +3,10 @@
 from typing import Protocol
 
 from bulletbridge.bullet.constraints import CreatedConstraint
-from bulletbridge.comparison.window.overlay import Mark
 from bulletbridge.drop_in.forces import State
 from bulletbridge.drop_in.joined_bodies import JoinedBodies
 from bulletbridge.system.system import System
+from bulletbridge.viewer.overlay import Mark
 
 ALONE = -1
 """Number of a group that needs no compiled call for its step."""

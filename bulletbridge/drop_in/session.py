@@ -19,7 +19,6 @@ from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.shaped_bodies import shaped_bodies
 from bulletbridge.bullet.worlds import gravity, joint_ids
-from bulletbridge.comparison.window.overlay import Overlay, weight_of
 from bulletbridge.drop_in.actions import WEIGHT, Actions
 from bulletbridge.drop_in.closing import Closing
 from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
@@ -35,6 +34,7 @@ from bulletbridge.models.loaded_files import (
     tell_of_loops_in,
     tell_of_loose,
 )
+from bulletbridge.viewer.overlay import Overlay, weight_of
 
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""

@@ -11,7 +11,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
-from bulletbridge.comparison.pictures import Camera, find_camera, take
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, ModelError, require_kind
 from bulletbridge.gym.tasks import (
     Action,
@@ -27,6 +26,7 @@ from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.many_worlds import Worlds
+from bulletbridge.viewer.pictures import Camera, find_camera, take
 
 Singles = NDArray[np.float32]
 SIZE = 480, 360

@@ -8,10 +8,10 @@ import pybullet
 import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
-from bulletbridge.comparison.pictures import find_camera
-from bulletbridge.comparison.window.playback import look
-from bulletbridge.comparison.window.sliders import hide_panels
+from bulletbridge.comparison.playback import look
 from bulletbridge.papers.example import Film
+from bulletbridge.viewer.pictures import find_camera
+from bulletbridge.viewer.sliders import hide_panels
 
 ASKED = "--gui", "leave it out for the numbers, and use -o for pictures"
 """Who asks for a display, and what to do without."""

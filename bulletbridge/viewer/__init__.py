@@ -1,1 +1,1 @@
-"""Systems in a browser: robots, loops and their forces, time lines, joints to drag."""
+"""What a person sees: pictures, films, marks and sliders in Bullet's window, a browser."""

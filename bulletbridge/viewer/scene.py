@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.comparison.window.overlay import NEGLIGIBLE, marks_of, weight_of
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
+from bulletbridge.viewer.overlay import NEGLIGIBLE, marks_of, weight_of
 from bulletbridge.viewer.visuals import Link, Texture, Visual, bones_of, link_poses, visuals_of
 
 FORCE, MOMENT, LOOP = (214, 98, 20), (92, 45, 180), (200, 30, 60)

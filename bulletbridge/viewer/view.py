@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.bullet.reader import BulletBodies
-from bulletbridge.comparison.pictures import FROM_CORNER
 from bulletbridge.errors import (
     ModelError,
     WorldError,
@@ -26,6 +25,7 @@ from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.system import System, require_system
 from bulletbridge.viewer.dragging import drag, range_of
+from bulletbridge.viewer.pictures import FROM_CORNER
 from bulletbridge.viewer.scene import Scene
 
 FRAMES_PER_SECOND = 30.0

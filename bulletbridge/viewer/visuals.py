@@ -9,9 +9,9 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.comparison.pictures import bare_colours
 from bulletbridge.errors import warn_user
 from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.viewer.pictures import bare_colours
 
 BASE = -1
 SHARP = 0.6

@@ -20,8 +20,8 @@ import pybullet
 from PIL import Image, ImageDraw, ImageFilter
 
 from bulletbridge.bullet.worlds import connect_direct, disconnect
-from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, take
 from bulletbridge.numerics.records import Array
+from bulletbridge.viewer.pictures import ASPECT, HALF, Camera, take
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "gallery"

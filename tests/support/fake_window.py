@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import ArrayLike
 from typing_extensions import Self
 
-from bulletbridge.comparison.window import overlay as overlay_module
-from bulletbridge.comparison.window import sliders as sliders_module
 from bulletbridge.numerics.records import Array
+from bulletbridge.viewer import overlay as overlay_module
+from bulletbridge.viewer import sliders as sliders_module
 
 
 class Window:

@@ -10,7 +10,13 @@ import numpy as np
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_direct, disconnect
-from bulletbridge.comparison.pictures import (
+from bulletbridge.console import require_writable
+from bulletbridge.errors import ModelError, called_as, naming_the_extra
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array, are_numbers
+from bulletbridge.system.recording import Recording
+from bulletbridge.system.system import System, require_system
+from bulletbridge.viewer.pictures import (
     ASPECT,
     HALF,
     SIZE,
@@ -21,12 +27,6 @@ from bulletbridge.comparison.pictures import (
     stage,
     take,
 )
-from bulletbridge.console import require_writable
-from bulletbridge.errors import ModelError, called_as, naming_the_extra
-from bulletbridge.models.model_spec import ModelSpec
-from bulletbridge.numerics.records import Array, are_numbers
-from bulletbridge.system.recording import Recording
-from bulletbridge.system.system import System, require_system
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw

@@ -12,17 +12,16 @@ import pybullet
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
 from bulletbridge.comparison.native import DEFAULT, NativeWorld, NoNativeTwinError
-from bulletbridge.comparison.pictures import (
-    ASPECT,
-    HALF,
-    Camera,
-    Framing,
-    colour_bare,
-    framing_of,
-    link_centres,
-)
 from bulletbridge.comparison.plan import Plan, options
-from bulletbridge.comparison.window.overlay import (
+from bulletbridge.errors import WorldError
+from bulletbridge.mechanism.frames import triple
+from bulletbridge.models.bodies import load_bodies, load_scenery
+from bulletbridge.models.load import load
+from bulletbridge.models.modal_beams import read_world
+from bulletbridge.models.model_spec import BodySpec, ModelSpec
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.system import System
+from bulletbridge.viewer.overlay import (
     Mark,
     Overlay,
     is_seen,
@@ -32,15 +31,16 @@ from bulletbridge.comparison.window.overlay import (
     put_text,
     weight_of,
 )
-from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_panels
-from bulletbridge.errors import WorldError
-from bulletbridge.mechanism.frames import triple
-from bulletbridge.models.bodies import load_bodies, load_scenery
-from bulletbridge.models.load import load
-from bulletbridge.models.modal_beams import read_world
-from bulletbridge.models.model_spec import BodySpec, ModelSpec
-from bulletbridge.numerics.records import Array
-from bulletbridge.system.system import System
+from bulletbridge.viewer.pictures import (
+    ASPECT,
+    HALF,
+    Camera,
+    Framing,
+    colour_bare,
+    framing_of,
+    link_centres,
+)
+from bulletbridge.viewer.sliders import Sliders, Switch, hide_panels
 
 FRAMES_PER_SECOND = 60.0
 PREVIEW = 4.0

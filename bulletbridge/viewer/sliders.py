@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pybullet
 
-from bulletbridge.comparison.window.overlay import has_window, weight_of
 from bulletbridge.system.system import System
+from bulletbridge.viewer.overlay import has_window, weight_of
 
 MOST_GRAVITY = 20.0
 """End of the slider of gravity [m/s²], unless the model's own is more than half of it."""

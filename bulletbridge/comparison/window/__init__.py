@@ -1,1 +1,0 @@
-"""Bullet's window: both solvers side by side, overlay, sliders."""
