@@ -25,6 +25,8 @@ STEEP = 10.0
 """Times its gap by which a point must be farther out to be told in another's place."""
 ALONG = 0.03
 """Sine up to which two edges lie along each other."""
+CORNER_NAMES = 4096
+"""More than a facet has names of corners; points are called by a facet, times this, and one."""
 
 
 @helper
@@ -52,7 +54,7 @@ def cut(
         if (before <= 0.0) != (here <= 0.0) and count < CORNERS:
             x, y = vec(points[last]), vec(points[k])
             put(to[count], add(x, scale(before / (before - here), sub(y, x))))
-            called[count] = (plane + 1) * 4096 + (31 * names[last] + 17 * names[k]) % 4093
+            called[count] = (plane + 1) * CORNER_NAMES + (31 * names[last] + 17 * names[k]) % 4093
             count += 1
         if here <= 0.0 and count < CORNERS:
             put(to[count], vec(points[k]))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from bulletbridge.collision.distance import separate
 from bulletbridge.collision.manifold import (
+    CORNER_NAMES,
     cut_to,
     move_polygon,
     put_overlap,
@@ -123,7 +124,9 @@ def meet_plane(b: Shape, R: Matrix, p: Vector, hulls: Hulls, room: Room, limit: 
         gap = point[2] - b.radius
         if gap <= limit:
             point = (point[0], point[1], gap)
-            count = put_touch(room, count, point, up, gap, 4096 * name + room.features[1, k])
+            count = put_touch(
+                room, count, point, up, gap, CORNER_NAMES * name + room.features[1, k]
+            )
     return thin_out(room, count, up)
 
 
@@ -412,7 +415,7 @@ def put_manifold(
             here = (here if cosine == 1.0 else max(here, gap)) - radii
             if here <= limit:
                 place = sub(point, scale(b.radius, along))
-                feature = 3 * (name_a + 4096 * room.features[2, k])
+                feature = 3 * (name_a + CORNER_NAMES * room.features[2, k])
                 count = put_touch(room, count, place, along, here, feature)
         n = along
     elif meets_b:
@@ -423,7 +426,7 @@ def put_manifold(
             here = dot(normal_b, point) - offset_b
             if here - radii <= limit:
                 place = add(point, scale(here - b.radius, n))
-                feature = 3 * (name_b + 4096 * room.features[2, k]) + 1
+                feature = 3 * (name_b + CORNER_NAMES * room.features[2, k]) + 1
                 count = put_touch(room, count, place, n, here - radii, feature)
     elif n_a > 1 and n_b > 1:
         first = top_edge(room, 0, n_a, n)

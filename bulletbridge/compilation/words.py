@@ -30,7 +30,7 @@ def words_of(arguments: tuple[Any, ...]) -> list[int]:
 
 
 def kinds_of(arguments: tuple[Any, ...]) -> str:
-    """What each of ``words_of`` is: a pointer or an integer."""
+    """What each of ``words_of`` is, in their order: "p" for a pointer, "i" for an integer."""
     found = ""
     for x in arguments:
         if isinstance(x, tuple):

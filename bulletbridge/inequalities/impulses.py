@@ -464,7 +464,7 @@ def push_rigidly(
 
 
 @outlined
-def go_on(h: InequalityProblem, n: int, tolerance: float, before: Outcome) -> Outcome:
+def solve_softer(h: InequalityProblem, n: int, tolerance: float, before: Outcome) -> Outcome:
     """Go on from x by softer problems, where Newton's method alone has come near a solution."""
     p, kept = h.problem, h.sharing.start
     if h.callback != 0:
@@ -497,7 +497,7 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
         gives_way = rows.motors > 0 and h.report[COMPLYING_IN] == 0.0
         if outcome.residual <= tolerance or not there_is_one or gives_way:
             return outcome
-        return go_on(h, n, tolerance, outcome)
+        return solve_softer(h, n, tolerance, outcome)
     for i in range(n):
         p.b[i] += h.sharing.gave[i]
     return push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
@@ -911,7 +911,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         v: Array,
         found: Outcome,
     ) -> Solved:
-        """The same where rows depend on others, bounce or move bodies apart; D is known.
+        """Solve where rows depend on others, bounce or move bodies apart; D is known.
 
         ``found``: how x was found if rows are independent.
         """

@@ -101,7 +101,7 @@ def put_beam_axis_rates(
     moving: Records[Pose],
     turning: Records[Axis],
 ) -> None:
-    """The same of the modes of a beam, whose turning axis goes with the tip."""
+    """Rates of the unit twists of a beam's root and modes; what turns goes with the tip."""
     root, tip, rates = pose_twist(moving[body.parent]), stations[beam.tip], rates_of(body, v)
     end = vec(tip.p)
     swept = add(velocity_at(root, end), seen_from_root(tip, rates))

@@ -172,8 +172,8 @@ class JointLoads:
         self._pairs: dict[int, tuple[int, int]] = {}
         self._unique: dict[bytes, Sequence[bool]] = {}
 
-    def are_of(self, tree: LinkTree, solver: Solver, constraints: object, by_name: object) -> bool:
-        """Whether this was made of these."""
+    def are_for(self, tree: LinkTree, solver: Solver, constraints: object, by_name: object) -> bool:
+        """Whether these were made for this tree, these rows, constraints and decisions."""
         known = self._key
         return (
             known[0] is tree

@@ -1407,7 +1407,7 @@ class System:
             self._link_tree = LinkTree(self.mechanism)
         key = self._link_tree, solver, self._active.constraints, decision.by_name
         for found in self._bearing:
-            if found.are_of(*key):
+            if found.are_for(*key):
                 return found
         found = JointLoads(*key)
         self._bearing = [found, *self._bearing[:1]]  # while others hold, too
