@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge import attach
 from bulletbridge.drop_in.client import BulletClient
-from bulletbridge.errors import WorldError
+from bulletbridge.errors import StepError, WorldError
 
 DT = 1 / 240
 ARM = f"{pybullet_data.getDataPath()}/kuka_iiwa/model.urdf"
@@ -200,6 +200,41 @@ def test_a_jump_is_followed(mode):
         assert abs(client.getBasePositionAndOrientation(body)[0][0] - jump) < TIGHT
         client.stepSimulation()
         assert np.abs(client.getBaseVelocity(body)).max() < 1e-10
+
+
+@pytest.mark.parametrize("moved", ["reset", "velocity", "pivot"])
+def test_a_base_that_pulls_a_chain_taut_is_named(moved):
+    """Two rods, 1.2 m with their joints in line, span 1 m until one end is taken 5 mm a step away.
+
+    An end that is a pivot in the world is no base, and none is named.
+    """
+    client, way = world("exact"), 0.005
+    platform, rods = block(client, 0, (0, 0, 0)), [block(client, 1, (x, 0, 0)) for x in (0.3, 0.9)]
+    joined, last = pybullet.JOINT_POINT2POINT, (1.0, 0.0, 0.0)
+    height = math.sqrt(0.6**2 - 0.5**2)  # of the joint in the middle
+    for rod, x, tilt in zip(rods, (0.25, 0.75), (-1, 1), strict=True):
+        turn = Rotation.from_rotvec([0, tilt * math.asin(height / 0.6), 0]).as_quat()
+        client.resetBasePositionAndOrientation(rod, (x, 0, height / 2), turn)
+    first, middle = (-0.3, 0.0, 0.0), (0.3, 0.0, 0.0)
+    client.createConstraint(platform, -1, rods[0], -1, joined, (0, 0, 0), (0, 0, 0), first)
+    client.createConstraint(rods[0], -1, rods[1], -1, joined, (0, 0, 0), middle, first)
+    pivot = client.createConstraint(rods[1], -1, -1, -1, joined, (0, 0, 0), middle, last)
+    client.stepSimulation()
+    if moved == "velocity":
+        client.resetBaseVelocity(platform, (-way / DT, 0, 0), (0, 0, 0))
+    steps = 0
+    with pytest.raises(StepError) as told:
+        for steps in range(1, 60):
+            if moved == "reset":
+                client.resetBasePositionAndOrientation(platform, (-way * steps, 0, 0), (0, 0, 0, 1))
+            elif moved == "pivot":
+                client.changeConstraint(pivot, (1 + way * steps, 0, 0))
+            client.stepSimulation()
+    assert steps * way > 0.2 - 1e-9  # it has come to the end of its reach
+    named = f"moved the base of body {platform} by {way:.3g} m and 0 rad since the last step"
+    assert (named in str(told.value)) is (moved != "pivot")
+    assert "the base of" in str(told.value) or moved == "pivot"
+    client.disconnect()
 
 
 def test_a_system_of_its_own_says_what_to_do():

@@ -76,6 +76,14 @@ def shift_between(before: Place, after: Place) -> Shift:
     return Shift(R, np.array(after[0]) - R @ np.array(before[0]))
 
 
+def way_between(before: Place, after: Place) -> tuple[float, float]:
+    """How far [m] a body went from one place to another, and the angle [rad] that it turned by."""
+    from scipy.spatial.transform import Rotation
+
+    turn = Rotation.from_quat(after[1]) * Rotation.from_quat(before[1]).inv()
+    return math.dist(before[0], after[0]), float(turn.magnitude())
+
+
 @dataclass(frozen=True)
 class Port:
     """One body and where its coordinates are."""
@@ -177,10 +185,7 @@ class Port:
             self._check_base(now, self.base.now)
 
     def _check_base(self, now: Place, read: Place) -> None:
-        from scipy.spatial.transform import Rotation
-
-        shift = float(np.abs(np.subtract(now[0], read[0])).max())
-        turn = (Rotation.from_quat(now[1]) * Rotation.from_quat(read[1]).inv()).magnitude()
+        shift, turn = way_between(read, now)
         if shift > 1e-12 or turn > 1e-12:
             raise WorldError(
                 f"body '{self.name}': its fixed base was moved by {shift:.3g} m and turned by"

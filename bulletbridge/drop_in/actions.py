@@ -9,6 +9,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.collision_filters import CollisionFilters
+from bulletbridge.bullet.state import Place as Pose
 from bulletbridge.constraints.joints import SOFTNESS
 from bulletbridge.numerics.records import Array, Vector
 
@@ -140,6 +141,7 @@ class Actions:
         anisotropy: Factors on friction along the axes of single links, by body and link.
         filters: Which links were said not to collide.
         belts: Bodies that stand still and have a velocity, which what lies on them feels.
+        shifted: Where fixed bases were that were moved since the last step, by body.
         commands: How many times motors have been given others.
         withheld: Calls that Bullet was not told the forces of: its own step, which alone forgets
             them, may never be made.
@@ -153,6 +155,7 @@ class Actions:
     anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
     filters: CollisionFilters = field(default_factory=CollisionFilters)
     belts: set[int] = field(default_factory=lambda: set())
+    shifted: dict[int, Pose] = field(default_factory=lambda: {})
     commands: int = 0
     withheld: list[Withheld] = field(default_factory=lambda: [])
 
@@ -321,6 +324,7 @@ class Actions:
         self._read = 0
         self._pushes.clear()
         self.withheld.clear()
+        self.shifted.clear()
 
     def withhold(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Given) -> None:
         """Keep a call with its forces from Bullet."""

@@ -307,6 +307,7 @@ class ExactGroup:
                 raise
             self.joined.disturbed = True
             what = in_numbers_of_today(str(error), self.joined.loops.values())
+            what += self.joined.moved_bases(self._actions.shifted)
             raise StepError(f"exact mode of {named(self.joined.bodies)}: {what}") from None
         if self._pushed:
             self._watch_swings()
@@ -322,8 +323,8 @@ class ExactGroup:
         except AssemblyError as error:
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             what = what.split(";")[0]  # the remedy there is for our own API
-            bodies = named(self.joined.bodies)
-            raise AssemblyError(f"exact mode of {bodies}: {what}; {LET_MEET}") from None
+            bodies, why = named(self.joined.bodies), self.joined.moved_bases(self._actions.shifted)
+            raise AssemblyError(f"exact mode of {bodies}: {what}{why}; {LET_MEET}") from None
 
     def _watch_swings(self) -> None:
         """Look whether what the program does to joints makes them swing to and fro at every step.

@@ -10,7 +10,8 @@ import pybullet
 from bulletbridge.bullet.collision_shapes import told_shapes
 from bulletbridge.bullet.constraints import CreatedConstraint, gear_parts, info_of, modelled
 from bulletbridge.bullet.reader import BulletBodies
-from bulletbridge.bullet.state import Shift
+from bulletbridge.bullet.state import Place as Pose
+from bulletbridge.bullet.state import Shift, way_between
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
@@ -402,6 +403,37 @@ class JoinedBodies:
         for number in self.frames.keys() - driven:
             self.frames[number].stop(self.system)
         return NOTHING_SHIFTED if self.disturbed else shifts
+
+    def base_at(self, body: int) -> Pose:
+        """Where a fixed base was when it was last looked at."""
+        return next(
+            port.base.now for port in self.world.ports if port.body_id == body and port.base
+        )
+
+    def moved_bases(self, before: Mapping[int, Pose]) -> str:
+        """What to say of a step that fails: which fixed bases were moved since the last one.
+
+        Nothing of those that no constraint holds to anything else.
+
+        Args:
+            before: Where those that were moved had been, by body.
+        """
+        owner, told = {name: body for (body, _), name in self.links.items()}, list[str]()
+        models = [model for model in self.models.values() if isinstance(model, LoopJoint)]
+        ends = [{owner.get(end.link) for end in (model.a, model.b)} for model in models]
+        for body in sorted(before.keys() & self.standing):
+            now = pybullet.getBasePositionAndOrientation(body, self._client)
+            way, turn = way_between(before[body], now)
+            held = any(body in joined and len(joined) > 1 for joined in ends)
+            if held and max(way, turn) > 0.0:
+                told.append(f"the base of body {body} by {way:.3g} m and {turn:.3g} rad")
+        if not told:
+            return ""
+        return (
+            f"; the program, or a velocity that it gave, moved {' and '.join(told)} since the last"
+            " step, which what constraints hold to it has to follow: move it to where joints let"
+            " that follow, or by less at a time"
+        )
 
     def _with_limits(self) -> list[Limited]:
         """Those that hold something, up to a force limit."""

@@ -273,6 +273,7 @@ class Session:
         if group is None or body not in group.joined.standing:
             self.disturb(body)
             return
+        self.actions.shifted.setdefault(body, group.joined.base_at(body))
         for loop in [loop for loop in self.constraints.loops.values() if body in loop.bodies]:
             if loop.exact and not loop.moving and loop.kind != pybullet.JOINT_GEAR:
                 self.constraints.loops[loop.number] = replace(loop, moving=True)
@@ -317,6 +318,7 @@ class Session:
             memory = memories.get(bodies)
             if memory is None or not group.recall(memory):
                 self._stale |= bodies
+        self.actions.shifted.clear()
 
     def remove_body(self, body: int) -> None:
         """Forget a body and its constraints, as Bullet does."""
