@@ -787,6 +787,10 @@ def test_plugins_that_couple_joints_couple_or_are_told(put):
     spec = read_model(put(chain("", "").replace("</robot>", named)), fixed_base=True)
     assert spec.constraints == (Coupling("j1_mimic", {"j1": 1.0, "j0": 2.0}, 0.1),)
     assert any("'j1' follow as Gazebo's plugin mimic_joint" in note for note in spec.notes)
+    cobs = named.replace("mimicJoint>j1", "jointName>j1").replace("</mimicJoint>", "</jointName>")
+    cobs = cobs.replace("<joint>j0</joint>", "<mimicJoint>j0</mimicJoint>")  # Care-O-bot's words
+    turned = read_model(put(chain("", "").replace("</robot>", cobs)), fixed_base=True)
+    assert turned.constraints == spec.constraints
     for own in (chain("", '<mimic joint="j0"/>'), chain('<mimic joint="j1"/>', "")):
         (coupling,) = read_model(put(own.replace("</robot>", named))).constraints
         assert isinstance(coupling, Coupling) and sorted(coupling.coefficients.values()) == [-1, 1]

@@ -203,13 +203,12 @@ def test_plugins_couple_joints_and_close_loops_as_elements_do(tmp_path: Path) ->
     assert not any("left out: 1 plugin" in note for note in spec.notes)
     both = arm(joint(OWN + own)).replace("</model>", f"{plugin}</model>")
     assert read(both, tmp_path).constraints == expected
-    for wrong in (
-        plugin.replace("<joint>j1</joint>", "<jointName>j1</jointName>"),
-        plugin.replace(">j1<", ">j3<"),
-    ):
-        spec = read(arm(joint(OWN)).replace("</model>", f"{wrong}</model>"), tmp_path)
-        assert not spec.constraints
-        assert any("and 'j2' and is left out: give" in note for note in spec.notes)
+    cobs = plugin.replace("joint>", "jointName>").replace("j2", "j1").replace("Name>j1", "Name>j2")
+    assert read(by_plugin.replace(plugin, cobs), tmp_path).constraints == expected
+    wrong = plugin.replace(">j1<", ">j3<")
+    spec = read(arm(joint(OWN)).replace("</model>", f"{wrong}</model>"), tmp_path)
+    assert not spec.constraints
+    assert any("and 'j2' and is left out: give" in note for note in spec.notes)
     with pytest.raises(ModelError, match='<plugin> has multiplier="two"; give a number'):
         read(by_plugin.replace("-2", "two"), tmp_path)
     closing = """<plugin name="closing" filename="libclosed_loop_plugin.so"><joint>{}</joint>

@@ -22,7 +22,7 @@ CLOSING = "closed_loop_plugin"
 """What is in the file name of the plugin that puts a hinge."""
 
 FOLLOWING = "mimic_joint"
-"""What is in the file name of plugins in which ``joint`` leads and ``mimicJoint`` follows."""
+"""What is in the file name of plugins in which one joint follows another."""
 PLUGIN = "plugin"
 
 
@@ -76,15 +76,20 @@ def closing_joint(plugin: Xml.Element) -> Xml.Element | None:
 
 
 def coupled_joints(plugin: Xml.Element) -> tuple[str, str]:
-    """The two joints that a plugin couples, empty where it names none."""
-    first = plugin.findtext("joint") or plugin.findtext("jointName") or ""
-    return first.strip(), (plugin.findtext("mimicJoint") or "").strip()
+    """The joint that leads and the one that follows it by a plugin, empty where it names none.
+
+    Care-O-bot's plugin has it the other way round: its ``jointName`` follows.
+    """
+    first, own, other = (
+        (plugin.findtext(tag) or "").strip() for tag in ("joint", "jointName", "mimicJoint")
+    )
+    return (first, other) if first or not own else (other, own)
 
 
 def following(plugin: Xml.Element) -> tuple[str, Xml.Element] | None:
     """The joint that a plugin has follow, and which one how, as ``<mimic>``; None for any other."""
     leader, name = coupled_joints(plugin)
-    if FOLLOWING not in plugin.get("filename", "") or plugin.find("joint") is None or not name:
+    if FOLLOWING not in plugin.get("filename", "") or not leader or not name:
         return None
     numbers = {key: (plugin.findtext(key) or "").strip() for key in ("multiplier", "offset")}
     said = {key: text for key, text in numbers.items() if text}
