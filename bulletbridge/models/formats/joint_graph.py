@@ -365,6 +365,8 @@ def _attach(
     here, there = edge.places if forward else reversed(edge.places)
     place = frame @ graph.places[on].inverse @ here
     carry = there.inverse @ graph.places[name]
+    if edge.kind == "fixed":  # nothing moves about its frame: the link keeps its own
+        place, carry = place @ carry, Pose()
     alongs = edge.along if forward else tuple(a.reversed for a in reversed(edge.along))
     steps = _steps(edge.kind, alongs)
     for k, (kind, along) in enumerate(steps):
