@@ -297,7 +297,6 @@ def test_angles_that_look_like_degrees_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("directives:\n- add_model: {name: a, file: b.urdf}", "Drake's model directives"),
         ("closed_loop: [[a, b]]", "Gepetto's file of closures: load the URDF beside it"),
         ("dh: [[0, 0, 0.1, 0]]", "no loops file: one has 'bulletbridge: 1', the robot under"),
     ],

@@ -150,7 +150,6 @@ def _floats_unsaid(spec: ModelSpec, keys: Keys) -> bool:
 
 
 FOREIGN = {
-    "directives": "this is a list of Drake's model directives: load a file that it names",
     "closed_loop": "this is Gepetto's file of closures: load the URDF beside it",
     "loop_closures": "this is scikit-robot's file of closures: load the URDF beside it",
 }

@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING, find, split_arguments
 from bulletbridge.models.folding import with_folded_links
+from bulletbridge.models.formats.directives import DIRECTIVES, read_directives
 from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.formats.sdf import read_sdf
@@ -28,6 +29,8 @@ from bulletbridge.models.xml_file import in_utf_8, read_xml
 
 LOOPS_KEY = re.compile(rb"""^[ {]*["']?bulletbridge["']?\s*:""", re.MULTILINE)
 """What a loops file that is not called one has in it."""
+DIRECTIVES_KEY = re.compile(rf"^{DIRECTIVES}:".encode(), re.MULTILINE)
+"""What a file of Drake's model directives has in it."""
 MJCF_PART = "mujocoinclude"
 """Outermost element of a file that is no model."""
 
@@ -94,6 +97,11 @@ FORMATS: tuple[Format, ...] = (
         "USD",
         lambda path, folder, how: read_usd(path, folder, how.inside, how.servos),
         endings=ENDINGS,
+    ),
+    Format(
+        "Drake's model directives",
+        lambda path, folder, how: read_directives(path, folder, lambda file: _read_part(file, how)),
+        endings=(".dmd.yaml", ".dmd.yml"),
     ),
 )
 """Every format but loops files, which are whatever is no XML and in no other one."""
@@ -167,6 +175,16 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     return with_meeting_frames(spec) if (spec.drawn_apart if meet is None else meet) else spec
 
 
+def _read_part(file: Path, how: How) -> ModelSpec:
+    """A model that directives name: its base floats unless the file or a weld says otherwise."""
+    form = format_of(file)
+    if form is FORMATS[-1]:
+        raise ModelError(f"{file} has directives of its own: name it by add_directives")
+    if form is None:
+        return read_loops(file)
+    return form.read(file, scratch_folder(file, ()), how._replace(inside=None, arguments={}))
+
+
 def _folder(inside: str | Path) -> Path:
     """A folder that was named.
 
@@ -188,9 +206,9 @@ def format_of(path: Path) -> Format | None:
     for form in FORMATS:
         if path.name.lower().endswith(form.endings):
             return form
-    if path.name.endswith((".yaml", ".yml")):
-        return None
     begins = _begins(path)
+    if path.name.endswith((".yaml", ".yml")):
+        return FORMATS[-1] if DIRECTIVES_KEY.search(begins) else None
     if not begins and is_file(path) and os.access(path, os.R_OK):
         raise ModelError(f"{path} is empty; is it the right file?")
     if not begins.startswith(b"<"):
