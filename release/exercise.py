@@ -4,6 +4,9 @@
 where a kernel of the package was never called.
 """
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pybullet
 import pybullet_data
@@ -14,6 +17,10 @@ from bulletbridge.constraints.left_out import find_widest
 from bulletbridge.engine.records import CONTROL
 from bulletbridge.engine.springs import compliance
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.formulations.charts import ChartMotion
+from bulletbridge.formulations.classics import slider_crank, top
+from bulletbridge.formulations.classics.slider_crank import SliderCrank
+from bulletbridge.formulations.classics.top import Top
 from bulletbridge.formulations.quasi_velocities import square_root
 from bulletbridge.inequalities.contact_rows import tangents
 from bulletbridge.inequalities.steps_kernel import keep_state
@@ -79,6 +86,10 @@ def formulations() -> None:
     four_bar(formulation="quasi_velocities", integrator="dop853", rtol=1e-8).step()
     four_bar(integrator="rk4_quasi_velocities").step()
     square_root(np.eye(3))
+    for body, start in ((Top(), top.start(0.1, 9.0)), (SliderCrank(), slider_crank.start(1))):
+        ChartMotion(body, *start).step(1e-3)
+        asked: Any = SimpleNamespace(nq=body.nq, nv=body.nv, equations=body.equations)
+        ChartMotion(asked, *start).step(1e-3)
     wind = bb.Wrench(bb.Frame("coupler"), lambda t, q, v, frame: -frame.velocity)
     four_bar(forces={"wind": wind}).applied_power()
 

@@ -16,7 +16,7 @@ from bulletbridge.formulations.chart import Chart, Iterations
 from bulletbridge.formulations.charts import ChartMotion, Condition, Norm, Tilt
 from bulletbridge.formulations.classics import particle, slider_crank, three_link, top
 from bulletbridge.formulations.elimination import Elimination, condense
-from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.equations import Coordinates, Equations
 from bulletbridge.formulations.first_order import rk4, rk45
 from bulletbridge.formulations.modified import Modified, Unmodified
 from bulletbridge.formulations.projector import Projector
@@ -301,6 +301,31 @@ def test_chart_and_modified_integration_refuse_quaternions():
         Chart(system, np.zeros(8), 0.0)
     with pytest.raises(ModelError, match="8 positions"):
         Modified(system).rate(0.0, np.zeros(16))
+
+
+class InPython(Coordinates):
+    """A top whose equations no kernel knows."""
+
+    nq = nv = 7
+
+    def equations(self, q, v, t):
+        if t > 0.0203:
+            raise ZeroDivisionError("no more")
+        return top.Top(alpha=0.0).equations(q, v, t)
+
+
+def test_charts_ask_for_equations_in_python_and_hand_on_what_they_raise():
+    """The same arithmetic but for how the compiler orders sums: 20 steps of round-off."""
+    q, v = top.start(0.1, 13.5)
+    known, asked = (ChartMotion(d, q, v) for d in (top.Top(alpha=0.0), InPython()))
+    for _ in range(20):
+        known.step(1e-3)
+        asked.step(1e-3)
+    assert_allclose(asked.q, known.q, rtol=0, atol=1e-13)
+    assert_allclose(asked.acceleration, known.acceleration, rtol=0, atol=1e-10)
+    with pytest.raises(ZeroDivisionError, match="no more"):
+        asked.step(1e-3)
+    assert asked.t == pytest.approx(0.02)
 
 
 def test_chart_that_starts_at_a_singular_position_says_so_before_rows_open():

@@ -14,12 +14,29 @@ of ``engine.chart``, in the metric of M, on quaternions too.
 Source: Haug and Pavesic 2023, signs restored (docs/errata.md); prescribed motion (g_t) added.
 """
 
-from typing import NamedTuple
+import ctypes
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.compilation.jit import Callback
 from bulletbridge.errors import ChartError, ModelError
-from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, Equations, split_of
+from bulletbridge.formulations.chart_kernel import (
+    ACCELERATION,
+    B_OFF,
+    DEPENDENT_OPEN,
+    FOUND,
+    OPEN,
+    PASSES,
+    POSITION,
+    SIZE,
+    U_OPEN,
+    ChartArrays,
+    CompiledEquations,
+    find_asked,
+    terms_for,
+)
+from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, split_of
 from bulletbridge.numerics.null_space import null_space
 from bulletbridge.numerics.records import Array
 
@@ -44,8 +61,6 @@ class Iterations(NamedTuple):
 
 
 ITERATIONS = Iterations()
-OPEN = 100.0
-"""Gap of dependent rows, over the tolerance of u, that tells a singular origin."""
 
 
 class Point(NamedTuple):
@@ -67,7 +82,7 @@ class Point(NamedTuple):
     vddot: Array
     A: Array
     D: Array
-    error: tuple[float, float, float]
+    error: Array
 
 
 class Chart:
@@ -110,18 +125,49 @@ class Chart:
                 f"the chart at t = {t0:.6g} s has {split.rank} independent rows instead of {rank}: "
                 "a singular position, which no chart can pass; use the projector"
             )
-        self.kept, self.scale, self.rest = split.kept, split.unit, np.zeros(dynamics.nv)
-        A = self._rows(e)
-        self.U = A.T.copy()
-        self.V = null_space(A)
-        self.B = np.asarray(np.linalg.inv(A @ self.U), np.float64)
-        self.B0 = self.B.copy()
-        self.u = np.zeros(len(A))
+        A = split.unit[:, None] * e.J[split.kept]
+        self.U, self.V = A.T.copy(), null_space(A).copy()
+        self.B0 = np.asarray(np.linalg.inv(A @ self.U), np.float64)
+        m, n = len(A), self.V.shape[1]
+        numbers, self._find = np.zeros(0), find_asked
+        if isinstance(dynamics, CompiledEquations):
+            numbers, self._find = dynamics.numbers, type(dynamics).find
+        terms = terms_for(dynamics.nv, len(e.J), numbers)
+        self._c = ChartArrays(
+            terms,
+            self.q0,
+            self.V,
+            self.U,
+            split.unit,
+            split.kept.astype(np.int64),
+            np.setdiff1d(np.arange(len(e.J)), split.kept),
+            np.array(iterations, np.float64),
+            np.zeros(m),
+            self.B0.copy(),
+            np.zeros((m, dynamics.nv)),
+            *np.zeros((3, m, m)),
+            np.zeros((m, n)),
+            *np.zeros((2, dynamics.nv, n)),
+            np.zeros((n, n)),
+            *np.zeros((2, n)),
+            *np.zeros((2, dynamics.nv)),
+            *np.zeros((2, m)),
+            np.zeros(ACCELERATION + 1),
+        )
 
     @property
     def rank(self) -> int:
         """Independent rows."""
-        return len(self.u)
+        return len(self._c.u)
+
+    @property
+    def memory(self) -> tuple[Array, Array]:
+        """Copies of u and B, for ``recall``."""
+        return self._c.u.copy(), self._c.B.copy()
+
+    def recall(self, memory: tuple[Array, Array]) -> None:
+        """Go on from a memory."""
+        self._c.u[:], self._c.B[:] = memory
 
     def start(self, qdot: Array) -> tuple[Array, Array]:
         """Coordinates (n,) of q0 and their rates for a velocity (nv,) there."""
@@ -134,77 +180,53 @@ class Chart:
         Raises:
             ChartError: An iteration did not converge: too far from q0; or q0 was singular.
         """
-        q, e = self._close(v, t)
-        A, U = self._rows(e), self.U
-        UB = U @ self._invert(A @ U)
-        D = self.V - UB @ (A @ self.V)
-        scale = self.scale
-        qdot = D @ vdot - UB @ (scale * e.g_t[self.kept])
-        e = self.dynamics.equations(q, qdot, t)
-        self._check_dependent(e, t)
-        bend = UB @ (scale * e.gamma[self.kept])
-        reduced, push = D.T @ (e.M @ D), D.T @ (e.f + e.M @ bend)
-        try:
-            vddot = np.asarray(np.linalg.solve(reduced, push), np.float64)
-        except np.linalg.LinAlgError as wrong:
-            raise ChartError(f"the motion along the chart has no inertia at {t:.6g} s") from wrong
-        qddot = D @ vddot - bend
-        error = (
-            largest(scale * e.g[self.kept]),
-            largest(A @ qdot + scale * e.g_t[self.kept]),
-            largest(A @ qddot + scale * e.gamma[self.kept]),
-        )
-        return Point(q, qdot, qddot, vddot, A, D, error)
+        c, s = self._c, self._c.terms
+        if self._find is find_asked:
+            found = self._find_asked(v, vdot, t)
+        else:
+            found = self._find(c, v, vdot, t)
+        if found != FOUND:
+            raise ChartError(self._why(found, t))
+        kept = (x.copy() for x in (s.q, s.v, c.qddot, c.vddot, c.A, c.D))
+        return Point(*kept, c.told[POSITION:].copy())
 
-    def _check_dependent(self, e: Equations, t: float) -> None:
-        """Rows that depend on the others at q0 stay closed with them, unless q0 is singular."""
-        size, limit = largest(np.delete(e.unit * e.g, self.kept)), OPEN * self.iterations.u
-        if not size <= limit:
-            raise ChartError(
-                f"rows that the chart takes for dependent are open by {size:.1e} (limit "
-                f"{limit:.1e}) at t = {t:.6g} s: its origin is singular; use the projector"
+    def _find_asked(self, v: Array, vdot: Array, t: float) -> int:
+        """A point by equations that are asked for in Python."""
+        s, wrong = self._c.terms, list[BaseException]()
+
+        def answer(_: int) -> None:
+            try:
+                e = self.dynamics.equations(s.q.copy(), s.v.copy(), float(s.t[0]))
+                for name in ("M", "f", "J", "g", "g_t", "gamma", "unit"):
+                    getattr(s, name)[:] = getattr(e, name)
+            except BaseException as error:  # it cannot pass compiled code
+                wrong.append(error)
+                s.f[:], s.g[:] = np.nan, np.nan
+
+        asked: Any = Callback(answer)
+        s.address[0] = ctypes.cast(asked, ctypes.c_void_p).value
+        found = self._find(self._c, v, vdot, t)
+        if wrong:
+            raise wrong[0]
+        return found
+
+    def _why(self, found: int, t: float) -> str:
+        """What is wrong with a point that was not found."""
+        size, rule = self._c.told[SIZE], self.iterations
+        if found == U_OPEN:
+            return (
+                f"u did not converge at t = {t:.6g} s: gap {size:.1e} after"
+                f" {self._c.told[PASSES]:.0f} iterations (limit {rule.u:.1e}); change charts"
+                " earlier or take smaller steps"
             )
-
-    def _close(self, v: Array, t: float) -> tuple[Array, Equations]:
-        """Chord iteration for u; q and the equations there at rest."""
-        base, rule, size, n = self.q0 + self.V @ v, self.iterations, 0.0, 0
-        for n in range(rule.most + 1):
-            q = base - self.U @ self.u
-            e = self.dynamics.equations(q, self.rest, t)
-            g = self.scale * e.g[self.kept]
-            size = largest(g)
-            if size <= rule.u and (n or not rule.u_first):
-                return q, e
-            if not size < 1e6:  # also when it is not a number
-                break
-            self.u = self.u + self.B @ g
-        raise ChartError(
-            f"u did not converge at t = {t:.6g} s: gap {size:.1e} after {n} iterations "
-            f"(limit {rule.u:.1e}); change charts earlier or take smaller steps"
-        )
-
-    def _invert(self, AU: Array) -> Array:
-        """Newton-Schulz iteration for B = (A U)⁻¹."""
-        rule = self.iterations
-        one = np.eye(len(AU))
-        size = 0.0
-        for n in range(rule.most + 1):
-            rest = one - AU @ self.B
-            size = largest(rest)
-            if size <= rule.B and (n or not rule.B_first):
-                return self.B
-            if not size < 1e6:
-                break
-            self.B = np.asarray(self.B + self.B @ rest, np.float64)
-        raise ChartError(
-            f"B did not converge: |A U B - I| is {size:.1e} (limit {rule.B:.1e}); change charts "
-            "earlier or take smaller steps"
-        )
-
-    def _rows(self, e: Equations) -> Array:
-        return self.scale[:, None] * e.J[self.kept]
-
-
-def largest(x: Array) -> float:
-    """Largest size of an entry, 0 of none."""
-    return float(np.abs(x).max()) if x.size else 0.0
+        if found == B_OFF:
+            return (
+                f"B did not converge: |A U B - I| is {size:.1e} (limit {rule.B:.1e}); change charts"
+                " earlier or take smaller steps"
+            )
+        if found == DEPENDENT_OPEN:
+            return (
+                f"rows that the chart takes for dependent are open by {size:.1e} (limit"
+                f" {OPEN * rule.u:.1e}) at t = {t:.6g} s: its origin is singular; use the projector"
+            )
+        return f"the motion along the chart has no inertia at {t:.6g} s"

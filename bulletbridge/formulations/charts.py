@@ -132,12 +132,12 @@ class ChartMotion:
 
     def _advance(self, h: float) -> None:
         """Nyström's step; the first stage is the last point."""
-        before, end = (self.chart.u, self.chart.B), self.t + h
+        before, end = self.chart.memory, self.t + h
         try:
             x, dx = nystrom4(self._rates, Coordinates(), State(self._x, self._dx, self.t), h)
             point = self.chart.point(x, dx, end)
         except ChartError:
-            self.chart.u, self.chart.B = before
+            self.chart.recall(before)
             raise
         self._x, self._dx, self.t = x, dx, end
         self._take(point)

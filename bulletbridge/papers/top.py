@@ -315,7 +315,7 @@ EXAMPLES = (
     Example(
         "haug-table1",
         PAPER,
-        "Constraint errors of the top against the tolerance, over 100 s (takes minutes)",
+        "Constraint errors of the top against the tolerance, over 100 s",
         IN_PARAMETERS
         + "The paper's errors lie between those with the tolerance tested before iterating"
         " and after one iteration at least.",
@@ -326,7 +326,7 @@ EXAMPLES = (
     Example(
         "haug-charts",
         PAPER,
-        "Table of charts: how often the top changes them, by spin (takes minutes)",
+        "Table of charts: how often the top changes them, by spin",
         IN_PARAMETERS + "One chart per 126 steps at 13.5 rad/s, as the spin alone asks for.",
         "The printed average, 524 charts in 1e5 steps, fits spins of 7 to 8 rad/s only: which"
         " ones were averaged is not said.",

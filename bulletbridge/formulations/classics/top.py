@@ -7,46 +7,88 @@ only the multiplier of pᵀp = 1, since pᵀp̈ = -ṗᵀṗ. Gravity is a choic
 Source: Haug and Pavesic 2023, example 1, signs restored (docs/errata.md).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.equations import Coordinates, Equations
+from bulletbridge.formulations.chart_kernel import (
+    ChartArrays,
+    CompiledEquations,
+    Terms,
+    find_point,
+)
 from bulletbridge.numerics.records import Array
 
-UNIT = np.ones(2)
+Four = tuple[float, float, float, float]
 
 
-GRADIENT = 2.0 * np.array(
-    [
-        [[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]],
-        [[0, -1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]],
-        [[1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]],
-    ]
-)
-RATES = np.array(
-    [
-        [[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, -1, 0]],
-        [[0, 0, -1, 0], [0, 0, 0, -1], [1, 0, 0, 0], [0, 1, 0, 0]],
-        [[0, 0, 0, -1], [0, 0, 1, 0], [0, -1, 0, 0], [1, 0, 0, 0]],
-    ],
-    float,
-)
-
-
-def gradient(p: Array) -> Array:
+def gradient(p: Sequence[float] | Array) -> tuple[Four, Four, Four]:
     """∂s/∂p (3, 4) of s = R(p) e_z; linear in p, and s = ½ (∂s/∂p) p."""
-    return np.asarray(GRADIENT @ p)
+    a, b, c, d = 2.0 * p[0], 2.0 * p[1], 2.0 * p[2], 2.0 * p[3]
+    return (c, d, a, b), (-b, -a, d, c), (a, -b, -c, d)
 
 
-def rates(p: Array) -> Array:
+def rates(p: Sequence[float] | Array) -> tuple[Four, Four, Four]:
     """G (3, 4): the body's angular velocity is 2 G ṗ."""
-    return np.asarray(RATES @ p)
+    a, b, c, d = p[0], p[1], p[2], p[3]
+    return (-b, a, d, -c), (-c, -d, a, b), (-d, c, -b, a)
+
+
+gradient_there, rates_there = helper(gradient), helper(rates)
+
+
+@helper
+def inner_four(a: Four, b: Four) -> float:
+    """a · b."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
+
+
+@kernel
+def fill(s: Terms) -> None:
+    """The equations of motion of a top with ``Top.numbers``."""
+    mass, gravity, alpha, inertia = s.numbers[0], s.numbers[1], s.numbers[2], s.numbers[3:]
+    p = s.q[3], s.q[4], s.q[5], s.q[6]
+    dp = s.v[3], s.v[4], s.v[5], s.v[6]
+    G, dG, B, dB = rates_there(p), rates_there(dp), gradient_there(p), gradient_there(dp)
+    for k in range(3):
+        s.M[k, k], s.f[k] = mass, 0.0
+    s.f[2] = -mass * gravity
+    for i in range(4):
+        push = 0.0
+        for k in range(3):
+            push -= 8.0 * inertia[k] * dG[k][i] * inner_four(G[k], dp)
+        s.f[3 + i] = push
+        for j in range(4):
+            total = alpha * p[i] * p[j]
+            for k in range(3):
+                total += 4.0 * inertia[k] * G[k][i] * G[k][j]
+            s.M[3 + i, 3 + j] = total
+    square = along = turned = bend = fast = 0.0
+    for i in range(4):
+        s.J[0, 3 + i], s.J[1, 3 + i] = 0.0, p[i]
+    for k in range(3):
+        r, dr, axis = s.q[k], s.v[k], 0.5 * inner_four(B[k], p)
+        s.J[0, k] = r - axis
+        square, along, fast = square + r * r, along + r * axis, fast + dr * dr
+        turned += dr * inner_four(B[k], dp)
+        bend += r * inner_four(dB[k], dp)  # of s̈ at p̈ = 0
+        for i in range(4):
+            s.J[0, 3 + i] -= r * B[k][i]
+    s.g[0], s.g[1] = 0.5 * (square - 2.0 * along), 0.5 * (inner_four(p, p) - 1.0)
+    s.gamma[0], s.gamma[1] = fast - 2.0 * turned - bend, inner_four(dp, dp)
+
+
+@kernel
+def find(c: ChartArrays, x: Array, dx: Array, t: float) -> int:
+    """A point of a chart of a top."""
+    return find_point(fill, c, x, dx, t)
 
 
 @dataclass(frozen=True)
-class Top(Coordinates):
+class Top(CompiledEquations):
     """q = (r [m], p), v = its rate; rows ½ (r·r - 2 r·s) [m²] and ½ (p·p - 1), s the body's z axis.
 
     Attributes:
@@ -62,23 +104,13 @@ class Top(Coordinates):
     alpha: float = 100.0
     nq: int = 7
     nv: int = 7
+    rows: int = 2
+    fill, find = staticmethod(fill), staticmethod(find)
 
-    def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """The equations of motion at a state."""
-        r, p, dr, dp = q[:3], q[3:], v[:3], v[3:]
-        G, dG, B, inertia = rates(p), rates(dp), gradient(p), np.array(self.inertia)
-        M = self.mass * np.eye(7)
-        M[3:, 3:] = (4.0 * inertia * G.T) @ G + self.alpha * p * p[:, None]
-        f = np.zeros(7)
-        f[2] = -self.mass * self.gravity
-        f[3:] = -8.0 * dG.T @ (inertia * (G @ dp))
-        s = 0.5 * B @ p
-        J = np.zeros((2, 7))
-        J[0, :3], J[0, 3:], J[1, 3:] = r - s, -r @ B, p
-        g = 0.5 * np.array([r @ r - 2.0 * r @ s, p @ p - 1.0])
-        bend = gradient(dp) @ dp  # s̈ at p̈ = 0
-        gamma = np.array([dr @ dr - 2.0 * dr @ (B @ dp) - r @ bend, dp @ dp])
-        return Equations(M, f, J, g, np.zeros(2), gamma, UNIT)
+    @property
+    def numbers(self) -> Array:
+        """What ``fill`` takes beside the state."""
+        return np.array([self.mass, self.gravity, self.alpha, *self.inertia])
 
     def energy(self, q: Array, v: Array) -> float:
         """Kinetic and potential energy [J], the latter zero at r_z = 0."""
@@ -144,13 +176,13 @@ class Top(Coordinates):
 
 def angular_velocity(q: Array, v: Array) -> Array:
     """Angular velocity (3,) in body axes [rad/s]."""
-    return 2.0 * rates(q[3:]) @ v[3:]
+    return 2.0 * np.array(rates(q[3:])) @ v[3:]
 
 
 def start(across: float, spin: float) -> tuple[Array, Array]:
     """Upright q and its rates for body rates (across, across, spin) [rad/s]."""
     q = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-    return q, np.concatenate([np.zeros(3), 0.5 * rates(q[3:]).T @ [across, across, spin]])
+    return q, np.concatenate([np.zeros(3), 0.5 * np.array(rates(q[3:])).T @ [across, across, spin]])
 
 
 def threshold(top: Top, low: float, high: float, width: float = 1e-4) -> tuple[float, float]:
