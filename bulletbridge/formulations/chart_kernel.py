@@ -4,6 +4,7 @@ Small systems bring their equations of motion as kernels (``CompiledEquations``)
 are asked for in Python.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -185,7 +186,7 @@ def find_point(fill: Fill, c: ChartArrays, x: Array, dx: Array, t: float) -> int
 @helper
 def larger(size: float, x: float) -> float:
     """The larger size of the two; what is not a number stays."""
-    return size if abs(x) <= size else abs(x)
+    return size if math.isnan(size) or abs(x) <= size else abs(x)
 
 
 @helper
