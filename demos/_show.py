@@ -18,7 +18,7 @@ from bulletbridge.errors import WorldError
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadOptions
 from bulletbridge.system.recording import Recording
-from bulletbridge.viewer.overlay import Overlay, marks_of, put_text, weight_of
+from bulletbridge.viewer.overlay import Overlay, Scale, marks_of, put_text
 from bulletbridge.viewer.pictures import find_camera, link_centres
 from bulletbridge.viewer.sliders import Sliders, Switch, hide_panels
 
@@ -53,7 +53,8 @@ class Watch:
         self.sliders = Sliders(client, system, actuated)
         self.wrenches = Switch(client, "gaps and reactions")
         self.loads = load_scale is not None
-        self.overlay = Overlay(client, load_scale or weight_of(system), system.encoded.length)
+        scale = Scale.of(system) if load_scale is None else Scale(load_scale)
+        self.overlay = Overlay(client, scale, system.encoded.length)
         self.moved = False
         self.centre = link_centres(system.world).mean(axis=0)
 

@@ -15,9 +15,11 @@ from bulletbridge.errors import ModelError
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.viewer.overlay import (
+    FAINT,
     PERIOD,
     Mark,
     Overlay,
+    Scale,
     has_window,
     magnification,
     marks_of,
@@ -36,7 +38,9 @@ def mark(name="pin", gap=(0.0, 0.0, 0.0), force=(0.0, 0.0, 0.0), moment=(0.0, 0.
 
 def overlay(now=None, **options):
     now = now if now is not None else [0.0]
-    return Overlay(0, weight=10.0, length=2.0, clock=lambda: now[0], **options)
+    return Overlay(
+        0, options.pop("scale", Scale(10.0)), length=2.0, clock=lambda: now[0], **options
+    )
 
 
 def test_gap_force_and_moment_are_drawn_to_scale_and_in_words(window):
@@ -49,6 +53,19 @@ def test_gap_force_and_moment_are_drawn_to_scale_and_in_words(window):
     moment = window.lines[6]  # after four barbs; half of weight times length
     assert_allclose(moment[1] - moment[0], [0, -0.5 * 2.0, 0], atol=ROUND_OFF)
     assert window.rendered
+
+
+def test_without_weight_the_largest_so_far_is_as_long_as_the_mechanism(window):
+    """Loads of a station in orbit are a thousandth of its weight; noise stays out of sight."""
+    now, scale = [0.0], Scale(1e-8, grows=True)
+    drawer = overlay(now, scale=scale)
+    for force, moment, length in ((3e-13, 0.0, None), (4.0, 10.0, 1.6), (2.0, 0.0, 0.8)):
+        window.lines.clear()
+        now[0] += 10.0
+        assert drawer.update([mark(force=(force, 0, 0), moment=(0, moment, 0))])
+        drawn = [np.linalg.norm(tip - foot) for foot, tip in window.lines[1:2]]  # after the gap
+        assert drawn == ([] if length is None else [pytest.approx(length)])
+    assert scale.force == 5.0  # of the moment, over 2 m
 
 
 def test_the_widest_gap_is_told_apart_from_the_picture(window):
@@ -189,7 +206,7 @@ def test_what_is_not_finite_is_left_out_and_an_error_does_not_stop_the_picture(w
 
 def test_nothing_is_drawn_or_asked_without_a_window():
     client = pybullet.connect(pybullet.DIRECT)
-    drawer = Overlay(client, 1.0, 1.0)
+    drawer = Overlay(client, Scale(1.0), 1.0)
     assert not drawer.due
     assert not drawer.update(iter([mark()]))
     drawer.clear()
@@ -208,8 +225,10 @@ def test_marks_are_reactions_where_they_act(tmp_path):
         assert_allclose(pin.point_a, pin.point_b, atol=ROUND_OFF)
         assert_allclose(pin.point_b, reaction.point, atol=ROUND_OFF)
         assert weight_of(system) == pytest.approx(4.5 * 9.81)
+        assert Scale.of(system) == Scale(weight_of(system))
         system.gravity = np.zeros(3)
         assert weight_of(system) == pytest.approx(4.5 * 9.81)
+        assert Scale.of(system) == Scale(FAINT * weight_of(system), grows=True)
 
 
 def off_line(d, R):  # noqa: N803

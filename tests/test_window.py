@@ -46,7 +46,14 @@ def main(path: str) -> None:
     import pybullet
 
     from bulletbridge.models.load import load
-    from bulletbridge.viewer.overlay import PERIOD, Mark, Overlay, marks_of, weight_of
+    from bulletbridge.viewer.overlay import (
+        PERIOD,
+        Mark,
+        Overlay,
+        Scale,
+        marks_of,
+        weight_of,
+    )
     from bulletbridge.viewer.sliders import Sliders, Switch, hide_panels
 
     client = pybullet.connect(pybullet.GUI, options="--width=640 --height=480")
@@ -54,7 +61,7 @@ def main(path: str) -> None:
     system = load(path, client).system
     pybullet.resetDebugVisualizerCamera(3, 10, -20, [0.5, 0, -0.3], physicsClientId=client)
     now = [0.0]
-    overlay = Overlay(client, weight_of(system), system.encoded.length, clock=lambda: now[0])
+    overlay = Overlay(client, Scale.of(system), system.encoded.length, clock=lambda: now[0])
     sliders, switch = Sliders(client, system, ("crank",)), Switch(client, "reactions")
     before, tau = system.gravity, system.tau.copy()
     assert not sliders.apply(system)

@@ -24,12 +24,12 @@ from bulletbridge.system.system import System
 from bulletbridge.viewer.overlay import (
     Mark,
     Overlay,
+    Scale,
     is_seen,
     magnification,
     marks_of,
     not_rendered,
     put_text,
-    weight_of,
 )
 from bulletbridge.viewer.pictures import (
     ASPECT,
@@ -189,7 +189,7 @@ def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: b
         load_scenery(moved, window)
         colour_bare(ids.values(), window)
         bodies = read_world(spec, ids, window)
-        overlay = Overlay(window, weight_of(system), system.encoded.length, gap_colour=colour)
+        overlay = Overlay(window, Scale.of(system), system.encoded.length, gap_colour=colour)
         line = LINE * HALF * camera.distance * camera.up
         stages.append(Stage(bodies, offset, caption, colour, overlay, line))
         stages[-1].show(system.q)

@@ -34,7 +34,7 @@ from bulletbridge.models.loaded_files import (
     tell_of_loops_in,
     tell_of_loose,
 )
-from bulletbridge.viewer.overlay import Overlay, weight_of
+from bulletbridge.viewer.overlay import Overlay, Scale
 
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
@@ -538,9 +538,8 @@ class Session:
         self._regroup()
         systems = [group.system for group in self.groups.values()]
         if on and systems:
-            weight = max(weight_of(system) for system in systems)
             length = max(system.encoded.length for system in systems)
-            self._overlay = Overlay(self.client, weight, length)
+            self._overlay = Overlay(self.client, Scale.of(*systems), length)
 
     def start_real_time(self, on: bool) -> None:
         """Let simulated time follow the clock from now on, or not any more."""

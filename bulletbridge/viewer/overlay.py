@@ -20,9 +20,11 @@ VISIBLE, MOST_MAGNIFIED = 0.05, 6
 """Length at which a gap is seen, in mechanism lengths; 10 to this power is the most it is drawn
 longer than it is. Round-off stays invisible."""
 WEIGHT_LENGTH, LONGEST = 1.0, 1.5
-"""Length of an arrow for the weight of the mechanism, and of any arrow, in mechanism lengths."""
+"""Length of an arrow as large as the ``Scale``, and of any arrow, in mechanism lengths."""
 NEGLIGIBLE = 1e-4
-"""No arrow below this share of the weight, or of the weight times the mechanism's length."""
+"""No arrow below this share of the scale, or of the scale times the mechanism's length."""
+FAINT = 1e-8
+"""Share of the weight on Earth up to which a force says nothing of a scale: round-off is below."""
 IN_FRONT = 0.35
 """Share of the way from the eye to a mark at which it is drawn: at the same place of the picture,
 where no link hides it."""
@@ -98,6 +100,32 @@ def weight_of(system: System) -> float:
     return float(bodies["mass"].sum() + stations["mass"].sum()) * g
 
 
+@dataclass
+class Scale:
+    """The force [N] by which arrows are drawn: the weight of what is seen.
+
+    Where nothing has weight, ``grows`` says that it is the largest force that was drawn so far, or
+    moment over the mechanism's length.
+    """
+
+    force: float
+    grows: bool = False
+
+    @classmethod
+    def of(cls, *systems: System) -> "Scale":
+        """That of systems in one world."""
+        grows = not any(np.any(system.gravity) for system in systems)
+        weight = max(weight_of(system) for system in systems)
+        return cls(FAINT * weight if grows else weight, grows)
+
+    def fit(self, marks: Iterable[Mark], length: float) -> None:
+        """Grow with what is to be drawn of a mechanism of a length [m]."""
+        if self.grows:
+            for mark in marks:
+                moment = float(np.linalg.norm(mark.moment)) / length
+                self.force = max(self.force, float(np.linalg.norm(mark.force)), moment)
+
+
 class Overlay:
     """Draws constraints into the window of a Bullet client; without a window it does nothing.
 
@@ -106,8 +134,8 @@ class Overlay:
 
     Args:
         client: Bullet's client id.
-        weight: Force [N] that is drawn as ``WEIGHT_LENGTH`` mechanism lengths.
-        length: Of the mechanism [m]; weight times length is what a moment is measured by.
+        scale: What is drawn as ``WEIGHT_LENGTH`` mechanism lengths.
+        length: Of the mechanism [m]; force times length is what a moment is measured by.
         gap_colour: Of gaps.
         clock: Wall time [s].
     """
@@ -115,13 +143,13 @@ class Overlay:
     def __init__(
         self,
         client: int,
-        weight: float,
+        scale: Scale,
         length: float,
         *,
         gap_colour: Colour = GAP_COLOUR,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
-        self.client, self.weight, self.length = client, weight, length
+        self.client, self.scale, self.length = client, scale, length
         self.gap_colour, self._clock = gap_colour, clock
         self._due_at = -np.inf
         self._eye: Array | None = None
@@ -146,6 +174,7 @@ class Overlay:
         self._eye = eye_of(self.client)
         drawn = [mark for mark in marks if mark.finite]
         self._told = largest_of(drawn)
+        self.scale.fit(drawn, self.length)
         with not_rendered(self.client):
             for mark in drawn:
                 self._draw(mark)
@@ -172,8 +201,8 @@ class Overlay:
             return
         if not mark.load:
             self._draw_gap(mark)
-        self._arrow(mark, "force", mark.force, self.weight, "N", FORCE_COLOUR)
-        whole = self.weight * self.length
+        self._arrow(mark, "force", mark.force, self.scale.force, "N", FORCE_COLOUR)
+        whole = self.scale.force * self.length
         self._arrow(mark, "moment", mark.moment, whole, "N m", MOMENT_COLOUR)
 
     def _draw_gap(self, mark: Mark) -> None:

@@ -6,14 +6,14 @@ import numpy as np
 
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
-from bulletbridge.viewer.overlay import NEGLIGIBLE, marks_of, weight_of
+from bulletbridge.viewer.overlay import NEGLIGIBLE, Scale, marks_of
 from bulletbridge.viewer.visuals import Link, Texture, Visual, bones_of, link_poses, visuals_of
 
 FORCE, MOMENT, LOOP = (214, 98, 20), (92, 45, 180), (200, 30, 60)
 BONE = (70, 84, 96)
 LIGHT, DARK = (232, 238, 242), (205, 212, 218)
 WEIGHT_LENGTH, LONGEST = 0.6, 1.0
-"""Length of an arrow for the weight of the mechanism, and of any arrow, in sizes of the robot."""
+"""Length of an arrow as large as the ``Scale``, and of any arrow, in sizes of the robot."""
 FLAT = 8.0
 """What is larger than so many times the rest is a floor, and becomes a grid."""
 
@@ -34,6 +34,7 @@ class Scene:
 
     def __init__(self, server: Any, system: System, client: int) -> None:
         self._server, self._system, self._client = server, system, client
+        self._scale = Scale.of(system)
         visuals = visuals_of(client)
         poses = dict(zip(
             places := sorted({visual.link for visual in visuals}),
@@ -115,10 +116,10 @@ class Scene:
         """Points where loops are closed, and arrows of what they carry."""
         scene, unit = self._server.scene, self.size
         forces, moments = list[Array](), list[Array]()
-        weight = weight_of(self._system)
-        for mark in marks_of(self._system):
-            if mark.spring or not mark.finite:
-                continue
+        marks = [m for m in marks_of(self._system) if not m.spring and m.finite]
+        self._scale.fit(marks, self._system.encoded.length)
+        weight = self._scale.force
+        for mark in marks:
             scene.add_icosphere(
                 f"/loops/{mark.name}", 0.013 * unit, LOOP, position=mark.point_b, subdivisions=2
             )
