@@ -1,12 +1,16 @@
 """Groups of one client, closed in one compiled call, beside each of them alone."""
 
+from pathlib import Path
+
 import numpy as np
 import pybullet
 import pytest
 
 import bulletbridge as bb
+from bulletbridge.bullet.state import LOOKS
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 
+FOUR_BAR = Path(__file__).parent.parent / "urdf" / "four_bar.urdf"
 CONTRADICTION = 0.3  # [m] between two places where one point is to be
 
 
@@ -60,4 +64,69 @@ def test_exact_mode_says_what_a_program_can_do_about_constraints_that_cannot_clo
     with pytest.raises(AssemblyError, match=r"^exact mode of .*'constraint \d' cannot .*; put"):
         p.stepSimulation()
     assert p.getBasePositionAndOrientation(ball) == before
+    p.disconnect()
+
+
+def four_bars(count):
+    """A client with four-bars side by side on fixed bases, let go; its bodies and constraints."""
+    p = bb.BulletClient(pybullet.DIRECT)
+    p.setGravity(0, 0, -9.81)
+    bodies, pins = list[int](), list[int]()
+    for place in range(count):
+        body = p.loadURDF(str(FOUR_BAR), [0, 2.0 * place, 0], useFixedBase=True)
+        for joint in range(3):
+            p.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+        p.resetJointState(body, 0, 0.5 + 0.2 * place)
+        com = p.getDynamicsInfo(body, 2)[3][0]
+        kind, end = pybullet.JOINT_POINT2POINT, [0.7 - com, 0, 0]
+        place_of_pin = [1, 2.0 * place, 0]
+        pins.append(p.createConstraint(body, 2, -1, -1, kind, [0] * 3, end, place_of_pin))
+        bodies.append(body)
+    return p, bodies, pins
+
+
+def test_forces_and_states_do_not_depend_on_who_asked_for_forces_before():
+    """Groups that nobody asks anything of are read and written without a look at them."""
+    told = []
+    for asks in (False, True):
+        p, bodies, pins = four_bars(3)
+        for k in range(40):
+            p.stepSimulation()
+            if asks:
+                p.getConstraintState(pins[k % 3])
+            if k == 20:
+                p.resetJointState(bodies[1], 0, 0.9, 0.5)
+            if k == 30:
+                p.changeConstraint(pins[2], [1.0, 4.0, 0.001])
+        told.append([p.getConstraintState(pin) for pin in pins])
+        told[-1] += [p.getJointStates(body, range(3)) for body in bodies]
+        p.disconnect()
+    assert told[0] == told[1]
+
+
+def test_a_group_that_fails_later_leaves_the_others_alone():
+    """A joint that is no number from the 30th step on, past our client."""
+    states = []
+    for broken in (False, True):
+        p, bodies, _ = four_bars(3)
+        for k in range(40):
+            if k == 30 and broken:
+                pybullet.resetJointState(bodies[1], 0, np.nan, physicsClientId=p._client)
+                with pytest.warns(BulletBridgeWarning, match="not a number"):
+                    p.stepSimulation()
+            else:
+                p.stepSimulation()
+        states.append([p.getJointStates(body, range(3)) for body in (bodies[0], bodies[2])])
+        p.disconnect()
+    assert states[0] == states[1]
+
+
+def test_masses_that_are_changed_past_the_client_are_told_now_and_then():
+    p, bodies, _ = four_bars(2)
+    for _ in range(3):
+        p.stepSimulation()
+    pybullet.changeDynamics(bodies[1], 1, mass=3.0, physicsClientId=p._client)
+    with pytest.warns(BulletBridgeWarning, match="had mass .* when it was read and has 3.0"):
+        for _ in range(LOOKS):
+            p.stepSimulation()
     p.disconnect()

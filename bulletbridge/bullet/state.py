@@ -35,6 +35,11 @@ SOON = 1, 2, 4, 8, 16, 32, 64, 128
 """The first ones that do, too, so that short programs are told what they did."""
 
 
+def now_and_then() -> Iterator[bool]:
+    """Whether to look, check after check: at every ``LOOKS``-th."""
+    return cycle((*(False,) * (LOOKS - 1), True))
+
+
 def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
     """``PROPERTIES`` of the base and of each link, as Bullet has them now."""
     found: list[Properties] = []
@@ -82,6 +87,21 @@ def way_between(before: Place, after: Place) -> tuple[float, float]:
 
     turn = Rotation.from_quat(after[1]) * Rotation.from_quat(before[1]).inv()
     return math.dist(before[0], after[0]), float(turn.magnitude())
+
+
+class SingleBody(NamedTuple):
+    """A body on a fixed base whose joints have one rate each: Bullet tells and takes all at once.
+
+    Attributes:
+        body: Bullet's id.
+        joints: Its indices of those that move.
+        stamp_id, stamp: User data by which the body is known.
+    """
+
+    body: int
+    joints: list[int]
+    stamp_id: int
+    stamp: bytes
 
 
 @dataclass(frozen=True)
@@ -146,9 +166,9 @@ class Port:
             if balls:
                 add_joints(q, v, several(body, indices, client))
             elif indices:
-                for position, rate, _, _ in states(body, indices, client):
-                    q.append(position)
-                    v.append(rate)
+                positions, rates, _, _ = zip(*states(body, indices, client), strict=True)
+                q += positions
+                v += rates
 
         return read
 
@@ -173,8 +193,15 @@ class Port:
                 positions, rates = joints(q, v)
                 reset_joints(body, indices, positions, rates, client)
 
-        plain = indices and not floats and not self.converter.balls
-        return write_columns if plain else write
+        return write if self.single is None else write_columns
+
+    @property
+    def single(self) -> SingleBody | None:
+        """The body, if q and v are its joints' and nothing else."""
+        joints = self.converter.indices
+        if self.base is None or self.converter.balls or not joints:
+            return None
+        return SingleBody(self.body_id, joints, self.stamp_id, self.stamp)
 
     def check_base(self) -> None:
         """Raise WorldError if a fixed base is not where it is known to be."""
@@ -229,12 +256,14 @@ class BulletBodies:
         body_ids: Bullet's ids by name.
         client: Physics client.
         ports: How each body is recognised, read and written.
+        single: The body, if there is but one, on a fixed base, with joints of one rate each.
     """
 
     mechanism: Mechanism
     body_ids: dict[str, int]
     client: int
     ports: tuple[Port, ...] = field(repr=False)
+    single: SingleBody | None = field(init=False, repr=False)
     _writers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
     _readers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
     _contacts: ContactFinder = field(init=False, repr=False)
@@ -261,7 +290,8 @@ class BulletBodies:
         put(self, "_sticking", StickingReader(self.client, carriers))
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
-        put(self, "_looks", cycle((*(False,) * (LOOKS - 1), True)))
+        put(self, "single", self.ports[0].single if len(self.ports) == 1 else None)
+        put(self, "_looks", now_and_then())
         often = (n in SOON for n in range(1, LOOKS))
         put(self, "_long_looks", chain(often, cycle((True, *(False,) * (LOOKS - 1)))))
         asked = (
@@ -570,6 +600,10 @@ class BulletBodies:
             meddling.tell_moved(self.numbers(), f"one of the bodies {names}")
             meddling.tell_gravity(acting)
             self._contacts.tell_changes()
+
+    def look_next(self) -> None:
+        """Have the next ``check`` look at masses, inertias and bases."""
+        object.__setattr__(self, "_looks", chain((True,), now_and_then()))
 
     def check(self, looks: bool = True) -> None:
         """Make sure that the bodies are still those that were read.

@@ -2,16 +2,25 @@
 
 from collections.abc import Iterable
 
+import pybullet
+
+from bulletbridge.bullet.state import now_and_then
 from bulletbridge.drop_in.filtered import FilteredGroup
 from bulletbridge.drop_in.group import ALONE, Group
 from bulletbridge.inequalities.filter import Filters
 
 
 class Closing:
-    """Has all groups of a client read, filtered in one compiled call, and written."""
+    """Has all groups of a client read, filtered in one compiled call, and written.
 
-    def __init__(self) -> None:
+    Args:
+        client: Physics client.
+    """
+
+    def __init__(self, client: int) -> None:
+        self._client = client
         self._filters: Filters | None = None
+        self._looks = now_and_then()
 
     def finish_step(self, groups: Iterable[Group]) -> None:
         """Bring Bullet's state onto the loops of all groups.
@@ -19,19 +28,38 @@ class Closing:
         Warns:
             BulletBridgeWarning: Loops of a group cannot be closed near it; there it stays.
         """
+        if next(self._looks):
+            for group in groups:
+                if isinstance(group, FilteredGroup):
+                    group.look_closely()
+        client, stamp_of, states = self._client, pybullet.getUserData, pybullet.getJointStates
         found: list[float] = []
         counts: list[int] = []
         taking: list[FilteredGroup] = []
         for group in groups:
-            count = group.after_step(found)
+            plain = group.plain
+            if plain is not None and stamp_of(plain.stamp_id, client) == plain.stamp:
+                positions, rates, _, _ = zip(*states(plain.body, plain.joints, client), strict=True)
+                found += positions
+                found += rates
+                count = 0
+            else:
+                count = group.after_step(found)
             if count != ALONE and isinstance(group, FilteredGroup):
                 taking.append(group)
                 counts.append(count)
         if not taking:
             return
-        filters = self._of(taking)
-        for group, filtered in zip(taking, filters(found, counts), strict=True):
-            group.take(filtered)
+        filters, reset = self._of(taking), pybullet.resetJointStatesMultiDof
+        all_filtered = filters(found, counts)
+        for group, filtered, part in zip(taking, all_filtered, filters.parts, strict=True):
+            plain = group.plain
+            if plain is None or isinstance(filtered, int):
+                group.take(filtered, found[part])
+                continue
+            body, joints, _, _ = plain
+            n = len(joints)
+            reset(body, joints, [*zip(filtered[:n])], [*zip(filtered[n:])], client)
 
     def _of(self, groups: list[FilteredGroup]) -> Filters:
         """Their filters in a row: those of the last step, unless others are taking part."""

@@ -175,6 +175,7 @@ class ExactGroup:
     """
 
     exact = True
+    plain = None
 
     def __init__(
         self,

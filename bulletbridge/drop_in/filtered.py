@@ -10,6 +10,7 @@ import pybullet
 from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.constraints import LET_MEET, CreatedConstraint, in_numbers_of_today
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
+from bulletbridge.bullet.state import SingleBody
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.drop_in.forces import State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.group import ALONE
@@ -93,6 +94,8 @@ class FilteredGroup:
         joined: Bodies and constraints.
         system: Their system.
         filter: What closed the loops of the last step.
+        plain: What a step reads, filters and writes, if until somebody does or asks something it
+            has nothing else to do: ``Closing`` then does that without ``after_step`` and ``take``.
 
     Raises:
         BulletBridgeError: The bodies or constraints cannot be modelled.
@@ -115,6 +118,7 @@ class FilteredGroup:
         self._inside = HeldInside(self.joined, filters, client)
         self._looked_inside = False
         self.filter: Filter | None = None
+        self.plain: SingleBody | None = None
         self._failed = 0  # attempts to close the loops that failed since one did not
         self._pause = 0  # steps until the next one
         self._given_way: Set[str] = NO_NAMES  # loops that their force limits let open
@@ -122,7 +126,6 @@ class FilteredGroup:
         self._leavings = 0  # how often they were
         self._impulses: Impulses | None = None  # of the last step, once asked for
         self._sticking_count = UNKNOWN  # points that stuck then
-        self._found: list[float] = []  # q and v after Bullet's last step
         self._prescribed: Filter | None = None  # which knows where moving frames will be
         self._sticking = NO_STICKING_POINTS  # by its contacts
         self._told_gaps: ToldGaps | None = None  # by which Bullet knows what the loops carry
@@ -135,12 +138,12 @@ class FilteredGroup:
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
         self.joined.disturb()
-        self._pause = 0
+        self._pause, self.plain = 0, None
 
     def move_base(self, body: int) -> None:
         """Note that somebody has put a base elsewhere that does not move by itself."""
         self.joined.move_base(body)
-        self._pause = 0
+        self._pause, self.plain = 0, None
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -157,7 +160,7 @@ class FilteredGroup:
             self._inside.release()  # it may give way now, or not any more
             self._looked_inside = False
         self.joined.change(loop, moved)
-        self._told_gaps = None  # others may have a force limit now
+        self._told_gaps = self.plain = None  # others may have a force limit now
         return loop.max_force is None and loop.number in self.joined.left_out
 
     def memory(self) -> FilteredMemory:
@@ -170,7 +173,7 @@ class FilteredGroup:
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
         if not isinstance(memory, FilteredMemory) or not self.joined.recall(memory.joined):
             return False
-        self._given_way = set(memory.given_way)
+        self._given_way, self.plain = set(memory.given_way), None
         self._impulses, self._sticking_count = memory.impulses, UNKNOWN
         self._prescribed = None
         self._forget_gaps()
@@ -188,6 +191,8 @@ class FilteredGroup:
         Warns:
             BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
         """
+        if self.plain is not None:
+            return
         if self.joined.left_out:
             self._try_to_take_in()
         if self.joined.disturbed:
@@ -253,46 +258,62 @@ class FilteredGroup:
             frames, models = self.joined.frames.items(), self.joined.models
             if targets := [frame.target for number, frame in frames if number in models]:
                 known.take_targets(targets)
-        self._found, self._sticking = numbers, sticking
+        self._sticking = sticking
         return len(sticking)
 
-    def take(self, filtered: list[float] | int) -> None:
+    def take(self, filtered: list[float] | int, found: list[float]) -> None:
         """Show q and v as they were filtered, unless that failed or force limits forbid it.
 
         Args:
             filtered: What ``Filters`` gave.
+            found: q and v as Bullet's step has left them.
 
         Warns:
             BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
         """
-        was_open = self._given_way
+        was_open, self.plain = self._given_way, None
         try:
             if isinstance(filtered, int):
+                self._impulses, self._sticking_count = None, UNKNOWN
                 if not was_open and filtered != LEFT_OPEN:  # whose rows may count from now on
-                    self._world.finite(self._found)
+                    self._world.finite(found)
                     require_done(filtered)
-                self._close(self._found, self._sticking, was_open)
+                self._close(found, self._sticking, was_open)
             else:
                 self._sticking_count = len(self._sticking)
                 self._given_way = NO_NAMES
                 if self._sticking_count and False in self._presses(self._world.sticking_forces):
-                    self._close(self._found, self._sticking, NO_NAMES)
+                    self._close(found, self._sticking, NO_NAMES)
                     self._failed = 0
                     return
                 over = self._over(was_open) if self.joined.limited else NO_NAMES
                 if over:
-                    self._filter_without(over, self._sticking, self._world.finite(self._found))
+                    self._filter_without(over, self._sticking, self._world.finite(found))
                 else:
                     self._world.put_numbers(filtered)
+                    if not self._must_look():
+                        self.plain = self._world.single
         except BulletBridgeError as error:
             self._give_up(error)
         else:
             self._failed = 0
 
+    def _must_look(self) -> bool:
+        """Whether a step depends on more than the state, with nothing done from outside."""
+        joined = self.joined
+        watched = joined.has_shapes or joined.limited or joined.left_out or joined.must_be_driven
+        return bool(watched) or self._told_gaps is not None
+
+    def look_closely(self) -> None:
+        """Have the next step make sure that the bodies are as they were read."""
+        self.plain = None
+        self._world.look_next()
+
     @property
     def impulses(self) -> Impulses | None:
         """Impulses that closed the loops in the last step; None if they were not closed."""
         if self._sticking_count >= 0 and self.filter is not None:
+            self.plain = None  # the next step forgets them
             self._impulses, self._sticking_count = (
                 self.filter.impulses(self._sticking_count),
                 UNKNOWN,
@@ -351,7 +372,7 @@ class FilteredGroup:
             self._attempt(lambda: self._close(numbers, NO_STICKING_POINTS, NO_NAMES))
             return
         self._failed += 1
-        self._pause = 2**self._failed
+        self._pause, self.plain = 2**self._failed, None
         if self._failed == 1:
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             what = what.split(";")[0]  # the remedy there is for our own API
@@ -521,6 +542,7 @@ class FilteredGroup:
 
     def state_of(self, loop: CreatedConstraint) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
+        self.plain = None  # the next step forgets them
         return self.joined.state_of(loop, self._find_state)
 
     def _find_state(self, loop: CreatedConstraint) -> State:

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from bulletbridge.bullet.constraints import CreatedConstraint
+from bulletbridge.bullet.state import SingleBody
 from bulletbridge.drop_in.forces import State
 from bulletbridge.drop_in.joined_bodies import JoinedBodies
 from bulletbridge.system.system import System
@@ -28,11 +29,13 @@ class Group(Protocol):
         exact: Whether motors, limits and contacts are our step's too, not only loops.
         joined: Bodies and constraints.
         system: Their system.
+        plain: What a step reads, filters and writes, if it has nothing else to do.
     """
 
     exact: bool
     joined: JoinedBodies
     system: System
+    plain: SingleBody | None
 
     def disband(self) -> None:
         """Give back what the group has changed in Bullet: it is made no more steps."""

@@ -98,7 +98,7 @@ class Session:
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self._bullets: set[int] = set()  # bodies that were to be exact and cannot
         self.actions = Actions()
-        self._closing = Closing()
+        self._closing = Closing(client)
         self._around = shaped_bodies(client)
         self._met: set[tuple[int, int]] = set()  # bodies in contact with a group in exact mode
         self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state

@@ -452,6 +452,9 @@ class Filters:
 
     Args:
         filters: At least one. Motions and sticking points are put into each beforehand.
+
+    Attributes:
+        parts: Where the numbers of each are.
     """
 
     def __init__(self, filters: Sequence[Filter]) -> None:
@@ -462,7 +465,7 @@ class Filters:
         self._orders[:, 1], self._orders[:, 2] = [one.is_free() for one in filters], 1
         self._failures = np.zeros(len(filters), np.int64)
         starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
-        self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
+        self.parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
         self._filters = list(filters)
         self._by_links = any(one.is_by_links for one in filters)
         blocks = [one.call().block for one in filters]
@@ -485,7 +488,7 @@ class Filters:
     def _run_one_by_one(self, nothing: tuple[()]) -> int:
         """What the compiled call does, and what is tried after it, in Python; how many failed."""
         for n, one in enumerate(self._filters):
-            numbers = self._numbers[self._parts[n]]
+            numbers = self._numbers[self.parts[n]]
             self._failures[n] = one.run(numbers, *self._orders[n].tolist())
         return int(np.count_nonzero(self._failures != DONE))
 
@@ -515,17 +518,17 @@ class Filters:
             run = self._run_one_by_one
         failed, after = run(()), self._numbers.tolist()
         if not failed:
-            return [after[part] for part in self._parts]
+            return [after[part] for part in self.parts]
         failures = self._failures.tolist()
         if run != self._run_one_by_one:
             for n, failure in enumerate(failures):
                 if failure == DONE:
                     continue
-                numbers = self._numbers[self._parts[n]]
+                numbers = self._numbers[self.parts[n]]
                 order = self._orders[n].tolist()
                 failures[n] = self._filters[n].run_after(failure, numbers, *order)
-                after[self._parts[n]] = numbers.tolist()
+                after[self.parts[n]] = numbers.tolist()
         return [
             after[part] if failure == DONE else failure
-            for part, failure in zip(self._parts, failures, strict=True)
+            for part, failure in zip(self.parts, failures, strict=True)
         ]
