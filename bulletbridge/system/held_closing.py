@@ -6,7 +6,9 @@ metric of M that loops ask for, while the points S that stick do not move:
     M c = Jᵀ ν + Sᵀ σ,  g(q + c) = 0,  S c = 0        at q
     M w = Jᵀ μ + Sᵀ κ,  J (v + c/dt + w) = 0,  S w = 0        at q + c
 
-with terms of the size of c left out in what is of its size itself.
+with terms of the size of c left out in what is of its size itself. Rows of S that take more than
+the mass of the whole mechanism to hold, beside the loops and longer ones, are left out, as
+``sticking.factor_sticking`` does: of two feet, the line between them may be one.
 """
 
 from typing import NamedTuple
@@ -18,10 +20,12 @@ from bulletbridge.engine.step_differentiator import Closing, StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.contact_variations import RowsAt
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 
 WEAKEST = 1e-10
 """Share of the strongest row below which a row follows from others."""
+ALONG_X = 0.7
+"""Of normals, from which on their first tangent is square to y, not to x, as of ``place_points``."""
 OFF = 1e-9
 """Share by which what closes loops may be off its equations."""
 
@@ -89,19 +93,23 @@ class HeldRows:
     Args:
         sticking: These, with places at a configuration.
         q: (nq,) that configuration.
+        kept: (m,) which of the 3 n rows count; all unless given.
 
     Attributes:
-        S: (3 n, nv)
+        S: (m, nv) those that do: along normals and tangents as of ``place_points``.
+        kept: (m,)
         of_b: (3 n, nv) what moves the points with body b, along axes of the world.
     """
 
-    def __init__(self, sticking: Sticking, q: Array) -> None:
+    def __init__(self, sticking: Sticking, q: Array, kept: Ints | None = None) -> None:
         self._points, self._rows = sticking.points.copy(), sticking.rows
         self._points["gap"] = 0.0
-        self._first = np.array(self._points["direction"])
-        self.S = self._at(q)
-        n, nv = len(self._points), self.S.shape[1]
         along, alone = self._points["normal"], self._points.copy()
+        steep = np.abs(along[:, :1]) < ALONG_X
+        self._first = np.cross(along, np.where(steep, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]))
+        self._all = self._at(q)
+        n, nv = len(self._points), self._all.shape[1]
+        self.kept: Ints = np.arange(3 * n) if kept is None else kept
         alone["body_a"] = 0
         of_b = self._rows(q, alone, self._first.copy())[:, :3]
         frames = np.stack([along, self._first, np.cross(along, self._first)], axis=1)
@@ -110,24 +118,48 @@ class HeldRows:
         by_p = list[Array]()
         for axis in range(3):  # linear in places
             self._points["position"][:, axis] += 1.0
-            by_p.append(self._at(q) - self.S)
+            by_p.append(self._at(q) - self._all)
             self._points["position"][:, axis] -= 1.0
         self._by_p = np.array(by_p)
 
     def _at(self, q: Array) -> Array:
         return self._rows(q, self._points, self._first)[:, :3].reshape(3 * len(self._points), -1)
 
+    @property
+    def S(self) -> Array:
+        """Rows that count (m, nv)."""
+        return self._all[self.kept]
+
+    def leave_out(self, closing: Closing, mass: float) -> None:
+        """Let no rows count that take more than a mass to hold beside loops and longer ones."""
+        units = np.linalg.inv(np.linalg.cholesky(closing.M))
+        loops, P = np.linalg.qr(units @ closing.J.T)[0], units @ self.S.T
+        for _ in range(2):
+            P -= loops @ (loops.T @ P)
+        picked = list[int]()
+        while len(picked) < min(len(self.kept), len(P) - len(closing.J)):
+            left = np.einsum("ij,ij->j", P, P)
+            left[picked] = 0.0
+            longest = int(np.argmax(left))
+            if not left[longest] * mass > 1.0:
+                break
+            picked.append(longest)
+            along = P[:, longest] / np.sqrt(left[longest])
+            P -= np.outer(along, along @ P)
+        self.kept = self.kept[sorted(picked)]
+
     def times(self, x: Array, q_by_all: Array, p_by_all: Array) -> Array:
-        """What S x changes by (3 n, m)."""
+        """What S x changes by (m, ...)."""
         of_places = np.repeat(p_by_all, 3, axis=0)  # (3 n, 3, m)
         by_p = np.einsum("arj,j->ra", self._by_p, x)
-        return (self._by_q @ x).T @ q_by_all + np.einsum("ra,ram->rm", by_p, of_places)
+        found = (self._by_q @ x).T @ q_by_all + np.einsum("ra,ram->rm", by_p, of_places)
+        return np.asarray(found[self.kept], np.float64)
 
     def transposed(self, f: Array, q_by_all: Array, p_by_all: Array) -> Array:
-        """What Sᵀ f changes by (nv, m)."""
-        of_places = np.repeat(p_by_all, 3, axis=0)
-        by_q = np.einsum("krj,r->jk", self._by_q, f)
-        return by_q @ q_by_all + np.einsum("arj,r,ram->jm", self._by_p, f, of_places)
+        """What Sᵀ f changes by (nv, ...), of forces f (m,)."""
+        of_places = np.repeat(p_by_all, 3, axis=0)[self.kept]
+        by_q = np.einsum("krj,r->jk", self._by_q[:, self.kept], f)
+        return by_q @ q_by_all + np.einsum("arj,r,ram->jm", self._by_p[:, self.kept], f, of_places)
 
 
 def held_closing(
@@ -154,8 +186,8 @@ def held_closing(
     first, at_end = (sticking.points.copy() for _ in range(2))
     held = HeldRows(sticking._replace(points=first), led.q)
     at_end["position"] += (held.of_b @ c).reshape(-1, 3)
-    ended = HeldRows(sticking._replace(points=at_end), after.q)
     here, of_points = _forces(differentiator, (led.q, c, led.v), held)
+    ended = HeldRows(sticking._replace(points=at_end), after.q, held.kept)
     there, of_end = _forces(differentiator, (after.q, w, after.v), ended)
     if len(here.J) != len(there.J):
         raise UnsupportedError(
@@ -192,13 +224,14 @@ def held_closing(
 def _forces(
     differentiator: StepDifferentiator, at: tuple[Array, Array, Array], held: HeldRows
 ) -> tuple[Closing, Array]:
-    """What closes loops at q by w, and the forces (3 n,) on the points that stick.
+    """What closes loops at q by w, and the forces (m,) along the rows that hold.
 
     Raises:
         UnsupportedError: w is not what the equations ask for.
     """
     q, w, v = at
     found = differentiator.closing(q, w, np.zeros(len(v)), v)
+    held.leave_out(found, float(differentiator.solver.bodies["mass"][1:].sum()))
     rows, momenta = np.vstack([found.J, held.S]), found.M @ w
     units = 1.0 / np.sqrt(np.einsum("ij,ij->i", rows, np.linalg.solve(found.M, rows.T).T))
     forces = units * least_squares(rows.T * units, momenta)
