@@ -25,7 +25,7 @@ from bulletbridge.numerics.records import Array, Ints
 WEAKEST = 1e-10
 """Share of the strongest row below which a row follows from others."""
 ALONG_X = 0.7
-"""Of normals, from which on their first tangent is square to y, not to x, as of ``place_points``."""
+"""Of normals, from which on their first tangent is square to y, as of ``place_points``, not x."""
 OFF = 1e-9
 """Share by which what closes loops may be off its equations."""
 
