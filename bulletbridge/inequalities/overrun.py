@@ -9,7 +9,7 @@ import math
 
 from bulletbridge.compilation.jit import outlined
 from bulletbridge.engine.records import CORRECTION, START_Q, START_V, Arrays
-from bulletbridge.inequalities.arrays import TOGETHER
+from bulletbridge.inequalities.arrays import APART, TOGETHER
 from bulletbridge.inequalities.impulses import InequalityProblem
 from bulletbridge.inequalities.motor_limit_rows import motion_state, rate_along, rate_of
 from bulletbridge.numerics.records import Array
@@ -35,10 +35,12 @@ def overrun(a: Arrays, h: InequalityProblem, moved: Array, end_v: Array) -> int:
     """
     nv, dt, start, own = len(moved), a.control.dt, a.vectors[START_Q], h.axis_rows
     closing, before = a.vectors[CORRECTION, :nv], a.vectors[START_V]
-    fastest, most = 0.0, 0.0
+    # where ways part impulses lead on along some that closing leaves: those rates turn nothing
+    fastest, most, apart = 0.0, 0.0, 1.0 if h.report[APART] > 0.0 else 0.0
     for k in range(nv):
         most = max(most, math.fabs(closing[k]))
-        fastest = max(fastest, math.fabs(before[k]), math.fabs(moved[k]), math.fabs(end_v[k]))
+        fastest = max(fastest, math.fabs(before[k]), math.fabs(end_v[k]))
+        fastest = max(fastest, apart * math.fabs(h.moving[k]))
     if most == 0.0:
         return 0
     bent = BENDS * (dt * fastest) ** 2 + UNSEEN
