@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
+from bulletbridge.engine.correction import GAINED, MOST_CHORD_PASSES, MOST_NEWTON_PASSES
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.admissible import admissible
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Closing, Dynamics, Equations
@@ -20,7 +21,6 @@ CLOSED, ACCEPTED = 2e-14, 1e-12
 """Gap, rows in one unit, that ends the correction, and that it may stop at when it gains no more.
 
 Times the length of q where that exceeds one: residuals are no better than the coordinates."""
-MOST_PASSES = 24
 
 
 class Closable(Protocol):
@@ -92,7 +92,7 @@ class Stabilisation:
         directions: Of the correction: those at the ``start`` of the step (a chord method), or
             ``current`` (Newton).
         passes: Fixed number of passes; None for as many as round-off takes, with current
-            directions from where those of the start gain less than a digit.
+            directions from where those of the start gain less than the compiled step asks of them.
         filtered: Whether the velocity is filtered; iterated only where rows are nonlinear in v.
     """
 
@@ -137,21 +137,22 @@ class Stabilisation:
         if self.directions == "start":
             chord = dynamics.equations(start, v, t).split()
         last = np.inf
-        for n in range(MOST_PASSES if self.passes is None else self.passes):
+        most = MOST_CHORD_PASSES + MOST_NEWTON_PASSES
+        for n in range(most if self.passes is None else self.passes):
             split = chord or e.split()
             gap = float(np.abs(e.unit * e.g)[split.ranked().independent].max(initial=0.0))
             if self.passes is None:
                 size = max(1.0, float(np.abs(q).max(initial=0.0)))
                 if gap <= CLOSED * size or (gap <= ACCEPTED * size and not gap < 0.5 * last):
                     return q, e, n
-                if chord is not None and not gap < 0.1 * last:
+                if chord is not None and (n == MOST_CHORD_PASSES or not gap < GAINED * last):
                     chord, split = None, e.split()
             last = gap
             q = dynamics.displace(q, split.back(e.g))
             e = dynamics.equations(q, v, t)
         if self.passes is None:
             raise StepError(
-                f"constraints stay open by {last:.3g} lengths or radians after {MOST_PASSES} "
+                f"constraints stay open by {last:.3g} lengths or radians after {most} "
                 f"correction passes; use a smaller step"
             )
         return q, e, self.passes
