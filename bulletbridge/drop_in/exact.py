@@ -20,6 +20,7 @@ from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics, cross_matrix
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, MotorCommand
+from bulletbridge.drop_in.face_to_face import tell_of_faces
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place, named
@@ -195,6 +196,8 @@ class ExactGroup:
         self.system.gravity = gravity(client)
         self._scale_friction()
         self.joined.world.heed(actions.filters)
+        # whether neighbours were looked at that may keep each other from turning
+        self._has_looked = not (loops and self.joined.has_shapes)
         self._frames: dict[Place, tuple[int, Array, Array]] = {}  # inertial ones of links
         self._axes: dict[Place, Matrix] = {}  # their axes
         self._has_sliders = any(loop.kind == pybullet.JOINT_PRISMATIC for loop in loops)
@@ -274,6 +277,9 @@ class ExactGroup:
             BulletsOwnError: The bodies need what exact steps do not have; nothing was done.
             AssemblyError: Constraints that are new cannot be closed.
             StepError: The step cannot be finished.
+
+        Warns:
+            BulletBridgeWarning: Neighbours lie face to face where a point joins them.
         """
         self._refuse_constraints()
         self._set_motors()
@@ -285,6 +291,9 @@ class ExactGroup:
             self.joined.rebase_gears()
             self._close()
             self.joined.tell_unreached()
+            if not self._has_looked:
+                self._has_looked = True
+                tell_of_faces(self.joined, self._client)
             system.forget()
             self.joined.disturbed = False
         if self.joined.must_be_driven:
