@@ -436,6 +436,18 @@ def test_what_drake_adds_to_a_model_is_not_lost_without_a_word(tmp_path: Path) -
     assert "left out: <drake:gears>" in notes
 
 
+def test_a_hinge_beside_the_frame_that_is_its_parent_is_told(tmp_path: Path) -> None:
+    """SDF takes a parent's link alone; who writes a frame there may mean where the joint is."""
+    frame = '<frame name="F" attached_to="one"><pose relative_to="j2">{} 0 0 0</pose></frame>'
+    hinge = joint(OWN).replace("<parent>one", "<parent>F")
+    on_axis, beside = (
+        read(arm(hinge + frame.format(text(place))), tmp_path).notes
+        for place in (2.0 * np.array(AXIS), np.array(AXIS) + (0.0, 0.3, 0.0))
+    )
+    assert not any("which are elsewhere" in note for note in on_axis)
+    assert any("which are elsewhere ('F' by 0.3 m)" in note for note in beside)
+
+
 def test_joints_in_drakes_words_are_joints(tmp_path: Path) -> None:
     planar = (
         '<link name="three"/><drake:joint name="p" type="planar"><drake:parent>world</drake:parent>'

@@ -94,6 +94,8 @@ GAZEBOS_GROUND = "ground_plane"
 """A model that comes with Gazebo: the plane z = 0."""
 WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 """What SDF gives a world that says nothing."""
+BESIDE = 1e-4
+"""Distance from its axis at which a hinge's parent cannot be meant to be on it [m]."""
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
 
@@ -371,10 +373,20 @@ def inertial_in(
     return Inertial(mass, at.p, at.R @ J @ at.R.T)
 
 
+def _parents_beside(scope: Scope, joint: Xml.Element, at: Pose, along: Along) -> list[str]:
+    """The frame, no link, that a hinge names as its parent, if that is not on its axis."""
+    name = scope.joint_end(joint, "parent")
+    if name == WORLD or scope.parts.get(name, joint).tag != "frame":
+        return []
+    off = at.R.T @ (scope.pose(name).p - at.p)
+    distance = float(np.linalg.norm(np.cross(off, along.axis)))
+    return [f"'{name}' by {distance:.3g} m"] if distance > BESIDE else []
+
+
 def _add_joints(graph: JointGraph, scope: Scope) -> None:
     """Joints of one model."""
     names = [edge.name for edge in graph.connections]
-    no_second, sprung = list[str](), list[str]()
+    no_second, sprung, beside = list[str](), list[str](), list[str]()
     for name, part in scope.joints.items():
         kind = part.get("type", "")
         full = free_name(scope.prefix + name, names)
@@ -401,6 +413,8 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
                 )
             no_second.append(full)
         names.append(full)
+        if drakes is None and KINDS[kind] == "revolute":
+            beside += _parents_beside(scope, part, at, alongs[0])
         ball = _numbers_of(part, BALL_TAG, 3, full) if KINDS[kind] == "ball" else None
         if ball is not None:
             alongs = (Along(Z, damping=float(ball[0]), friction=float(ball[1])),)
@@ -439,6 +453,12 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             _add_mimic(graph, scope, mimic, full)
         elif of_drake is not None:
             _add_mimic_attributes(graph, scope, of_drake, full)
+    if beside:
+        graph.notes.append(
+            f"joints are where the child has them, not at the frames that are their parents, which"
+            f" are elsewhere ({listed(beside)}): place the links, or name the frames as"
+            " drake:parent_frame and drake:child_frame"
+        )
     if no_second:
         graph.notes.append(f"without <axis2>, so 0 0 1, SDF's own: {listed(no_second)}")
     if sprung:
