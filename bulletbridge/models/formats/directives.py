@@ -12,11 +12,11 @@ import numpy as np
 from ruamel.yaml.nodes import MappingNode
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.force_elements import ForceElement, Spring, Tendon
+from bulletbridge.constraints.force_elements import Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.joint_graph import Along, Connection, JointGraph, scene_of
+from bulletbridge.models.formats.joint_graph import Along, Connection, Joining, JointGraph, scene_of
 from bulletbridge.models.formats.robot import (
     Joint,
     Pose,
@@ -31,7 +31,7 @@ from bulletbridge.models.formats.sdf_frames import SCOPE, open_scope, version_of
 from bulletbridge.models.formats.urdf_scene import scene_of as scene_in
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.mesh_places import find_named, find_package
-from bulletbridge.models.model_spec import ORIGIN, FileConstraint, ModelSpec
+from bulletbridge.models.model_spec import ORIGIN, ModelSpec
 from bulletbridge.models.strict_yaml import Node
 from bulletbridge.models.xml_file import read_xml
 from bulletbridge.models.yaml_text import read_yaml
@@ -244,9 +244,7 @@ def _along(joint: Joint) -> Along:
     )
 
 
-def _called(
-    joining: FileConstraint | ForceElement, full: Callable[[str], str]
-) -> FileConstraint | ForceElement:
+def _called(joining: Joining, full: Callable[[str], str]) -> Joining:
     """A loop, coupling or spring with other names."""
     if isinstance(joining, Coupling | Tendon):
         factors = {full(name): factor for name, factor in joining.coefficients.items()}
@@ -381,10 +379,10 @@ def _transform(made: Assembly, given: Node, scope: str = "") -> tuple[str, Pose]
 
 def _rotation(given: Node) -> Array:
     """A turn by roll, pitch and yaw, or about an axis, in degrees."""
+    tag, value = str(given.yaml.tag).rpartition("!")[2], given.yaml.value
     if not isinstance(given.yaml, MappingNode):
         given.fail("must be !Rpy {deg: [roll, pitch, yaw]} or the like")
-    tag = str(given.yaml.tag).rpartition("!")[2]
-    plain = replace(given, yaml=MappingNode(MAP, given.yaml.value))
+    plain = replace(given, yaml=MappingNode(MAP, value))
     own = plain.mapping((), ["deg", "angle_deg", "axis"])
     if "deg" in own:
         roll, pitch, yaw = (radians(x) for x in own["deg"].triple())
