@@ -218,7 +218,11 @@ def cranks(more, metre=1.0, kilogram=1.0):
 
 MIMICS = {
     "PhysX": (
-        {"physxMimicJoint:rotY:gearing": -0.5, "physxMimicJoint:rotY:offset": 30.0},
+        {
+            "physxMimicJoint:rotY:gearing": -0.5,
+            "physxMimicJoint:rotY:offset": 30.0,
+            "physxMimicJoint:rotY:naturalFrequency": 25.0,
+        },
         "physxMimicJoint:rotY:referenceJoint",
         (-np.radians(30.0), 0.5, ()),
     ),
@@ -244,7 +248,10 @@ MIMICS = {
 def test_joints_follow_others_in_three_dialects(load, numbers, relation, said):
     given = "".join(f"\n        float {key} = {value!r}" for key, value in numbers.items())
     more = f"{given}\n        rel {relation} = </robot/a>"
-    (coupling,) = load(cranks(more)).spec.constraints
+    spec = load(cranks(more)).spec
+    (coupling,) = spec.constraints
+    told = any("naturalFrequency) do so exactly here: b" in note for note in spec.notes)
+    assert told == any("naturalFrequency" in key for key in numbers)
     offset, first, higher = said
     assert isinstance(coupling, bb.Coupling)
     assert coupling.offset == pytest.approx(offset, rel=1e-6)

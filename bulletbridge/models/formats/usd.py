@@ -270,6 +270,13 @@ def _add_joints(read: Read) -> None:
         graph.notes.append(
             f"limits that give way as springs (physxLimit) are stops here: {listed(giving)}"
         )
+    soft = [f"physxMimicJoint:{tag}:naturalFrequency" for tag in TURNS + WAYS]
+    giving = [prim.GetName() for prim in prims if any(number(prim, x, 0.0) > 0.0 for x in soft)]
+    if giving:
+        graph.notes.append(
+            "joints that follow as by springs (physxMimicJoint:naturalFrequency) do so exactly"
+            f" here: {listed(giving)}"
+        )
     for prim in prims:
         taken = {edge.name for edge in graph.connections}
         paths[str(prim.GetPath())] = free_name(prim.GetName(), taken)
