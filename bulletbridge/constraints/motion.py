@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from scipy.interpolate import PPoly
 
 
+def lines(value: Array, rate: Array, acceleration: Array) -> Array:
+    """The three side by side (n, 3); NumPy's own way takes longer than most signals."""
+    found = np.empty((len(value), 3))
+    found[:, 0], found[:, 1], found[:, 2] = value, rate, acceleration
+    return found
+
+
 class Formula:
     """A signal known at many times at once."""
 
@@ -43,7 +50,7 @@ class Sine(Formula):
         w = 2 * np.pi * self.frequency
         angle = w * t + self.phase
         sine, cosine = self.amplitude * np.sin(angle), self.amplitude * np.cos(angle)
-        return np.stack([self.offset + sine, w * cosine, -w * w * sine], axis=1)
+        return lines(self.offset + sine, w * cosine, -w * w * sine)
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class Polynomial(Formula):
     def over(self, t: Array) -> Array:
         """Value, rate, acceleration (len(t), 3) at times."""
         p = np.polynomial.Polynomial(np.atleast_1d(self.coefficients))
-        return np.stack([p(t), p.deriv()(t), p.deriv(2)(t)], axis=1).astype(np.float64)
+        return lines(p(t), p.deriv()(t), p.deriv(2)(t))
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ class Spline(Formula):
         end = np.clip(t, self.times[0], self.times[-1])
         value, rate = self.curve(end), self.curve(end, 1)
         acceleration = self.curve(end, 2) * (end == t)
-        return np.stack([value + rate * (t - end), rate, acceleration], axis=1).astype(np.float64)
+        return lines(value + rate * (t - end), rate, acceleration)
 
 
 FEW = 2

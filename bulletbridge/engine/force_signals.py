@@ -42,12 +42,18 @@ class Script:
         """
         forces = np.zeros((len(times), self.nv))
         for joint, rate, signal in self.signals:
+            forces[:, rate] += values(signal, times, joint)
+        if not np.isfinite(forces).all():
+            self._refuse(times)
+        return forces
+
+    def _refuse(self, times: Array) -> None:
+        """Tell which of them is not finite, and when."""
+        for joint, _, signal in self.signals:
             given = values(signal, times, joint)
             if not np.isfinite(given).all():
                 bad = int(np.argmin(np.isfinite(given)))
                 raise no_force(joint, float(given[bad]), float(times[bad]))
-            forces[:, rate] += given
-        return forces
 
 
 @dataclass(frozen=True)
