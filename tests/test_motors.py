@@ -3,6 +3,8 @@
 import numpy as np
 import pybullet
 import pytest
+from _campaign_spheres import Sphere, Spheres, Surface, Wall
+from support.planar import planar_chain
 from support.solid_worlds import FLAGS, G
 from support.urdf_builder import random_tree
 
@@ -309,3 +311,35 @@ def test_a_drive_bears_friction_and_a_motor_of_the_joint_that_it_leads(rate):
         assert abs(load.friction + 2.0 * np.sign(rate)) < 1e-12
         assert abs(borne + load.motor + load.friction) < 1e-12
         assert abs(system.v[0] - rate) < 1e-14
+
+
+@pytest.mark.parametrize("seed", [47, 128])
+def test_motors_do_what_they_can_where_contacts_bounce_by_a_share(seed):
+    """A double pendulum hits two walls that rub; all of their restitution would give energy.
+
+    Newton's law of impact with friction may (Kane and Levinson 1985). Whatever is left of it, every
+    motor has the rate it is asked for, or pushes that way with all it has, and walls give nothing.
+    """
+    rng = np.random.default_rng(seed)
+    chain, dt = planar_chain([0.5, 0.4], [1.0, rng.uniform(0.2, 2.0)]), 1e-5
+    q, v = rng.uniform(-1, 1, 2), rng.normal(0, 2, 2)
+    normal = np.array([*rng.normal(0, 1, 3)[:2], 0.0])
+    normal /= np.linalg.norm(normal)
+    aside = np.array([-normal[1], normal[0], 0.0]) * rng.choice([-1, 1])
+    balls = [Sphere(k, np.array([x, 0.0, 0.0]), 0.05) for k, x in ((2, 0.4), (1, 0.5))]
+    free = Spheres(chain, (q, v), balls, ())
+    walls = [Wall(way, min(free.clearance(q, way))) for way in (normal, aside)]
+    rubs = Surface(rng.uniform(0.3, 1.2), rng.uniform(0.3, 0.9))
+    world = Spheres(chain, (q, v), balls, walls, rubs)
+    system = bb.System(chain, [], world=world, dt=dt, contacts=True)
+    system.set_state(q, v)
+    asked, most = rng.normal(0, 2, 2), 10 ** rng.uniform(2, 5, 2)
+    for name, rate, force in zip(chain.joints, asked, most, strict=True):
+        system.motors.set(name, force=force, velocity=rate)
+    system.step()
+    assert sum(contact.normal_force * dt > 1e-3 for contact in system.contacts()) > 0
+    assert system.complementarity.residual < 1e-9
+    assert system.complementarity.work < 1e-9
+    off, forces = system.v - asked, system.motors.forces
+    at_most = np.isclose(np.abs(forces), most, rtol=1e-9) & (forces * off < 0.0)
+    assert np.all((np.abs(off) < 1e-8) | at_most)

@@ -154,6 +154,8 @@ taken where these would be flung about faster than anything was asked to move.""
 PAUSE = 32.0
 """Steps until motors that are blocked, and could not push with all they have, try that again; and
 the most until what failed again and again is tried once more."""
+MOST_BOUNCES = 4
+"""How often restitution is solved for, of which a share alone is possible."""
 LONGEST_SLIDE = 8.0
 """The most steps in which contacts that begin to slide are let slide, after no rest was found."""
 GENTLE = 10.0
@@ -931,24 +933,31 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
         outcome = found if found.residual <= tolerance else solve_all(h, rows, tolerance)
         residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
-        share = 0.0
+        asked, share, bounced = 1.0, 0.0, 0.0  # of the restitution
         if bounces > 0:
             for i in range(n):
                 h.resting[i] = p.x[i]
-            for i in range(first_unilateral, n):
-                p.b[i] += h.row_targets.restitution[i]
-            outcome = solve_all(h, rows, tolerance)
-            sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
-            for i in range(first_unilateral, n):
-                p.b[i] -= h.row_targets.restitution[i]
-            if is_usable(
-                outcome.residual, tolerance, h.row_targets.restitution, first_unilateral, n
-            ):
+            for _ in range(MOST_BOUNCES):
+                for i in range(first_unilateral, n):
+                    p.b[i] += asked * h.row_targets.restitution[i]
+                outcome = solve_all(h, rows, tolerance)
+                sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
+                for i in range(first_unilateral, n):
+                    p.b[i] -= asked * h.row_targets.restitution[i]
+                wanted, share, bounced = h.row_targets.restitution, 0.0, 0.0
+                if not is_usable(outcome.residual, tolerance, wanted, first_unilateral, n):
+                    break
                 residual = max(residual, outcome.residual)
                 put_velocities(h, rows, h.resting, p.line)
                 put_velocities(h, rows, p.x, p.w)
                 rest, at = Impulses(h.resting, p.line), Impulses(p.x, p.w)
                 share = bounce_share(rest, at, h.row_targets, first_unilateral, n)
+                bounced = asked * share
+                if rows.motors == 0 or share == 0.0 or share == 1.0:
+                    break
+                # a motor at its bound in one solution has no mean with the other; the share of what
+                # is asked next is nearly one, and of a little less it is all
+                asked = bounced if asked == 1.0 else bounced * share
             for i in range(n):
                 p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
         if residual > tolerance:
@@ -974,7 +983,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 h.resting[i] = p.x[i]
             for i in range(first_unilateral, n):
                 p.b[i] += outermost(
-                    share * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
+                    bounced * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
                 )
             outcome = UNTRIED
             if found.residual <= tolerance:
