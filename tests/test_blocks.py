@@ -8,13 +8,16 @@ from bulletbridge.compilation.jit import (
     add_lines,
     cosines_and_sines,
     eliminate_six,
+    exchange_blocks,
     inner_blocks,
+    inner_lines,
     kernel,
     multiply_blocks,
     scale_after,
     subtract_blocks,
-    take_lines,
+    take_away_lines,
     take_lines_down,
+    take_lines_from,
 )
 from bulletbridge.numerics.lu import back_lines, lu_real
 from bulletbridge.numerics.many_sides import add_product, solve_down, solve_up
@@ -24,12 +27,25 @@ EPS = 2.0**-52
 
 
 @kernel
-def substitute(y: Array, lines: Array, count: int, blocks: int, down: bool) -> None:
-    """Take lines from y, upwards or downwards."""
+def substitute(y: Array, lines: Array, begin: int, count: int, blocks: int, down: bool) -> None:
+    """Take lines from y, upwards from line ``begin`` on or downwards."""
     if down:
         take_lines_down(y, lines, 0, count, blocks)
     else:
-        take_lines(y, lines, 0, count, blocks)
+        take_lines_from(begin, y, lines, 0, count, blocks)
+
+
+@kernel
+def work_on_lines(Y: Array, S: Array, i: int, first: int, end: int, products: Array) -> None:
+    """Products of line i with eight from ``first`` on, up to the last; then less some lines.
+
+    At last it changes places with the first one.
+    """
+    x = inner_lines(Y, first, len(Y) - 1, i)
+    products[0], products[1], products[2], products[3] = x[0], x[1], x[2], x[3]
+    products[4], products[5], products[6], products[7] = x[4], x[5], x[6], x[7]
+    take_away_lines(Y, S, i, first, end)
+    exchange_blocks(Y, 0, i * Y.shape[1], Y.shape[1] // LANES)
 
 
 @kernel
@@ -96,10 +112,11 @@ def test_substitutions_solve_triangles(n: int, down: bool) -> None:
         strict = strict.T
     blocks = -(-n // LANES)
     y = np.zeros(LANES * blocks)
-    y[:n] = rng.normal(size=n)
+    begin = 0 if down else n // 3
+    y[begin:n] = rng.normal(size=n - begin)
     # taking y[k] times line k is multiplying by the inverse of the transpose of 1 + lines
     expected = np.linalg.solve(np.eye(n) + strict.T, y[:n])
-    substitute(y, padded(strict, blocks), n, blocks, down)
+    substitute(y, padded(strict, blocks), begin, n, blocks, down)
     # off-diagonal entries of a line add up to less than one: errors grow by less than e, n times
     assert np.abs(y[:n] - expected).max() <= 4.0 * n * EPS * np.abs(expected).max()
     assert not y[n:].any()
@@ -117,6 +134,24 @@ def test_blocks_combine(blocks: int, at: int) -> None:
     assert np.array_equal(y[: at + 1], np.zeros(at + 1))
     assert np.array_equal(y[at + 1 :], 3.0 * before[at + 1 :])
     assert np.abs(x - (before - 0.5 * y)).max() <= 4.0 * EPS * np.abs(before).max()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4])
+@pytest.mark.parametrize(("first", "end"), [(1, 1), (2, 4), (3, 12)])
+def test_lines_are_taken_away(blocks: int, first: int, end: int) -> None:
+    """Shares of lines from one of them, which is the last; its products with eight lines."""
+    rng = np.random.default_rng(blocks)
+    Y, S = rng.normal(size=(13, LANES * blocks)), rng.normal(size=(13, 13))
+    before, products, i = Y.copy(), np.zeros(LANES), 12
+    lines = np.minimum(first + np.arange(LANES), i)
+    work_on_lines(Y, S, i, first, end, products)
+    # sums of as many products, and of up to nine numbers below 4 squared
+    most = LANES * blocks * EPS * (np.abs(before) @ np.abs(before[i]))
+    assert (np.abs(products - before[lines] @ before[i]) <= most[lines]).all()
+    left = before[i] - S[i, first:end] @ before[first:end]
+    assert np.abs(Y[0] - left).max() <= 10 * EPS * 9 * 16.0
+    assert np.array_equal(Y[i], before[0])
+    assert np.array_equal(Y[1:i], before[1:i])
 
 
 @pytest.mark.parametrize(("blocks", "count"), [(0, 3), (1, 0), (1, 5), (3, 2)])

@@ -214,17 +214,107 @@ def _add_lines(_context: Any, y: Any, s: Any, x: Any, begins: Any, sizes: Any) -
     return types.void(y, s, x, three, three), generate
 
 
+@intrinsic
+def _take_away_lines(_context: Any, y: Any, s: Any, begins: Any, count: Any, size: Any) -> Any:
+    """Code of ``take_away_lines``, for up to ``MOST_HELD`` blocks, the ``size`` of a line.
+
+    ``begins``: the first number of the line that is changed, of its shares, and of the lines.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        of, begins = signature.args, cast(Any, cgutils).unpack_tuple(builder, given[2])
+        own = Blocks(context, builder, of[0], given[0], begins[0])
+        shares = Blocks(context, builder, of[1], given[1], begins[1])
+        lines = Blocks(context, builder, of[0], given[0], begins[2])
+        for blocks in range(1, MOST_HELD + 1):
+            with builder.if_then(builder.icmp_signed("==", given[4], NUMBER(blocks))):
+                held: list[Any] = [
+                    cgutils.alloca_once_value(builder, own[b]) for b in range(blocks)
+                ]
+                with cgutils.for_range(builder, given[3]) as loop:
+                    share = spread(builder, builder.load(shares.number(loop.index)))
+                    first = builder.mul(loop.index, NUMBER(blocks))
+                    for b in range(blocks):
+                        line = lines[builder.add(first, NUMBER(b))]
+                        builder.store(less(builder, builder.load(held[b]), share, line), held[b])
+                for b in range(blocks):
+                    own[b] = builder.load(held[b])
+        return context.get_dummy_value()
+
+    return types.void(y, s, types.UniTuple(whole, 3), whole, whole), generate
+
+
+@intrinsic
+def _inner_lines(_context: Any, x: Any, i: Any, last: Any, k: Any, blocks: Any) -> Any:
+    """Code of ``inner_lines``: sums of four lines in registers, then of the others.
+
+    Lane n of what is merged is of line n: of two sums the lanes that differ by a bit are added,
+    those of the first where it is not set.
+    """
+    eight = types.UniTuple(real, LANES)
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        size, sums, kind = builder.mul(given[4], NUMBER(LANES)), list[Any](), signature.args[0]
+        own = Blocks(context, builder, kind, given[0], builder.mul(given[3], size))
+        for begin in range(0, LANES, LANES // 2):
+            lines, held = list[Any](), list[Any]()
+            for n in range(begin, begin + LANES // 2):
+                line = builder.add(given[1], NUMBER(n))
+                there = builder.icmp_signed("<", line, given[2])
+                line = builder.select(there, line, given[2])
+                lines.append(Blocks(context, builder, kind, given[0], builder.mul(line, size)))
+                held.append(cgutils.alloca_once_value(builder, NOTHING))
+            with cgutils.for_range(builder, given[4]) as loop:
+                other = own[loop.index]
+                for line, total in zip(lines, held, strict=True):
+                    part = builder.fmul(line[loop.index], other, flags=FLAGS)
+                    builder.store(builder.fadd(builder.load(total), part, flags=FLAGS), total)
+            sums += [builder.load(total) for total in held]
+        bit = 1
+        while bit < LANES:
+            pairs, sums = list(zip(sums[::2], sums[1::2], strict=True)), []
+            low = [n if not n & bit else LANES + n - bit for n in range(LANES)]
+            high = [n + bit if not n & bit else LANES + n for n in range(LANES)]
+            for pair in pairs:
+                parts = [
+                    builder.shuffle_vector(*pair, ir.Constant(LANE_NUMBERS, lanes))
+                    for lanes in (low, high)
+                ]
+                sums.append(builder.fadd(*parts, flags=FLAGS))
+            bit *= 2
+        found = [builder.extract_element(sums[0], INDEX(n)) for n in range(LANES)]
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return eight(x, whole, whole, whole, whole), generate
+
+
+@intrinsic
+def _exchange_blocks(_context: Any, y: Any, first: Any, other: Any, count: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        one, two = (
+            Blocks(context, builder, signature.args[0], given[0], begin) for begin in given[1:3]
+        )
+        with cgutils.for_range(builder, given[3]) as loop:
+            one[loop.index], two[loop.index] = two[loop.index], one[loop.index]
+        return context.get_dummy_value()
+
+    return types.void(y, whole, whole, whole), generate
+
+
 def _taking(down: bool) -> Callable[..., Any]:
     """Generates ``take_lines``, or ``take_lines_down``, for up to ``MOST_HELD`` blocks."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         y = Blocks(context, builder, signature.args[0], given[0], NUMBER(0))
         lines = Blocks(context, builder, signature.args[1], given[1], given[2])
+        begin = NUMBER(0) if down else given[5]
+        count = builder.sub(given[3], begin)
         for blocks in range(1, MOST_HELD + 1):
             with builder.if_then(builder.icmp_signed("==", given[4], NUMBER(blocks))):
                 held: list[Any] = [cgutils.alloca_once_value(builder, y[b]) for b in range(blocks)]
                 for k in range(LANES * blocks)[:: -1 if down else 1]:
-                    with builder.if_then(builder.icmp_signed("<", NUMBER(k), given[3])):
+                    past = builder.sub(NUMBER(k), begin)
+                    with builder.if_then(builder.icmp_unsigned("<", past, count)):
                         share = spread_lane(builder, builder.load(held[k // LANES]), k % LANES)
                         for b in range(k // LANES + 1) if down else range(k // LANES, blocks):
                             line = lines[k * blocks + b]
@@ -238,8 +328,10 @@ def _taking(down: bool) -> Callable[..., Any]:
 
 
 @intrinsic
-def _take_lines(_context: Any, y: Any, x: Any, first: Any, count: Any, blocks: Any) -> Any:
-    return types.void(y, x, whole, whole, whole), _taking(False)
+def _take_lines(
+    _context: Any, y: Any, x: Any, first: Any, count: Any, blocks: Any, begin: Any
+) -> Any:
+    return types.void(y, x, whole, whole, whole, whole), _taking(False)
 
 
 @intrinsic
@@ -390,8 +482,23 @@ if is_plain_python():
             share = -s.reshape(-1)[other + k]
             _subtract_blocks(y, into, share, x, first + size * k, blocks)
 
-    def _take_lines(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+    def _take_away_lines(y: Any, s: Any, begins: Any, count: int, size: int) -> None:
+        into, other, first = begins
         for k in range(count):
+            share = s.reshape(-1)[other + k]
+            _subtract_blocks(y, into, share, y, first + LANES * size * k, size)
+
+    def _inner_lines(x: Any, i: int, last: int, k: int, blocks: int) -> Any:
+        return tuple(float(x[min(i + n, last)] @ x[k]) for n in range(LANES))
+
+    def _exchange_blocks(y: Any, first: int, other: int, count: int) -> None:
+        flat, size = y.reshape(-1), LANES * count
+        before = flat[first : first + size].copy()
+        flat[first : first + size] = flat[other : other + size]
+        flat[other : other + size] = before
+
+    def _take_lines(y: Any, x: Any, first: int, count: int, blocks: int, begin: int) -> None:
+        for k in range(begin, count):
             _subtract_blocks(y, 0, y[k], x, first + LANES * blocks * k, blocks)
 
     def _take_lines_down(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
@@ -463,6 +570,36 @@ def add_lines(
 
 
 @helper
+def take_away_lines(y: Any, s: Any, i: int, first: int, end: int) -> None:
+    """Take s[i, k] times line k of y from its line i, of all k from ``first`` to before ``end``.
+
+    Lines are whole blocks.
+    """
+    size = y.shape[1]
+    if size <= LANES * MOST_HELD:
+        begins, count = (size * i, s.shape[1] * i + first, size * first), end - first
+        _take_away_lines(y, s, begins, count, size // LANES)  # pyright: ignore[reportCallIssue]
+        return
+    for k in range(first, end):
+        subtract_blocks(y, size * i, s[i, k], y, size * k, size // LANES)
+
+
+@helper
+def inner_lines(x: Any, i: int, last: int, k: int) -> Any:
+    """Scalar products of eight lines of x, whole blocks, from line i on with line k of it.
+
+    Beyond the ``last`` line, that one is taken.
+    """
+    return _inner_lines(x, i, last, k, x.shape[1] // LANES)  # pyright: ignore[reportCallIssue]
+
+
+@helper
+def exchange_blocks(y: Any, first: int, other: int, count: int) -> None:
+    """Exchange so many blocks of y, from these two numbers on."""
+    _exchange_blocks(y, first, other, count)  # pyright: ignore[reportCallIssue]
+
+
+@helper
 def eliminate_six(W: Any, x: Any, first: int, line: int, column: int, n: int) -> None:
     """Eliminate the first six of n variables in the upper triangle of W: lines of two blocks.
 
@@ -481,14 +618,20 @@ def take_lines(y: Any, x: Any, first: int, count: int, blocks: int) -> None:
     of y that is written by itself would have to reach memory before its block is read again, which
     takes longer than all of the rest: few blocks stay in registers.
     """
+    take_lines_from(0, y, x, first, count, blocks)
+
+
+@helper
+def take_lines_from(begin: int, y: Any, x: Any, first: int, count: int, blocks: int) -> None:
+    """The same of a y that is zero before number ``begin``."""
     if blocks <= MOST_HELD:
-        _take_lines(y, x, first, count, blocks)  # pyright: ignore[reportCallIssue]
+        _take_lines(y, x, first, count, blocks, begin)  # pyright: ignore[reportCallIssue]
         return
-    for k in range(count):
+    for k in range(begin, count):
         skipped = k // LANES
-        begin = LANES * skipped
-        line = first + LANES * blocks * k + begin
-        subtract_blocks(y, begin, y[k], x, line, blocks - skipped)
+        place = LANES * skipped
+        line = first + LANES * blocks * k + place
+        subtract_blocks(y, place, y[k], x, line, blocks - skipped)
 
 
 @helper

@@ -214,7 +214,9 @@ add_tile = Late(written_in("tiles", "add_tile"), "add_tile")
 clear_blocks = Late(written_in("blocks", "clear_blocks"), "clear_blocks")
 cosines_and_sines = Late(written_in("blocks", "cosines_and_sines"), "cosines_and_sines")
 eliminate_six = Late(written_in("blocks", "eliminate_six"), "eliminate_six")
+exchange_blocks = Late(written_in("blocks", "exchange_blocks"), "exchange_blocks")
 inner_blocks = Late(written_in("blocks", "inner_blocks"), "inner_blocks")
+inner_lines = Late(written_in("blocks", "inner_lines"), "inner_lines")
 multiply_blocks = Late(written_in("blocks", "multiply_blocks"), "multiply_blocks")
 scale_after = Late(written_in("blocks", "scale_after"), "scale_after")
 solve_down_by_units_tile = Late(
@@ -223,8 +225,10 @@ solve_down_by_units_tile = Late(
 solve_down_tile = Late(written_in("tiles", "solve_down_tile"), "solve_down_tile")
 solve_up_tile = Late(written_in("tiles", "solve_up_tile"), "solve_up_tile")
 subtract_blocks = Late(written_in("blocks", "subtract_blocks"), "subtract_blocks")
+take_away_lines = Late(written_in("blocks", "take_away_lines"), "take_away_lines")
 take_lines = Late(written_in("blocks", "take_lines"), "take_lines")
 take_lines_down = Late(written_in("blocks", "take_lines_down"), "take_lines_down")
+take_lines_from = Late(written_in("blocks", "take_lines_from"), "take_lines_from")
 call_stored = LateKernel(
     written_in("by_numba", "call_stored"), "call_stored", "compilation.by_numba.call_stored", _FILE
 )

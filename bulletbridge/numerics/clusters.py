@@ -24,16 +24,20 @@ from bulletbridge.compilation.block_sizes import LANES
 from bulletbridge.compilation.jit import (
     add_lines,
     clear_blocks,
+    exchange_blocks,
     helper,
     inner_blocks,
+    inner_lines,
     multiply_blocks,
     outlined,
     scale_after,
     subtract_blocks,
+    take_away_lines,
     take_lines,
     take_lines_down,
+    take_lines_from,
 )
-from bulletbridge.numerics.projection import Caps, Cuts, Row, orthogonalise
+from bulletbridge.numerics.projection import Caps, Cuts, Row, RowAlgebra, orthogonalising
 from bulletbridge.numerics.records import Array, Ints, Records, Short, dtype_of
 
 DEPENDENT = 1e-20
@@ -212,6 +216,57 @@ def put_inertia_of_trunk(e: Clusters, X: Array) -> None:
         scale_after(X, a * X.shape[1], 1.0, e.S, a * X.shape[1], -1, trunk_blocks(e))
 
 
+@helper
+def square_of_blocks(Y: Array, i: int) -> float:
+    """Squared length of row i."""
+    size = Y.shape[1]
+    return inner_blocks(Y, i * size, Y, i * size, size // LANES)
+
+
+@helper
+def normalise_blocks(Y: Array, R: Array, k: int, length: float) -> None:
+    """Divide row k by its length; its products with all after it, the last one again, into R[i, k].
+
+    Products are those of the row before, times the inverse: they need not wait for that.
+    """
+    i, last, size, s = k + 1, Y.shape[0] - 1, Y.shape[1], 1.0 / length
+    while i <= last:
+        x = inner_lines(Y, i, last, k)
+        R[i, k], R[min(i + 1, last), k] = s * x[0], s * x[1]
+        R[min(i + 2, last), k], R[min(i + 3, last), k] = s * x[2], s * x[3]
+        R[min(i + 4, last), k], R[min(i + 5, last), k] = s * x[4], s * x[5]
+        R[min(i + 6, last), k], R[min(i + 7, last), k] = s * x[6], s * x[7]
+        i += LANES
+    scale_after(Y, k * size, s, Y, k * size, -1, size // LANES)
+
+
+@helper
+def take_blocks_away_again(Y: Array, R: Array, i: int, end: int) -> None:
+    """What rows to before ``end`` explain of row i by round-off, into R, and away."""
+    size = Y.shape[1]
+    for k in range(end):
+        s = inner_blocks(Y, i * size, Y, k * size, size // LANES)
+        R[i, k] += s
+        subtract_blocks(Y, i * size, s, Y, k * size, size // LANES)
+
+
+@helper
+def exchange_rows_of_blocks(Y: Array, i: int, k: int) -> None:
+    """Exchange two rows."""
+    exchange_blocks(Y, i * Y.shape[1], k * Y.shape[1], Y.shape[1] // LANES)
+
+
+orthogonalise = orthogonalising(
+    RowAlgebra(
+        square_of_blocks,
+        normalise_blocks,
+        take_away_lines,
+        take_blocks_away_again,
+        exchange_rows_of_blocks,
+    )
+)
+
+
 @outlined
 def split_clusters(e: Clusters, rtol: float) -> int:
     """Eliminate the rows, too: takes them in B; how many are independent, or -1.
@@ -234,7 +289,10 @@ def split_clusters(e: Clusters, rtol: float) -> int:
         end = one.row + one.rows
         for i in range(one.row, end):
             number = int(e.numbers[i])
-            take_lines(e.B[number], e.L, one.first * size, one.rates, size // LANES)
+            begin, row = 0, e.B[number]
+            while begin < one.rates and row[begin] == 0.0:
+                begin += 1
+            take_lines_from(begin, row, e.L, one.first * size, one.rates, size // LANES)
             scale_after(e.Y, i * m, 1.0, e.B, number * size, -1, own_blocks(e))
             multiply_blocks(e.Y, i * m, e.roots[1], n * m, own_blocks(e))
         Y, R, rows = e.Y[one.row : end], e.R[one.row : end], e.rows[one.row : end]

@@ -12,6 +12,7 @@ Problems.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
@@ -271,20 +272,10 @@ def take_away_again(Y: Array, R: Array, i: int, end: int) -> None:
 
 
 @helper
-def form(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
-    """Row i less what the first k rows explain, and its squared length."""
-    row = rows[i]
-    take_away(Y, R, i, row.taken, k)
-    length2 = square(Y, i)
-    if length2 < LOST * row.full:  # twice is enough
-        take_away_again(Y, R, i, k)
-        length2 = square(Y, i)
-    row.taken, row.known, row.left = k, length2, length2
-
-
-@helper
-def explain(Y: Array, R: Array, rows: Records[Row], k: int) -> int:
-    """What row k explains of those after it, which are not yet changed; the longest of them."""
+def normalise(Y: Array, R: Array, k: int, length: float) -> None:
+    """Divide row k by its length; its scalar products with all rows after it into R[i, k]."""
+    for j in range(Y.shape[1]):
+        Y[k, j] /= length
     i, end = k + 1, Y.shape[0]
     while i + 3 < end:
         R[i, k], R[i + 1, k], R[i + 2, k], R[i + 3, k] = inner_four(Y, i, Y[k], 0, Y.shape[1])
@@ -292,24 +283,41 @@ def explain(Y: Array, R: Array, rows: Records[Row], k: int) -> int:
     while i < end:
         R[i, k] = inner(Y, k, Y[i])
         i += 1
-    best, most = -1, 0.0
-    for i in range(k + 1, end):
-        row, s = rows[i], R[i, k]
-        left = row.left - s * s
-        row.left = left
-        if left < LOST_ALL * row.known:
-            form(Y, R, rows, i, k + 1)
-            left = row.left
-        if left > most:
-            best, most = i, left
-    return best
 
 
 @helper
-def exchange(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
-    """Exchange places i and k of the pivoting."""
+def exchange_rows(Y: Array, i: int, k: int) -> None:
+    """Exchange two rows."""
     for j in range(Y.shape[1]):
         Y[i, j], Y[k, j] = Y[k, j], Y[i, j]
+
+
+class RowAlgebra(NamedTuple):
+    """What a pivoted Gram-Schmidt does to rows, by their numbers, for lines of one kind.
+
+    Attributes:
+        square: (Y, i) the squared length of one.
+        normalise: (Y, R, k, length) divides row k by its length, and puts its scalar products with
+            all after it into R[i, k].
+        take_away: (Y, R, i, first, end) takes R[i, k] times row k from row i, of these k.
+        take_away_again: (Y, R, i, end) takes products of row i with those rows away, and adds them
+            to R.
+        exchange: (Y, i, k) two of them.
+    """
+
+    square: Callable[..., float]
+    normalise: Callable[..., None]
+    take_away: Callable[..., None]
+    take_away_again: Callable[..., None]
+    exchange: Callable[..., None]
+
+
+PLAIN_ROWS = RowAlgebra(square, normalise, take_away, take_away_again, exchange_rows)
+
+
+@helper
+def exchange_places(R: Array, rows: Records[Row], i: int, k: int) -> None:
+    """Exchange what is known of the rows at places i and k of the pivoting."""
     for j in range(min(i, k)):
         R[i, j], R[k, j] = R[k, j], R[i, j]
     a, b = rows[i], rows[k]
@@ -335,63 +343,6 @@ class Cuts(NamedTuple):
     longest: float  # squared length of the longest row that is not among those to be split
 
 
-@outlined
-def orthogonalise(
-    Y: Array, R: Array, rows: Records[Row], caps: Caps, cuts: Cuts
-) -> tuple[int, int]:
-    """Orthonormalise the rows of Y (nc, nv) in place; return how many are strong, and all.
-
-    Rows are taken in the order in which they are differentiated, of each kind the longest first:
-    those that hold positions, those that hold velocities, then what is weak of each. So no position
-    is left to follow from velocities, whose integral it is not.
-
-    Rows pivot[:rank] of the input are R[:rank, :rank] Y[:rank], R lower triangular; the entries of
-    R below belong to the dependent rows.
-    """
-    top, mixed, longest = cuts.longest, 0, -1
-    for i in range(Y.shape[0]):
-        row = rows[i]
-        row.full = square(Y, i)
-        row.left = row.known = row.full
-        row.pivot, row.taken = i, 0
-        if longest < 0 or row.full > rows[longest].full:
-            longest = i
-        mixed += row.level
-    if longest >= 0:
-        top = max(top, rows[longest].full)
-    most = min(Y.shape[0], Y.shape[1], caps.rows)
-    level, cut, positions, strong, k = 0, cuts.weak * cuts.weak * top, 0, 0, 0
-    while k < most:
-        best = longest
-        if mixed > 0 or best < 0 or not rows[best].left > cut:
-            more_positions = positions < caps.positions
-            best = longest_of(rows[: Y.shape[0]], k, level, mixed > 0, more_positions, cut)
-        if best < 0:
-            if level == LAST:
-                break
-            level = level + 1 if mixed > 0 else WEAK if level < WEAK else LAST
-            if level == WEAK:
-                strong, cut = k, cuts.nothing * cuts.nothing * top
-            continue
-        if best != k:
-            exchange(Y, R, rows, best, k)
-        form(Y, R, rows, k, k)
-        length2 = rows[k].left
-        if not length2 > cut:
-            longest = -1
-            continue
-        positions += 1 - rows[rows[k].pivot].level
-        length = math.sqrt(length2)
-        R[k, k] = length
-        for j in range(Y.shape[1]):
-            Y[k, j] /= length
-        longest = explain(Y, R, rows, k)
-        k += 1
-    for i in range(k, Y.shape[0]):
-        form(Y, R, rows, i, k)
-    return (k if level < WEAK else strong), k
-
-
 @helper
 def longest_of(
     rows: Records[Row], first: int, level: int, mixed: bool, more_positions: bool, cut: float
@@ -410,6 +361,102 @@ def may_follow(rows: Records[Row], i: int, level: int, more_positions: bool) -> 
     """Whether the row at place i may be taken now."""
     own = rows[rows[i].pivot].level
     return own == level % 2 and (own > 0 or more_positions)
+
+
+def orthogonalising(algebra: RowAlgebra) -> Callable[..., tuple[int, int]]:
+    """The function that orthonormalises rows of one kind.
+
+    numba resolves the functions that it closes over when it compiles it.
+    """
+    square, normalise, exchange = algebra.square, algebra.normalise, algebra.exchange
+    take_away, take_away_again = algebra.take_away, algebra.take_away_again
+
+    @helper
+    def form(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
+        """Row i less what the first k rows explain, and its squared length."""
+        row = rows[i]
+        take_away(Y, R, i, row.taken, k)
+        length2 = square(Y, i)
+        if length2 < LOST * row.full:  # twice is enough
+            take_away_again(Y, R, i, k)
+            length2 = square(Y, i)
+        row.taken, row.known, row.left = k, length2, length2
+
+    @helper
+    def explain(Y: Array, R: Array, rows: Records[Row], k: int) -> int:
+        """What row k explains of those after it, which are not yet changed; the longest of them."""
+        best, most = -1, 0.0
+        for i in range(k + 1, Y.shape[0]):
+            row, s = rows[i], R[i, k]
+            left = row.left - s * s
+            row.left = left
+            if left < LOST_ALL * row.known:
+                form(Y, R, rows, i, k + 1)
+                left = row.left
+            if left > most:
+                best, most = i, left
+        return best
+
+    @outlined
+    def orthogonalise(
+        Y: Array, R: Array, rows: Records[Row], caps: Caps, cuts: Cuts
+    ) -> tuple[int, int]:
+        """Orthonormalise the rows of Y (nc, nv) in place; return how many are strong, and all.
+
+        Rows are taken in the order in which they are differentiated, of each kind the longest
+        first: those that hold positions, those that hold velocities, then what is weak of each. So
+        no position is left to follow from velocities, whose integral it is not.
+
+        Rows pivot[:rank] of the input are R[:rank, :rank] Y[:rank], R lower triangular; the entries
+        of R below belong to the dependent rows.
+        """
+        top, mixed, longest = cuts.longest, 0, -1
+        for i in range(Y.shape[0]):
+            row = rows[i]
+            row.full = square(Y, i)
+            row.left = row.known = row.full
+            row.pivot, row.taken = i, 0
+            if longest < 0 or row.full > rows[longest].full:
+                longest = i
+            mixed += row.level
+        if longest >= 0:
+            top = max(top, rows[longest].full)
+        most = min(Y.shape[0], Y.shape[1], caps.rows)
+        level, cut, positions, strong, k = 0, cuts.weak * cuts.weak * top, 0, 0, 0
+        while k < most:
+            best = longest
+            if mixed > 0 or best < 0 or not rows[best].left > cut:
+                more_positions = positions < caps.positions
+                best = longest_of(rows[: Y.shape[0]], k, level, mixed > 0, more_positions, cut)
+            if best < 0:
+                if level == LAST:
+                    break
+                level = level + 1 if mixed > 0 else WEAK if level < WEAK else LAST
+                if level == WEAK:
+                    strong, cut = k, cuts.nothing * cuts.nothing * top
+                continue
+            if best != k:
+                exchange(Y, best, k)
+                exchange_places(R, rows, best, k)
+            form(Y, R, rows, k, k)
+            length2 = rows[k].left
+            if not length2 > cut:
+                longest = -1
+                continue
+            positions += 1 - rows[rows[k].pivot].level
+            length = math.sqrt(length2)
+            R[k, k] = length
+            normalise(Y, R, k, length)
+            longest = explain(Y, R, rows, k)
+            k += 1
+        for i in range(k, Y.shape[0]):
+            form(Y, R, rows, i, k)
+        return (k if level < WEAK else strong), k
+
+    return orthogonalise
+
+
+orthogonalise = orthogonalising(PLAIN_ROWS)
 
 
 @helper
