@@ -6,6 +6,8 @@ import pytest
 from bulletbridge.compilation.block_sizes import LANES, MOST_TURNED
 from bulletbridge.compilation.jit import (
     add_lines,
+    add_sixes,
+    along_sixes,
     cosines_and_sines,
     eliminate_six,
     exchange_blocks,
@@ -14,14 +16,17 @@ from bulletbridge.compilation.jit import (
     kernel,
     multiply_blocks,
     scale_after,
+    solve_six,
     subtract_blocks,
     take_away_lines,
+    take_columns,
     take_lines_down,
     take_lines_from,
+    take_rows,
 )
 from bulletbridge.numerics.lu import back_lines, lu_real
 from bulletbridge.numerics.many_sides import add_product, solve_down, solve_up
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 
 EPS = 2.0**-52
 
@@ -257,3 +262,58 @@ def test_tiles_solve_triangles(n: int, m: int) -> None:
     # of a matrix of condition below 3 residuals are n roundings of sizes below 3 n times 1 / n
     for matrix, found in ((np.tril(A), lower), (np.tril(A).T, upper), (A, full)):
         assert np.abs(matrix @ found - B).max() <= 9 * n * EPS
+
+
+@kernel
+def work_on_sixes(y: Array, S: Array, lines: Array, runs: Ints, found: Array, what: int) -> None:
+    """One piece of work with lines of six."""
+    if what == 0:
+        add_sixes(y, 3, lines, 2, 1, (0.5, -2.0, 3.0))
+    elif what == 1:
+        take_columns(y, 3, S, 10, 21)
+    elif what == 2:
+        take_rows(y, 3, S, runs[0], runs[1], 2)
+    elif what == 3:
+        solve_six(y, 3, S)
+    else:
+        found[0], found[1], found[2] = along_sixes(y, 3, -1 if what == 4 else 20, lines, 2)
+
+
+def test_lines_of_six() -> None:
+    """Sums of up to 19 products, each rounded as often: lines of seven hold one that is not meant.
+
+    What is solved for leaves what rounding 6 products of its own size leaves.
+    """
+    rng = np.random.default_rng(0)
+    S, lines, y = rng.normal(size=(30, 30)), rng.normal(size=(6, 2, 7)), rng.normal(size=30)
+    runs, six = np.array([[9, 20], [16, 29], [30, 30]]), slice(3, 9)
+    shares = np.array([0.5, -2.0, 3.0])
+    S[six, six] += 6.0 * np.eye(6)
+
+    def after(what: int) -> tuple[Array, Array]:
+        own, found = y.copy(), np.zeros(3)
+        work_on_sixes(own, S, lines, runs, found, what)
+        assert np.array_equal(np.delete(own, slice(3, 21)), np.delete(y, slice(3, 21)))
+        return own, found
+
+    def close(a: Array, b: Array, sizes: Array) -> bool:
+        return bool(np.all(np.abs(a - b) <= 20 * EPS * sizes))
+
+    part, of = lines[2:5, :, :6], y[six]
+    added = shares @ part[:, 1]
+    assert close(after(0)[0][six], of + added, np.abs(of) + np.abs(shares) @ np.abs(part[:, 1]))
+    lower = S[10:21, six]
+    sizes = np.abs(y[10:21]) + np.abs(lower) @ np.abs(of)
+    assert close(after(1)[0][10:21], y[10:21] - lower @ of, sizes)
+    columns = np.r_[9:16, 20:29]
+    right = S[six, columns]
+    sizes = np.abs(of) + np.abs(right) @ np.abs(y[columns])
+    assert close(after(2)[0][six], of - right @ y[columns], sizes)
+    x = after(3)[0][six]
+    L = np.tril(S[six, six], -1) + np.eye(6)
+    U = np.triu(S[six, six], 1) + np.diag(1.0 / np.diag(S[six, six]))
+    assert close(L @ (U @ x), of, np.abs(L) @ (np.abs(U) @ np.abs(x)))
+    one, other = part[:, 0] @ of, part[:, 1] @ y[20:26]
+    sizes = np.abs(part[:, 0]) @ np.abs(of) + np.abs(part[:, 1]) @ np.abs(y[20:26])
+    assert close(after(4)[1], one, sizes)
+    assert close(after(5)[1], one + other, sizes)

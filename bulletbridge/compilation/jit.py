@@ -41,6 +41,13 @@ if objects.SHELF is None:
             outlined,
             take_number,
         )
+        from bulletbridge.compilation.sixes import (
+            add_sixes,
+            along_sixes,
+            solve_six,
+            take_columns,
+            take_rows,
+        )
         from bulletbridge.compilation.tiles import (
             add_tile,
             solve_down_by_units_tile,
@@ -50,7 +57,9 @@ if objects.SHELF is None:
 else:
     from bulletbridge.compilation.late import (
         add_lines,
+        add_sixes,
         add_tile,
+        along_sixes,
         assist,
         bundling,
         call_back,
@@ -73,19 +82,24 @@ else:
         scale_after,
         solve_down_by_units_tile,
         solve_down_tile,
+        solve_six,
         solve_up_tile,
         subtract_blocks,
         take_away_lines,
+        take_columns,
         take_lines,
         take_lines_down,
         take_lines_from,
         take_number,
+        take_rows,
     )
 
 __all__ = [
     "Callback",
     "add_lines",
+    "add_sixes",
     "add_tile",
+    "along_sixes",
     "assist",
     "bundling",
     "call_back",
@@ -108,13 +122,16 @@ __all__ = [
     "scale_after",
     "solve_down_by_units_tile",
     "solve_down_tile",
+    "solve_six",
     "solve_up_tile",
     "subtract_blocks",
     "take_away_lines",
+    "take_columns",
     "take_lines",
     "take_lines_down",
     "take_lines_from",
     "take_number",
+    "take_rows",
 ]
 
 Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)

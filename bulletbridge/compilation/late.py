@@ -210,6 +210,8 @@ _FILE = PACKAGE / "compilation" / "by_numba.py"
 call_back = Late(written_in("by_numba", "call_back"), "call_back")
 take_number = Late(written_in("by_numba", "take_number"), "take_number")
 add_lines = Late(written_in("blocks", "add_lines"), "add_lines")
+add_sixes = Late(written_in("sixes", "add_sixes"), "add_sixes")
+along_sixes = Late(written_in("sixes", "along_sixes"), "along_sixes")
 add_tile = Late(written_in("tiles", "add_tile"), "add_tile")
 clear_blocks = Late(written_in("blocks", "clear_blocks"), "clear_blocks")
 cosines_and_sines = Late(written_in("blocks", "cosines_and_sines"), "cosines_and_sines")
@@ -223,12 +225,15 @@ solve_down_by_units_tile = Late(
     written_in("tiles", "solve_down_by_units_tile"), "solve_down_by_units_tile"
 )
 solve_down_tile = Late(written_in("tiles", "solve_down_tile"), "solve_down_tile")
+solve_six = Late(written_in("sixes", "solve_six"), "solve_six")
 solve_up_tile = Late(written_in("tiles", "solve_up_tile"), "solve_up_tile")
 subtract_blocks = Late(written_in("blocks", "subtract_blocks"), "subtract_blocks")
 take_away_lines = Late(written_in("blocks", "take_away_lines"), "take_away_lines")
+take_columns = Late(written_in("sixes", "take_columns"), "take_columns")
 take_lines = Late(written_in("blocks", "take_lines"), "take_lines")
 take_lines_down = Late(written_in("blocks", "take_lines_down"), "take_lines_down")
 take_lines_from = Late(written_in("blocks", "take_lines_from"), "take_lines_from")
+take_rows = Late(written_in("sixes", "take_rows"), "take_rows")
 call_stored = LateKernel(
     written_in("by_numba", "call_stored"), "call_stored", "compilation.by_numba.call_stored", _FILE
 )

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.compilation.jit import add_sixes, along_sixes, helper, outlined
 from bulletbridge.numerics.records import Array, Int, Ints, Real, Records, dtype_of
 
 
@@ -67,6 +67,7 @@ class Parts(NamedTuple):
     unit: Array  # (rows of a unit, rows of a unit)
     turns: Ints  # (nv,) whom rows changed with, within a part
     soft: Array  # (rows,)
+    inverse: Array  # (2, rows) of (B + G S) of a unit: by the row itself and the other of its cone
     x: Array  # (rows,)
     rates: Array  # (rows,)
     y: Array  # (nv,)
@@ -138,13 +139,6 @@ def along_block(block: Array, wide: int, y: Array, first: int) -> float:
 
 
 @helper
-def along_body(block: Array, y: Array, at: int) -> float:
-    """``along_block`` for a body; two sums at a time wait less for each other."""
-    even = block[0] * y[at] + block[2] * y[at + 2] + block[4] * y[at + 4]
-    return even + (block[1] * y[at + 1] + block[3] * y[at + 3] + block[5] * y[at + 5])
-
-
-@helper
 def push(parts: Parts, i: int, x: float) -> None:
     """Add what the impulse x of row i does to the coordinates to y."""
     for side in range(2):
@@ -183,33 +177,19 @@ def are_three_on_bodies(parts: Parts, i: int, n: int) -> bool:
 @helper
 def push_three(parts: Parts, i: int, one: float, two: float, three: float) -> None:
     """``push`` of the impulses of three rows on the same bodies."""
-    y = parts.y
     for side in range(2):
         part = parts.touched[i, side]
         if part >= 0:
             at = int(parts.first[part])
-            a, b, c = parts.blocks[i, side], parts.blocks[i + 1, side], parts.blocks[i + 2, side]
-            y[at] += one * a[0] + two * b[0] + three * c[0]
-            y[at + 1] += one * a[1] + two * b[1] + three * c[1]
-            y[at + 2] += one * a[2] + two * b[2] + three * c[2]
-            y[at + 3] += one * a[3] + two * b[3] + three * c[3]
-            y[at + 4] += one * a[4] + two * b[4] + three * c[4]
-            y[at + 5] += one * a[5] + two * b[5] + three * c[5]
+            add_sixes(parts.y, at, parts.blocks, i, side, (one, two, three))
 
 
 @helper
 def moved_by_three(parts: Parts, i: int) -> tuple[float, float, float]:
     """``moved_by`` of three rows on the same bodies."""
-    y, one, two, three = parts.y, 0.0, 0.0, 0.0
-    for side in range(2):
-        part = parts.touched[i, side]
-        if part >= 0:
-            at = int(parts.first[part])
-            a, b, c = parts.blocks[i, side], parts.blocks[i + 1, side], parts.blocks[i + 2, side]
-            one += along_body(a, y, at)
-            two += along_body(b, y, at)
-            three += along_body(c, y, at)
-    return one, two, three
+    second = parts.touched[i, 1]
+    place = int(parts.first[second]) if second >= 0 else -1
+    return along_sixes(parts.y, int(parts.first[parts.touched[i, 0]]), place, parts.blocks, i)
 
 
 @outlined
@@ -358,6 +338,7 @@ def parts_of(C: Array, first: Ints) -> Parts:
         unit=np.zeros((MOST_OF_A_UNIT, MOST_OF_A_UNIT)),
         turns=numbers(nv),
         soft=np.zeros(rows),
+        inverse=np.zeros((2, rows)),
         x=np.zeros(rows),
         rates=np.zeros(rows),
         y=np.zeros(nv),
@@ -428,13 +409,22 @@ def is_contact_of_bodies(p: ComplementarityProblem, i: int, n: int) -> bool:
 def note_contacts(p: ComplementarityProblem, n: int) -> None:
     """Write into line, where a contact of bodies begins, what its impulses are by velocities.
 
-    That is 1/D of the normal and 1/d of its cone; what belongs to no such contact has a zero.
+    That is 1/D of the normal and 1/d of its cone; what belongs to no such contact has a zero. What
+    sweeps read of D and of coefficients goes side by side into slopes, with which no step is taken
+    before they are written anew: lines of D are as far apart as memory is read at once.
     """
-    by_parts, i = p.parts.state[USED] == 1, 0
+    D, s, by_parts, i = p.D, p.slopes, p.parts.state[USED] == 1, 0
     while i < n:
         p.line[i] = 0.0
         if by_parts and is_contact_of_bodies(p, i, n):
-            p.line[i], p.line[i + 1] = 1.0 / p.D[i, i], 1.0 / cone_scale(p, i + 1)
+            one, two = i + 1, i + 2
+            p.line[i], p.line[one] = 1.0 / D[i, i], 1.0 / cone_scale(p, one)
+            s[0, i], s[0, one], s[0, two] = D[i, one], D[i, two], D[one, two]
+            for k in range(i, i + 3):
+                s[1, k], s[2, k] = D[k, k] - p.parts.own[k], D[k, k]
+            mu, nu = p.bounds[one].mu, p.bounds[two].mu
+            s[3, i], s[3, one], s[3, two] = mu, nu * nu, mu / nu
+            s[4, i], s[4, one] = p.bounds[i].lower, p.bounds[i].upper
             i += 2
         i += 1
 
@@ -445,27 +435,29 @@ def put_contact(p: ComplementarityProblem, i: int, along: bool) -> None:
 
     Coordinates are looked at once; what the normal moves its friction by is in D.
     """
-    D, x, one, two = p.D, p.x, i + 1, i + 2
+    s, x, one, two = p.slopes, p.x, i + 1, i + 2
     a, b, c = x[i], x[one], x[two]
-    ab, ac, bc = D[i, one], D[i, two], D[one, two]
+    ab, ac, bc = s[0, i], s[0, one], s[0, two]
     w, u, v = moved_by_three(p.parts, i)
-    w += p.b[i] + (D[i, i] - p.parts.own[i]) * a
-    u += p.b[one] + (D[one, one] - p.parts.own[one]) * b
-    v += p.b[two] + (D[two, two] - p.parts.own[two]) * c
+    w += p.b[i] + s[1, i] * a
+    u += p.b[one] + s[1, one] * b
+    v += p.b[two] + s[1, two] * c
     new, f, g = a, b, c
     if along and a > 0.0:
-        d = D[i, i] + (ab * b + ac * c) / a
-        share = max(1.0 - w / (d * a), 0.0) if d > LEAST_ALONG * D[i, i] else 0.0
+        d = s[2, i] + (ab * b + ac * c) / a
+        share = max(1.0 - w / (d * a), 0.0) if d > LEAST_ALONG * s[2, i] else 0.0
         new, f, g = share * a, share * b, share * c
     else:
-        new = clip(p.bounds[i], a - w * p.line[i])
-    u += ab * (new - a) + D[one, one] * (f - b) + bc * (g - c)
-    v += ac * (new - a) + bc * (f - b) + D[two, two] * (g - c)
-    per, radius, mu, nu = p.line[one], max(0.0, new), p.bounds[one].mu, p.bounds[two].mu
-    first, second = f / mu - mu * per * u, g / nu - nu * per * v
-    length = math.sqrt(first * first + second * second)
-    share = radius / length if length > radius else 1.0
-    x[i], x[one], x[two] = new, mu * share * first, nu * share * second
+        new = min(max(a - w * p.line[i], s[4, i]), s[4, one])
+    u += ab * (new - a) + s[2, one] * (f - b) + bc * (g - c)
+    v += ac * (new - a) + bc * (f - b) + s[2, two] * (g - c)
+    per, mu, radius = p.line[one], s[3, i], max(0.0, new)
+    first, second = f - mu * mu * per * u, g - s[3, one] * per * v
+    across, limit = s[3, two] * second, mu * radius
+    squared, share = first * first + across * across, 1.0
+    if squared > limit * limit:
+        share = limit / math.sqrt(squared)
+    x[i], x[one], x[two] = new, share * first, share * second
     p.w[i], p.w[one], p.w[two] = w, u, v
     push_three(p.parts, i, new - a, x[one] - b, x[two] - c)
 

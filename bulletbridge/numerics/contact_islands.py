@@ -169,7 +169,8 @@ def parts_in(parts: Parts, count: int) -> Parts:
     return Parts(
         parts.C, parts.first[: count + 1], parts.state, parts.touched, parts.blocks, parts.own,
         parts.order, parts.at, parts.joined, parts.degree, parts.later, parts.until, parts.laters,
-        parts.S, parts.U, parts.unit, parts.turns, parts.soft, parts.x, parts.rates, parts.y,
+        parts.S, parts.U, parts.unit, parts.turns, parts.soft, parts.inverse, parts.x,
+        parts.rates, parts.y,
     )  # fmt: skip
 
 

@@ -40,6 +40,8 @@ SHORT, NEARLY = 0.1, 1e-5
 """Share of a step below which what products there are is made equal first; and share of ``energy``
 that is near enough the end where the path goes no further, or a step without centring is so short:
 round-off of what is left of products leads no nearer then."""
+AMPLE = 2.0
+"""Share of a step from which on it does not matter how much more room there is."""
 RIM = 0.98
 """Largest impulse of a cone, as a share of its radius, with which the path begins."""
 LEAST_CENTRED, MOST_CENTRED = 1e-6, 0.9
@@ -256,30 +258,36 @@ def room_of_number(y: float, change: float) -> float:
 
 
 @helper
-def room_of_ball(a: Ball, change: Ball) -> float:
-    """Share of a change that leads to the rim."""
+def room_of_ball(a: Ball, change: Ball, most: float) -> float:
+    """Share of a change that leads to the rim, or ``most`` where that does not leave the ball.
+
+    Then no share below does, for balls of all radii are a cone.
+    """
+    there = ahead_of(a, change, most)
+    if there.radius > 0.0 and there.radius**2 > there.first**2 + there.second**2:
+        return most
     square = change.radius**2 - change.first**2 - change.second**2
     slope = a.radius * change.radius - a.first * change.first - a.second * change.second
     inside = a.radius**2 - a.first**2 - a.second**2
     under = slope * slope - square * inside
     if under < 0.0:
-        return math.inf
+        return most
     root = math.sqrt(under)
     if slope < 0.0:
-        return inside / (root - slope)
-    return -(slope + root) / square if square < 0.0 else math.inf
+        return min(most, inside / (root - slope))
+    return min(most, -(slope + root) / square) if square < 0.0 else most
 
 
 @outlined
 def room_ahead(p: ComplementarityProblem, a: Inside, n: int) -> float:
-    """Share of the step that leads to where something has no room left."""
-    most = math.inf
+    """Share of the step that leads to where something has no room left, or as much as is asked."""
+    most = AMPLE
     for i in range(n):
         bound = p.bounds[i]
         if begin_cone(p, i):
-            most = min(most, room_of_ball(impulse_of(p, i, p.x), impulse_of(p, i, p.step)))
+            most = room_of_ball(impulse_of(p, i, p.x), impulse_of(p, i, p.step), most)
             v, change = velocity_of(p, i, a.u, a.g), velocity_of(p, i, a.du, a.dg)
-            most = min(most, room_of_ball(v, change))
+            most = room_of_ball(v, change, most)
         elif bound.owner < 0 and is_open(p, i):
             if bound.lower > -math.inf:
                 most = min(most, room_of_number(p.x[i] - bound.lower, p.step[i]))

@@ -19,7 +19,15 @@ of minimal residuals among the steps that the factors give (Eisenstat, Elman and
 import math
 
 from bulletbridge.compilation.block_sizes import LINES
-from bulletbridge.compilation.jit import add_tile, helper, outlined
+from bulletbridge.compilation.jit import (
+    add_sixes,
+    add_tile,
+    helper,
+    outlined,
+    solve_six,
+    take_columns,
+    take_rows,
+)
 from bulletbridge.numerics.complementarity_rows import (
     BODY,
     FACTORED,
@@ -275,24 +283,37 @@ def put_touched(p: ComplementarityProblem, i: int, end: int) -> bool:
 
 
 @helper
-def solve_unit(p: ComplementarityProblem, i: int, end: int, x: Array) -> None:
-    """x <- (B + G S)⁻¹ x of the rows of a unit, in place."""
-    slopes, soft, r = p.slopes, p.parts.soft, i + 1
-    x[i] /= slopes[OWN, i] + slopes[OWN_W, i] * soft[i]
+def put_inverse(p: ComplementarityProblem, i: int, end: int) -> None:
+    """Write (B + G S)⁻¹ of the rows of a unit, but for what cones have of the normal."""
+    slopes, soft, inverse, r = p.slopes, p.parts.soft, p.parts.inverse, i + 1
+    inverse[0, i] = 1.0 / (slopes[OWN, i] + slopes[OWN_W, i] * soft[i])
     while r < end:
         m = other_row(p, r)
-        own = x[r] - slopes[RADIUS, r] * x[i]
         a = slopes[OWN, r] + slopes[OWN_W, r] * soft[r]
         if m == r:
-            x[r] = own / a
+            inverse[0, r], inverse[1, r] = 1.0 / a, 0.0
             r += 1
             continue
         b = slopes[OTHER, r] + slopes[OTHER_W, r] * soft[m]
         c = slopes[OTHER, m] + slopes[OTHER_W, m] * soft[r]
         d = slopes[OWN, m] + slopes[OWN_W, m] * soft[m]
-        other, det = x[m] - slopes[RADIUS, m] * x[i], a * d - b * c
-        x[r], x[m] = (d * own - b * other) / det, (a * other - c * own) / det
+        share = 1.0 / (a * d - b * c)
+        inverse[0, r], inverse[1, r] = d * share, -b * share
+        inverse[0, m], inverse[1, m] = a * share, -c * share
         r += 2
+
+
+@helper
+def solve_unit(p: ComplementarityProblem, i: int, end: int, x: Array) -> None:
+    """x <- (B + G S)⁻¹ x of the rows of a unit, in place."""
+    radius, inverse, r = p.slopes[RADIUS], p.parts.inverse, i + 1
+    x[i] *= inverse[0, i]
+    while r < end:
+        m = other_row(p, r)
+        own, other = x[r] - radius[r] * x[i], x[m] - radius[m] * x[i]
+        x[m] = inverse[0, m] * other + inverse[1, m] * own
+        x[r] = inverse[0, r] * own + inverse[1, r] * other
+        r += 1 if m == r else 2
 
 
 @helper
@@ -313,6 +334,7 @@ def factorise_parts(p: ComplementarityProblem, n: int) -> None:
         begin_part(parts, turn)
     while i < n:
         end = end_of_unit(p, i, n)
+        put_inverse(p, i, end)
         add_unit(p, i, end)
         i = end
     for turn in range(count):
@@ -369,19 +391,22 @@ def add_unit(p: ComplementarityProblem, i: int, end: int) -> None:
 
 
 @helper
+def inverse_of(parts: Parts, r: int) -> tuple[float, float]:
+    """What ``put_inverse`` wrote of row r."""
+    return parts.inverse[0, r], parts.inverse[1, r]
+
+
+@helper
 def add_contact(p: ComplementarityProblem, i: int) -> None:
     """``add_unit`` of a normal with two rows of friction on bodies, in numbers."""
     s, parts, one, two = p.slopes, p.parts, i + 1, i + 2
-    soft, blocks, S = parts.soft, parts.blocks, parts.S
-    g, h, k, m = s[OWN_W, one], s[OTHER_W, one], s[OTHER_W, two], s[OWN_W, two]
-    a, b = s[OWN, one] + g * soft[one], s[OTHER, one] + h * soft[two]
-    c, d = s[OTHER, two] + k * soft[one], s[OWN, two] + m * soft[two]
-    normal = s[OWN_W, i] / (s[OWN, i] + s[OWN_W, i] * soft[i])
-    inverse = 1.0 / (a * d - b * c)
+    (a, b), (c, d) = inverse_of(parts, one), inverse_of(parts, two)
+    blocks, S = parts.blocks, parts.S
+    normal = s[OWN_W, i] * parts.inverse[0, i]
     first, second = s[RADIUS, one] * normal, s[RADIUS, two] * normal
-    first, second = (b * second - d * first) * inverse, (c * first - a * second) * inverse
-    g, h, k, m = d * g - b * k, d * h - b * m, a * k - c * g, a * m - c * h
-    g, h, k, m = g * inverse, h * inverse, k * inverse, m * inverse
+    first, second = -a * first - b * second, -c * second - d * first
+    g, h, k, m = s[OWN_W, one], s[OTHER_W, one], s[OTHER_W, two], s[OWN_W, two]
+    g, h, k, m = a * g + b * k, a * h + b * m, d * g + c * k, d * h + c * m
     for side in range(2):
         part = parts.touched[i, side]
         if part < 0:
@@ -394,19 +419,7 @@ def add_contact(p: ComplementarityProblem, i: int) -> None:
             for other in range(2):
                 if parts.touched[i, other] >= 0:
                     to = int(parts.first[parts.touched[i, other]])
-                    e, f, q = blocks[i, other], blocks[one, other], blocks[two, other]
-                    add_three(S[at + r, to : to + BODY], x, e, y, f, z, q)
-
-
-@helper
-def add_three(line: Array, x: float, a: Array, y: float, b: Array, z: float, c: Array) -> None:
-    """Add x a + y b + z c to a line of six."""
-    line[0] += x * a[0] + y * b[0] + z * c[0]
-    line[1] += x * a[1] + y * b[1] + z * c[1]
-    line[2] += x * a[2] + y * b[2] + z * c[2]
-    line[3] += x * a[3] + y * b[3] + z * c[3]
-    line[4] += x * a[4] + y * b[4] + z * c[4]
-    line[5] += x * a[5] + y * b[5] + z * c[5]
+                    add_sixes(S[at + r], to, blocks, i, other, (x, y, z))
 
 
 @helper
@@ -454,6 +467,18 @@ def eliminate(parts: Parts, turn: int) -> None:
         at += run
 
 
+@helper
+def solve_square(S: Array, y: Array, first: int, end: int) -> None:
+    """``solve_six`` of a part that is no body."""
+    for k in range(first, end):
+        for j in range(first, k):
+            y[k] -= S[k, j] * y[j]
+    for k in range(end - 1, first - 1, -1):
+        for j in range(k + 1, end):
+            y[k] -= S[k, j] * y[j]
+        y[k] *= S[k, k]
+
+
 @outlined
 def solve_coordinates(parts: Parts, y: Array) -> None:
     """Solve with the factors for y, in place."""
@@ -462,37 +487,34 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
         part = parts.order[turn]
         first, end = int(parts.first[part]), int(parts.first[part + 1])
         for k in range(first, end):
-            best = first + parts.turns[k]
-            y[k], y[best] = y[best], y[k]
-        for k in range(first, end):
-            for j in range(first, k):
-                y[k] -= S[k, j] * y[j]
-        for k in range(end - 1, first - 1, -1):
-            for j in range(k + 1, end):
-                y[k] -= S[k, j] * y[j]
-            y[k] *= S[k, k]
+            best = first + int(parts.turns[k])
+            if best != k:
+                y[k], y[best] = y[best], y[k]
+        if end - first == BODY:
+            solve_six(y, first, S)
+        else:
+            solve_square(S, y, first, end)
         for c in range(parts.laters[turn]):
-            for i in range(parts.later[turn, c], parts.until[turn, c]):
+            start, until = int(parts.later[turn, c]), int(parts.until[turn, c])
+            if end - first == BODY:
+                take_columns(y, first, S, start, until)
+                continue
+            for i in range(start, until):
                 y[i] -= along(S[i], y, first, end)
     for turn in range(count - 1, -1, -1):
-        part = parts.order[turn]
-        for k in range(parts.first[part], parts.first[part + 1]):
-            for c in range(parts.laters[turn]):
+        part, runs = parts.order[turn], int(parts.laters[turn])
+        first, end = int(parts.first[part]), int(parts.first[part + 1])
+        if end - first == BODY:
+            take_rows(y, first, S, parts.later[turn], parts.until[turn], runs)
+            continue
+        for k in range(first, end):
+            for c in range(runs):
                 y[k] -= along(S[k], y, int(parts.later[turn, c]), int(parts.until[turn, c]))
 
 
 @helper
 def along(line: Array, y: Array, first: int, end: int) -> float:
     """Sum of the products of numbers from ``first`` up to ``end``."""
-    if end - first == 6:
-        return (
-            line[first] * y[first]
-            + line[first + 1] * y[first + 1]
-            + line[first + 2] * y[first + 2]
-            + line[first + 3] * y[first + 3]
-            + line[first + 4] * y[first + 4]
-            + line[first + 5] * y[first + 5]
-        )
     total = 0.0
     for k in range(first, end):
         total += line[k] * y[k]
