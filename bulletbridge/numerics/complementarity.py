@@ -708,6 +708,15 @@ def sweep_nearby(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome
 follow_smoothed_path = path_ending_in(end_path)
 
 
+@helper
+def keep_if_nearer(p: ComplementarityProblem, n: int, residual: float, least: float) -> float:
+    """Keep x in found if its residual is less than the least so far; what is the least then."""
+    if residual < least:
+        for i in range(n):
+            p.found[i] = p.x[i]
+    return min(residual, least)
+
+
 @outlined
 def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome:
     """Solve from x by sweeps, if that is near, or the ways of BY_PARTS, each from the best place.
@@ -731,16 +740,20 @@ def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> 
             p.x[i] = p.found[i]
         sweep(p, n, False, max(sweeps - ahead, 0))
         swept, ahead = swept + max(sweeps - ahead, 0), 0
-        near, more = approach(p, n, energy, course)
         velocities(p, p.x, p.w, n)
-        residual, steps = residual_at(p, p.x, p.w, n), steps + more
-        if near < math.inf:
-            residual, more = go_softly(p, n, tolerance, AT_END)
+        residual = residual_at(p, p.x, p.w, n)
+        near, last = residual <= NEXT_TO and sweeps > 0, FROM_NEXT_TO
+        if near:
+            least = keep_if_nearer(p, n, residual, least)
+        else:
+            share, more = approach(p, n, energy, course)
+            near, last, steps = share < math.inf, AT_END, steps + more
+            velocities(p, p.x, p.w, n)
+            residual = residual_at(p, p.x, p.w, n)
+        if near:
+            residual, more = go_softly(p, n, tolerance, last)
             steps += more
-        if residual < least:
-            least = residual
-            for i in range(n):
-                p.found[i] = p.x[i]
+        least = keep_if_nearer(p, n, residual, least)
     for i in range(n):
         p.x[i] = p.found[i]
     p.parts.state[FACTORED] = 0
