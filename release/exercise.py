@@ -5,7 +5,6 @@ where a kernel of the package was never called.
 """
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pybullet
@@ -88,7 +87,7 @@ def formulations() -> None:
     square_root(np.eye(3))
     for body, start in ((Top(), top.start(0.1, 9.0)), (SliderCrank(), slider_crank.start(1))):
         ChartMotion(body, *start).step(1e-3)
-        asked: Any = SimpleNamespace(nq=body.nq, nv=body.nv, equations=body.equations)
+        asked = SimpleNamespace(nq=body.nq, nv=body.nv, equations=body.equations)
         ChartMotion(asked, *start).step(1e-3)
     wind = bb.Wrench(bb.Frame("coupler"), lambda t, q, v, frame: -frame.velocity)
     four_bar(forces={"wind": wind}).applied_power()

@@ -128,31 +128,36 @@ class Chart:
         A = split.unit[:, None] * e.J[split.kept]
         self.U, self.V = A.T.copy(), null_space(A).copy()
         self.B0 = np.asarray(np.linalg.inv(A @ self.U), np.float64)
-        m, n = len(A), self.V.shape[1]
-        numbers, self._find = np.zeros(0), find_asked
+        (m, nv), n, numbers = A.shape, self.V.shape[1], np.zeros(0)
+        self._find = find_asked
         if isinstance(dynamics, CompiledEquations):
             numbers, self._find = dynamics.numbers, type(dynamics).find
-        terms = terms_for(dynamics.nv, len(e.J), numbers)
         self._c = ChartArrays(
-            terms,
-            self.q0,
-            self.V,
-            self.U,
-            split.unit,
-            split.kept.astype(np.int64),
-            np.setdiff1d(np.arange(len(e.J)), split.kept),
-            np.array(iterations, np.float64),
-            np.zeros(m),
-            self.B0.copy(),
-            np.zeros((m, dynamics.nv)),
-            *np.zeros((3, m, m)),
-            np.zeros((m, n)),
-            *np.zeros((2, dynamics.nv, n)),
-            np.zeros((n, n)),
-            *np.zeros((2, n)),
-            *np.zeros((2, dynamics.nv)),
-            *np.zeros((2, m)),
-            np.zeros(ACCELERATION + 1),
+            terms=terms_for(nv, len(e.J), numbers),
+            origin=self.q0,
+            V=self.V,
+            U=self.U,
+            scale=split.unit,
+            kept=split.kept.astype(np.int64),
+            dependent=np.setdiff1d(np.arange(len(e.J)), split.kept),
+            rule=np.array(iterations, np.float64),
+            u=np.zeros(m),
+            B=self.B0.copy(),
+            A=np.zeros((m, nv)),
+            AU=np.zeros((m, m)),
+            rest=np.zeros((m, m)),
+            passed=np.zeros((m, m)),
+            along=np.zeros((m, n)),
+            D=np.zeros((nv, n)),
+            MD=np.zeros((nv, n)),
+            reduced=np.zeros((n, n)),
+            turns=np.zeros(n),
+            vddot=np.zeros(n),
+            bend=np.zeros(nv),
+            qddot=np.zeros(nv),
+            side=np.zeros(m),
+            way=np.zeros(m),
+            told=np.zeros(ACCELERATION + 1),
         )
 
     @property
@@ -187,8 +192,8 @@ class Chart:
             found = self._find(c, v, vdot, t)
         if found != FOUND:
             raise ChartError(self._why(found, t))
-        kept = (x.copy() for x in (s.q, s.v, c.qddot, c.vddot, c.A, c.D))
-        return Point(*kept, c.told[POSITION:].copy())
+        kept = s.q, s.v, c.qddot, c.vddot, c.A, c.D, c.told[POSITION:]
+        return Point(*(x.copy() for x in kept))
 
     def _find_asked(self, v: Array, vdot: Array, t: float) -> int:
         """A point by equations that are asked for in Python."""
@@ -204,7 +209,7 @@ class Chart:
                 s.f[:], s.g[:] = np.nan, np.nan
 
         asked: Any = Callback(answer)
-        s.address[0] = ctypes.cast(asked, ctypes.c_void_p).value
+        s.address[0] = ctypes.cast(asked, ctypes.c_void_p).value or 0
         found = self._find(self._c, v, vdot, t)
         if wrong:
             raise wrong[0]

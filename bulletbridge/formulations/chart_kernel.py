@@ -172,8 +172,9 @@ def find_point(fill: Fill, c: ChartArrays, x: Array, dx: Array, t: float) -> int
         s.v[k] = inner(c.D, k, dx) - inner(c.U, k, c.way)
     fill(s)
     c.told[SIZE] = 0.0
-    for i in c.dependent:
-        c.told[SIZE] = larger(c.told[SIZE], s.unit[i] * s.g[i])
+    for i in range(len(c.dependent)):
+        row = int(c.dependent[i])
+        c.told[SIZE] = larger(c.told[SIZE], s.unit[row] * s.g[row])
     if not c.told[SIZE] <= OPEN * c.rule[OF_U]:
         return DEPENDENT_OPEN
     accelerate(c)
