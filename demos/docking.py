@@ -64,7 +64,7 @@ def dock(dt: float, gui: bool = False) -> Errors:
     with window(gui, "space_arm") as client:
         system = bb.load("space_arm", client, dt=dt, integrator="rk4", forces=loads()).system
         system.set_state(v=np.zeros(system.mechanism.nv))
-        last = play(system, DURATION, gui, load_scale=max(FORCE))
+        last = play(system, DURATION, gui, load_scale=3.0 * max(FORCE))
         friction, every = system.mechanism.axes["damping"], max(round(0.2 / dt), 1)
         energies, powers = [0.0], [0.0]  # nothing moves at the start
         for q, v, t in list(zip(last.q, last.v, last.t, strict=True))[every - 1 :: every]:

@@ -219,9 +219,9 @@ def take_demo(name: str) -> Image.Image:
     found: list[Image.Image] = []
     play_on, open_world = shared.play, shared.window
 
-    def play(system: Any, duration: float, gui: bool) -> Any:
+    def play(system: Any, duration: float, gui: bool, **drawn: Any) -> Any:
         if system.t + duration < shot.at:
-            return play_on(system, duration, gui)
+            return play_on(system, duration, gui, **drawn)
         if shot.at > system.t:
             system.run(shot.at - system.t)
         found.append(photograph(system.world.client, shot))

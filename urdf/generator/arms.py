@@ -43,11 +43,13 @@ CENTRES = (
 )  # [m]
 SHOULDER: Triple = (4.0, 1.0, 2.5)
 TIP: Triple = (9.094754087719885, 5.450057092321871, -1.1590797368383916)
+PORT: Triple = (15.0, 0.0, -4.0)
+"""Where the loads of a docking act."""
 START = (-26.4, -42.2, -18.6, -93.4, -97.1, 19.1, 52.5)  # [deg]
 
 
 def _station() -> tuple[Part, ...]:
-    """Visuals: two modules out of the arm's way, a tunnel, panels, posts for shoulder and tip."""
+    """Visuals: two modules out of the arm's way, tunnel, panels, posts for shoulder, tip, port."""
     long = [(-9, 0.8), (-8.4, 1.5), (-2.1, 1.5), (-2.0, 1.35), (-1.6, 1.35), (-1.5, 1.5),
             (10.6, 1.5), (11.4, 0.9), (12.2, 0.9)]  # fmt: skip
     short = [(-12.5, 0.9), (-11.6, 1.5), (-1.2, 1.5), (-0.4, 0.8)]
@@ -59,6 +61,9 @@ def _station() -> tuple[Part, ...]:
         reach = float(np.linalg.norm(np.array(point) - foot))
         profile = [(1.35, 0.5), (1.6, 0.26), (reach - gap, 0.2)]
         posts.append(turned(profile, foot, np.array(point) - foot))
+    collar, end = np.array(PORT) - [0.8, 0, 0], np.array([11.8, *high[1:]])
+    posts.append(turned([(0, 0.5), (0.3, 0.95), (0.8, 0.95)], collar, (1, 0, 0)))
+    posts.append(rod(end, collar + [0.2, 0, 0], 0.26))
     across = (high - low) / np.linalg.norm(high - low)
     aside = np.cross([1.0, 0, 0], across)
     node = np.array([-6.0, 0, 0])
