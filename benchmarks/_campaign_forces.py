@@ -68,6 +68,7 @@ class Forces:
         motors: Arguments of ``Motors.set`` or, with a stiffness, ``Motors.servo`` by joint.
         frictions: Largest Coulomb friction by joint [N or N m].
         led: Joints of which a warning has told that drives lead them past their limits.
+        into: Whether one has told that bodies are led into each other.
     """
 
     judge: Judge
@@ -75,6 +76,7 @@ class Forces:
     motors: dict[str, dict[str, Any]]
     frictions: dict[str, float]
     led: set[str] = field(default_factory=lambda: set())
+    into: bool = False
 
     def faults(self, before: State) -> Iterator[Fault]:
         """What is wrong with the step that began at a state."""
@@ -105,8 +107,9 @@ class Forces:
         # a law is broken where it is by both: contacts are told from where they were found
         law = np.where(np.abs(rates) < np.abs(now.v), rates, now.v)
         law[rates * now.v < 0.0] = 0.0
-        told_apart = self._told_apart(before) if same else set[str]()
+        told_apart = self._told_apart(before) if same else dict[str, float]()
         bent = 2.0 * BENT * bends * fastest + SLOW * max(1.0, fastest)
+        bent += 0.0 if solved is None else solved.residual  # which is told, and judged by itself
         for name, load in system.joint_loads.items():
             joint = self.judge.mechanism.joints.get(name)
             if joint is None or not joint.is_single:
@@ -117,7 +120,7 @@ class Forces:
             if name in told_apart:
                 asked = self._asked(name, float(before.q[joint.q.start]))
                 found = [
-                    list(self._motor(name, load.motor, float(rate - asked), bent))
+                    list(self._motor(name, load.motor, float(rate - asked), bent, told_apart[name]))
                     for rate in (rates[k], now.v[k])
                 ]
                 yield from found[0] if all(found) else ()
@@ -192,8 +195,11 @@ class Forces:
         led = np.linalg.solve(L.T, dt * (push - V.T @ (V @ push)))
         return (np.asarray(before.v + led + bent, np.float64), bent), least, rough
 
-    def _told_apart(self, before: State) -> set[str]:
+    def _told_apart(self, before: State) -> dict[str, float]:
         """Motors whose rates are theirs: none where they cannot be told from each other.
+
+        And what a unit of impulse changes these by, with loops and limits as they are [1/kg m² or
+        1/kg].
 
         Those share what they are asked for, and give way; joints that loops lock, or loops and
         limits at which others are, get nothing. Where they are stiff servos for a while, since
@@ -201,7 +207,7 @@ class Forces:
         """
         step = self.system._inequalities.latest  # pyright: ignore[reportPrivateUsage]
         if step is not None and step.report[COMPLIED] > 0.0:
-            return set()
+            return {}
         judge, names = self.judge, list(self.motors)
         joints, loads = judge.mechanism.joints, self.system.joint_loads
         axes = [joints[name].v.start for name in names]
@@ -218,8 +224,8 @@ class Forces:
             len(moved) > rows.shape[1]
             or np.linalg.svd(rows, compute_uv=False).min(initial=1) < CLEAR
         ):
-            return set()
-        return {names[k] for k in moved}
+            return {}
+        return {names[k]: float(left[k]) ** 2 for k in moved}
 
     def _asked(self, name: str, q: float) -> float:
         """Rate that a motor asks for, or at which a servo would not push."""
@@ -231,8 +237,13 @@ class Forces:
             return given.get("position_gain", 0.1) * (given["position"] - q) / dt
         return given["velocity"]
 
-    def _motor(self, name: str, force: float, off: float, bent: float) -> Iterator[Fault]:
-        """A motor does what it is asked, or pushes so with all it has; a servo as it yields."""
+    def _motor(
+        self, name: str, force: float, off: float, bent: float, moves: float
+    ) -> Iterator[Fault]:
+        """A motor does what it is asked, or pushes so with all it has; a servo as it yields.
+
+        What it withholds is as much as that would change its rate, by ``moves`` for an impulse.
+        """
         given, most = self.motors[name], self.motors[name]["force"]
         if abs(off) <= bent:
             return
@@ -242,7 +253,9 @@ class Forces:
             if abs(force - asked) > through * bent + ROUNDED * most:
                 yield "servo pushes otherwise", abs(force - asked) / most
         elif abs(force) < most * (1.0 - 1e-6):
-            yield "motor does not do what it could", abs(off)
+            withheld = self.system.dt * moves * (most + np.sign(off) * force)
+            if min(abs(off), withheld) > bent:
+                yield "motor does not do what it could", min(abs(off), withheld)
         elif force * off > 0.0:
             yield "motor pushes the wrong way", abs(off)
 
@@ -299,6 +312,7 @@ class Forces:
                 yield "contact opens and pushes", opens
             if (
                 opens < -enough
+                and not self.into
                 and contact.gap < -0.1 * LEVER
                 and contact.predicted_gap < contact.gap
             ):

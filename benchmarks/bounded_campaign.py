@@ -179,6 +179,7 @@ class BoundedRun:
                     warnings.simplefilter("always")
                     system.step()
                 self.into |= any(LED_INTO.search(str(each.message)) for each in told)
+                forces.into = self.into
                 self.led |= {name for each in told for name in LED.findall(str(each.message))}
                 self._look(judge, system, allowed, done, before)
                 if is_whole(system):
@@ -230,6 +231,8 @@ class BoundedRun:
         if world is not None:
             turns = system.dt * max(fastest, float(np.abs(before.v).max()))
             bent = BENT * turns**2 + BEYOND
+            if step == 0:  # a chain short of its reach by g bends by sqrt(2 g / length) to close
+                bent += (2.0 * system.encoded.length * max(allowed, default=0.0)) ** 0.5
             was, now = world.gaps(before.q), world.gaps(system.q)
             sunk = max(min(was[k], 0.0) - now[k] for k in now)
             if sunk > bent and not self.into:
