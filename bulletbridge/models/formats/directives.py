@@ -27,7 +27,7 @@ from bulletbridge.models.formats.robot import (
     pose_of,
     share_of_weight,
 )
-from bulletbridge.models.formats.sdf_frames import SCOPE, open_scope, version_of
+from bulletbridge.models.formats.sdf_frames import SCOPE, numbers_in, open_scope, version_of
 from bulletbridge.models.formats.urdf_scene import scene_of as scene_in
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.mesh_places import find_named, find_package
@@ -175,16 +175,21 @@ def _own_frames(file: Path, places: Mapping[str, Pose]) -> dict[str, tuple[str, 
         places: Where the links of its model stand, at zero; those that SDF's joints have moved have
             other frames than in the file.
     """
-    root = read_xml(file) if file.suffix != ".yaml" else None
+    if file.suffix not in (".urdf", ".sdf", ".xml"):
+        return {}
+    root = read_xml(file)
     found: dict[str, tuple[str, Pose]] = {}
-    for element in () if root is None or root.tag != "robot" else root.iterfind("frame"):
-        xyz, rpy = ([float(x) for x in element.get(key, "0 0 0").split()] for key in ("xyz", "rpy"))
-        found[element.get("name", "")] = (
-            element.get("link", ""),
-            pose_of(np.array(xyz), np.array(rpy)),
+    for element in root.iterfind("frame"):
+        name, link = element.get("name", ""), element.get("link", "")
+        if link not in places:
+            continue
+        xyz, rpy = (
+            numbers_in(element.get(key, "0 0 0"), 3, f"{key} of <frame> '{name}'")
+            for key in ("xyz", "rpy")
         )
-    model = None if root is None or root.tag != "sdf" else root.find("model")
-    if root is None or model is None:
+        found[name] = link, pose_of(xyz, rpy)
+    model = root.find("model")
+    if model is None:
         return found
     for scope in open_scope(model, version_of(root, file), file, file.parent).scopes():
         for name in scope.parts:
