@@ -94,16 +94,23 @@ def test_welded_robots_are_the_one_that_a_single_file_says(folder):
         assert model.system.dof == 3
 
 
-def test_robots_apart_have_names_of_their_own_and_stand_where_they_are_put(folder):
+@pytest.mark.parametrize("root", ["a weld", "the world"])
+def test_robots_apart_have_names_of_their_own_and_stand_where_they_are_put(folder, root):
     text = """directives:
 - add_directives: {file: robots/arm.dmd.yaml, model_namespace: right}
-- add_weld: {parent: world, child: right::arm::base}
 - add_model:
     name: hand
     file: hand.urdf
     default_free_body_pose:
       palm: {base_frame: right::arm::one, translation: [0, 0, 1]}
 """
+    if root == "a weld":
+        text += "- add_weld: {parent: world, child: right::arm::base}\n"
+    else:
+        world = '<link name="world"/><joint name="w" type="fixed"><parent link="world"/>'
+        arm = ARM.replace('name="base"/>', f'name="base">{MASSES.format(1)}</link>')
+        whole = f'<robot name="any">{world}<child link="base"/></joint>{arm}</robot>'
+        (folder / "robots/arm.urdf").write_text(whole)
     (folder / "two.yaml").write_text(text)  # known by its key
     with load(folder / "two.yaml", "new") as model:
         joints = list(model.system.mechanism.joints)

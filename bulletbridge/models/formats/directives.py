@@ -132,6 +132,7 @@ def _add_model(made: Assembly, given: Node, scope: str) -> None:
 
     trees = [(scene.prefix(robot), robot, _at_zero(robot)) for robot in scene.robots]
     known = {full(on + name): at for on, _, places in trees for name, at in places.items()}
+    known.pop(WORLD, None)
     made.frames |= {name: (name, Pose()) for name in known}
     places = {name.removeprefix(called): place for name, place in known.items()}
     for name, (link, at) in _own_frames(file, places).items():
@@ -213,9 +214,13 @@ def _add_robot(
 ) -> None:
     """Links of a tree, in their places, and its joints."""
     for name, link in robot.links.items():
+        if full(name) == WORLD:  # a root of that name, which is the world itself
+            continue
         graph.links[full(name)] = replace(link, name=full(name))
         graph.places[full(name)] = places[name]
-    if robot.fixed:
+    if full(robot.root) == WORLD:
+        pass
+    elif robot.fixed:
         name = full(f"{robot.root}_to_{WORLD}")
         graph.connections.append(
             Connection(name, "fixed", WORLD, full(robot.root), places[robot.root])
