@@ -933,17 +933,17 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
         outcome = found if found.residual <= tolerance else solve_all(h, rows, tolerance)
         residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
-        asked, share, bounced = 1.0, 0.0, 0.0  # of the restitution
+        sought, share, bounced = 1.0, 0.0, 0.0  # of the restitution
         if bounces > 0:
             for i in range(n):
                 h.resting[i] = p.x[i]
             for _ in range(MOST_BOUNCES):
                 for i in range(first_unilateral, n):
-                    p.b[i] += asked * h.row_targets.restitution[i]
+                    p.b[i] += sought * h.row_targets.restitution[i]
                 outcome = solve_all(h, rows, tolerance)
                 sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
                 for i in range(first_unilateral, n):
-                    p.b[i] -= asked * h.row_targets.restitution[i]
+                    p.b[i] -= sought * h.row_targets.restitution[i]
                 wanted, share, bounced = h.row_targets.restitution, 0.0, 0.0
                 if not is_usable(outcome.residual, tolerance, wanted, first_unilateral, n):
                     break
@@ -952,12 +952,12 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 put_velocities(h, rows, p.x, p.w)
                 rest, at = Impulses(h.resting, p.line), Impulses(p.x, p.w)
                 share = bounce_share(rest, at, h.row_targets, first_unilateral, n)
-                bounced = asked * share
+                bounced = sought * share
                 if rows.motors == 0 or share == 0.0 or share == 1.0:
                     break
                 # a motor at its bound in one solution has no mean with the other; the share of what
                 # is asked next is nearly one, and of a little less it is all
-                asked = bounced if asked == 1.0 else bounced * share
+                sought = bounced if sought == 1.0 else bounced * share
             for i in range(n):
                 p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
         if residual > tolerance:
