@@ -134,13 +134,13 @@ class StepDifferentiator:
         self._closing: StoredCall | None = None
         self._changes, self._vectors = found.of_all.changes, found.vectors
         self._nv, self._size = nv, len(solver.state)
-        self._room = np.empty((1, 2 * nv, 3 * nv)), solver.state[None].copy()  # of one step
-        self._told = self._room[0][0], self._room[1][0]
+        changes, states = self._room = np.empty((1, 2 * nv, 3 * nv)), solver.state[None].copy()
+        A, B, end = changes[0, :, : 2 * nv], changes[0, :, 2 * nv :], states[0]
+        self._told = A, B, end[: -nv - 1], end[-nv - 1 : -1]  # of one step
         self._again: tuple[int, Array, Callable[[tuple[()]], int]] | None = None
         control = solver.control
-        # a number of a view costs a fifth of that of an array
-        fields = (memoryview(control[name]) for name in ("integrator", "directions", "passes"))
-        self._integrator, self._directions, self._passes = fields
+        self._integrator, self._directions = control["integrator"], control["directions"]
+        self._passes = control["passes"]
         self._method()
 
     def step(self, push: Array | None = None) -> StepDerivatives:
@@ -165,9 +165,8 @@ class StepDifferentiator:
             self._equations.raise_interruption()
         if failure != DONE:
             self._refuse(failure, self.solver.t)
-        changes, state, nv = self._told[0].copy(), self._told[1].copy(), self._nv
-        A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
-        return StepDerivatives(A, B, state[: -nv - 1], state[-nv - 1 : -1])
+        A, B, q, v = self._told
+        return StepDerivatives(A.copy(), B.copy(), q.copy(), v.copy())
 
     def _make(self, method: int, forces: Array, changes: Array, states: Array) -> int:
         """Call ``differentiate_steps`` for as many steps as there is room for."""
@@ -291,7 +290,7 @@ class StepDifferentiator:
         Raises:
             UnsupportedError: It says what to give.
         """
-        method = EULER if by_euler else self._integrator[0]
+        method = EULER if by_euler else int(self._integrator[0])
         what = ""
         if method not in METHODS:
             what = f"steps other than those of {', '.join(METHODS.values())}"

@@ -60,25 +60,22 @@ class Tree(NamedTuple):
 @kernel
 def put_all_rows(
     tree: Tree,
-    configurations: Array,
+    q: Array,
     contact_points: Records[ContactPoint],
     directions: Array,
     C: Array,
 ) -> int:
-    """Rows of contacts (n,) at each of m configurations: normal, two tangents, turns about these.
+    """Rows of contacts (n,) at a configuration: normal, two tangents, turns about the three.
 
     Args:
         tree: Of whom; poses and axes are written.
-        configurations: (m, nq)
-        contact_points: (m n,) that were found there, those of each configuration in turn.
-        directions: (m n, 3) that each first tangent is the tangential part of; becomes that.
-        C: (6 m n, nv) receives the rows.
+        q: (nq,)
+        contact_points: (n,) that were found there.
+        directions: (n, 3) that each first tangent is the tangential part of; becomes that.
+        C: (6 n, nv) receives the rows.
     """
-    several = len(contact_points) // len(configurations)
+    kinematics(tree.bodies, tree.beams, tree.stations, q, tree.poses, tree.axes)
     for i in range(len(contact_points)):
-        if i % several == 0:
-            q = configurations[i // several]
-            kinematics(tree.bodies, tree.beams, tree.stations, q, tree.poses, tree.axes)
         contact = contact_points[i]
         normal = vec(contact.normal)
         t1, t2 = tangents(normal, vec(directions[i]))
@@ -145,7 +142,7 @@ class RowsAt:
         self._bodies, self._below = solver.bodies, axes["below"].copy()
         tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
         none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, len(lengths)))
-        examples = solver.q[None].copy(), none, np.zeros((0, 3)), C
+        examples = solver.q.copy(), none, np.zeros((0, 3)), C
         with announce_compilation(put_all_rows):
             self._call = StoredCall(put_all_rows, (tree,), examples).call
         self._tree = tree
@@ -159,19 +156,8 @@ class RowsAt:
             points: (n,) as they were found there, or would be.
             first: (n, 3) along which first tangents are; becomes these.
         """
-        return self.at_each(q[None], points, first)
-
-    def at_each(self, configurations: Array, points: np.ndarray, first: Array) -> Array:
-        """Rows (m n, 6, nv) of contacts at some configurations.
-
-        Args:
-            configurations: (m, nq)
-            points: (m n,) those of each of these in turn.
-            first: (m n, 3) along which first tangents are; becomes these.
-        """
         C = np.zeros((ROWS_OF_ONE * len(points), len(self.lengths)))
-        near, those = (np.ascontiguousarray(x) for x in (configurations, points))
-        self._call((near, those, first, C))
+        self._call((np.ascontiguousarray(q), np.ascontiguousarray(points), first, C))
         return C.reshape(len(points), ROWS_OF_ONE, len(self.lengths))
 
     def slopes_in_space(self, q: Array, points: np.ndarray, first: Array) -> Array:
@@ -191,26 +177,19 @@ class RowsAt:
         self._slopes(rest)
         return found
 
-    def beside(self, q: Array, rates: list[int]) -> Array:
-        """Configurations (4 m, nq) beside q (nq,), displaced along m rates as ``slopes`` asks."""
-        u, near = np.zeros(len(self.lengths)), np.zeros((len(ORDER_4) * len(rates), len(q)))
-        for n, k in enumerate(rates):
-            u[k] = REACH * self.lengths[k]
-            for i, (times, _) in enumerate(ORDER_4, len(ORDER_4) * n):
-                displace(self._bodies, q, u, times, near[i])
+    def slopes(self, q: Array, see: Callable[[Array], Array], points: np.ndarray) -> Array:
+        """(nv, ...) what something at contacts (n,) changes by with displacements of q (nq,)."""
+        u, near = np.zeros(len(self.lengths)), np.zeros(len(q))
+        found: Array = np.zeros((len(u), *see(q).shape))
+        for k in self._moving(points):
+            u[k] = reach = REACH * self.lengths[k]
+            for times, weight in ORDER_4:
+                displace(self._bodies, q, u, times, near)
+                found[k] += weight / reach * see(near)
             u[k] = 0.0
-        return near
-
-    def slopes(self, rates: list[int], seen: Array) -> Array:
-        """(nv, ...) what changes by displacements along m rates, seen (4 m, ...) ``beside``."""
-        weights, shape = np.array([weight for _, weight in ORDER_4]), seen.shape[1:]
-        found: Array = np.zeros((len(self.lengths), *shape))
-        by_rate = weights @ seen.reshape(len(rates), len(weights), -1)
-        by_rate /= REACH * self.lengths[rates, None]
-        found[rates] = by_rate.reshape(-1, *shape)
         return found
 
-    def moving(self, points: np.ndarray) -> list[int]:
+    def _moving(self, points: np.ndarray) -> list[int]:
         """Rates that move bodies in contact."""
         found = set[int]()
         for body in {*points["body_a"].tolist(), *points["body_b"].tolist()} - {0}:
@@ -261,36 +240,32 @@ class ContactVariations:
         first = np.array(points["direction"])
         self.C = rows(q, self._meeting(points), first)
         turns = np.any(points["direction"] != 0.0, axis=1)
-        rates = rows.moving(points)
-        near = rows.beside(q, rates)
-        there, kept = self._again(near), np.tile(first, (len(near), 1))
-        along = np.where(np.tile(turns, len(near))[:, None], there["direction"], kept)
-        C = rows.at_each(near, self._meeting(there), along).reshape(len(there), -1)
-        seen = np.hstack([there["gap"][:, None], there["position"], C])
-        found = rows.slopes(rates, seen.reshape(len(near), len(points), -1))
+
+        def see(near: Array) -> Array:
+            there = self._again(near)
+            along = np.where(turns[:, None], there["direction"], first)
+            size = len(points)
+            C = rows(near, self._meeting(there), along).reshape(size, -1)
+            return np.hstack([there["gap"][:, None], there["position"], C])
+
+        found = rows.slopes(q, see, points)
         self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
         self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
 
     def _meeting(self, points: np.ndarray) -> np.ndarray:
-        """The contacts (m n,) as far apart as ``put_contact_rows`` has bodies meet there."""
+        """The contacts (n,) as far apart as ``put_contact_rows`` has bodies meet there."""
         found = points.copy()
-        found["gap"][np.tile(self._compliant, len(points) // len(self._compliant))] = 0.0
+        found["gap"][self._compliant] = 0.0
         return found
 
-    def _again(self, near: Array) -> np.ndarray:
-        """The same contacts at m other configurations (m, nq): (m n,), those of each in turn."""
-        there = [self._find(q) for q in near]
-        if self._distinct and all(len(one) == len(self._points) for one in there):
-            found = np.concatenate(there)
-            known = np.tile(self._points, len(near))
-            if all(np.array_equal(found[key], known[key]) for key in ("pair", "feature")):
-                return found
-        return np.concatenate([self._picked(one) for one in there])
-
-    def _picked(self, there: np.ndarray) -> np.ndarray:
-        """The same contacts (n,), of those that were found at another configuration."""
+    def _again(self, q: Array) -> np.ndarray:
+        """The same contacts (n,) at another configuration."""
         found = defaultdict[tuple[int, int], list[int]](list)
-        for k, key in enumerate(keys_of(there)):
+        there = self._find(q)
+        keys = keys_of(there)
+        if self._distinct and keys == self._keys:
+            return there
+        for k, key in enumerate(keys):
             found[key].append(k)
         picked = list[int]()
         for n, key in enumerate(self._keys):

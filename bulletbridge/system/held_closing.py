@@ -20,7 +20,7 @@ from bulletbridge.engine.step_differentiator import Closing, StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.contact_variations import RowsAt
-from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.records import Array, Ints, Mask
 
 WEAKEST = 1e-10
 """Share of the strongest row below which a row follows from others."""
@@ -130,23 +130,25 @@ class HeldRows:
         """Rows that count (m, nv)."""
         return self._all[self.kept]
 
-    def leave_out(self, closing: Closing, mass: float) -> None:
-        """Let no rows count that take more than a mass to hold beside loops and longer ones."""
-        units = np.linalg.inv(np.linalg.cholesky(closing.M))
-        loops, P = np.linalg.qr(units @ closing.J.T)[0], units @ self.S.T
-        for _ in range(2):
-            P -= loops @ (loops.T @ P)
-        picked = list[int]()
-        while len(picked) < min(len(self.kept), len(P) - len(closing.J)):
-            left = np.einsum("ij,ij->j", P, P)
-            left[picked] = 0.0
-            longest = int(np.argmax(left))
-            if not left[longest] * mass > 1.0:
+    def leave_out(self, left: Array, mass: float) -> Mask:
+        """Let no rows count that take more than a mass to hold beside longer ones.
+
+        Args:
+            left: (m, m) what they answer to forces along them by, beside the loops; is lost.
+            mass: Of the whole mechanism.
+
+        Returns:
+            Which of them still count (m,).
+        """
+        picked = np.zeros(len(left), bool)
+        while not picked.all():
+            longest = int(np.argmax(np.where(picked, 0.0, left.diagonal())))
+            if not left[longest, longest] * mass > 1.0:
                 break
-            picked.append(longest)
-            along = P[:, longest] / np.sqrt(left[longest])
-            P -= np.outer(along, along @ P)
-        self.kept = self.kept[sorted(picked)]
+            picked[longest] = True
+            left -= left[:, longest, None] * (left[longest] / left[longest, longest])
+        self.kept = self.kept[picked]
+        return picked
 
     def times(self, x: Array, q_by_all: Array, p_by_all: Array) -> Array:
         """What S x changes by (m, ...)."""
@@ -231,9 +233,13 @@ def _forces(
     """
     q, w, v = at
     found = differentiator.closing(q, w, np.zeros(len(v)), v)
-    held.leave_out(found, float(differentiator.solver.bodies["mass"][1:].sum()))
-    rows, momenta = np.vstack([found.J, held.S]), found.M @ w
-    units = 1.0 / np.sqrt(np.einsum("ij,ij->i", rows, np.linalg.solve(found.M, rows.T).T))
+    mass = float(differentiator.solver.bodies["mass"][1:].sum())
+    nc, rows, momenta = len(found.J), np.vstack([found.J, held.S]), found.M @ w
+    answers = rows @ np.linalg.solve(found.M, rows.T)
+    by_loops = np.linalg.solve(answers[:nc, :nc], answers[:nc, nc:])
+    counts = held.leave_out(answers[nc:, nc:] - answers[nc:, :nc] @ by_loops, mass)
+    counts = np.concatenate([np.full(nc, True), counts])
+    rows, units = rows[counts], 1.0 / np.sqrt(answers.diagonal()[counts])
     forces = units * least_squares(rows.T * units, momenta)
     size = float(np.abs(w).max(initial=0.0))
     off: Array = np.asarray(np.linalg.solve(found.M, momenta - rows.T @ forces), np.float64)
