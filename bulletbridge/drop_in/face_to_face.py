@@ -41,11 +41,12 @@ def tell_of_faces(joined: JoinedBodies, client: int) -> None:
         return
     system, world = joined.system, joined.world
     contacts = world.contact_points(system.q, 0.0 * system.v, system.dt)
-    ends = [frozenset([at[::2], at[1::2]]) for at, _ in world.contact_places(contacts)]
+    ends = [frozenset([(a, i), (b, j)]) for (a, b, i, j), _ in world.contact_places(contacts)]
     pivots, short = system.gap_vectors(), SHORT * system.encoded.length
     held = list[tuple[int, ...]]()
     for name, (one, link, other, other_link, *_) in infos.items():
-        here = [pair == {(one, link), (other, other_link)} for pair in ends]
+        joint = frozenset([(one, link), (other, other_link)])
+        here = [pair == joint for pair in ends]
         if name in pivots and block_turns(contacts[here], pivots[name][0], short):
             held.append((one, other, link, other_link))
     if held:

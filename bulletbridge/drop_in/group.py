@@ -29,13 +29,16 @@ class Group(Protocol):
         exact: Whether motors, limits and contacts are our step's too, not only loops.
         joined: Bodies and constraints.
         system: Their system.
-        plain: What a step reads, filters and writes, if it has nothing else to do.
     """
 
     exact: bool
     joined: JoinedBodies
     system: System
-    plain: SingleBody | None
+
+    @property
+    def plain(self) -> SingleBody | None:
+        """What a step reads, filters and writes, if it has nothing else to do."""
+        ...
 
     def disband(self) -> None:
         """Give back what the group has changed in Bullet: it is made no more steps."""
