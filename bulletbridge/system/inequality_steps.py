@@ -51,6 +51,8 @@ OVERRAN = (
 def led_into(step: InequalityStepper) -> Iterator[tuple[int, int]]:
     """Pairs of bodies that the last step led further into each other than its rows let it."""
     points, nv = step.contact_points, step.solver.mechanism.nv
+    if not len(points):
+        return
     v, apart = step.impulses[PUSHED, :nv], np.zeros(nv)
     if step.report[APART]:
         apart = step.impulses[MOVING, :nv]
@@ -71,6 +73,8 @@ def led_past(step: InequalityStepper) -> Iterator[tuple[int, str, float]]:
 
     Prescribed motions are met whatever stands in the way: nothing that is free can stop them.
     """
+    if not len(step.joint_limits):
+        return
     acting = step.joint_limits[step.joint_limits["row"] >= 0]
     q, _, _ = step.start
     rows, v = step.rows, step.impulses[PUSHED, : step.solver.mechanism.nv]
