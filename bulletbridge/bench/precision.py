@@ -84,7 +84,7 @@ def standard(name: str, made: Problem, running: Session, workload: Workload, say
     reference_times = problem.times[problem.times <= until]
     together = np.concatenate([regular, reference_times])
     times = np.unique(np.round(together, 9)).astype(np.float64)
-    measure = compared(problem)
+    measure = compared(problem, until)
     for setting in running.settings("standard"):
         if setting.only and name not in setting.only:
             continue
@@ -110,25 +110,26 @@ def standard(name: str, made: Problem, running: Session, workload: Workload, say
     return rows
 
 
-def compared(problem: Standard) -> Callable[[Run], float | None]:
-    """A function of a run: its largest error at the times of the reference that it reached.
+def compared(problem: Standard, until: float) -> Callable[[Run], float | None]:
+    """A function of a run: its largest error at the reference's times up to ``until`` [s].
 
-    None if it has numbers that are not finite, or reached none.
+    None if it ended before, or has numbers that are not finite: a run that broke off tells
+    nothing of what the whole would have cost.
     """
     with load(problem.name, "new") as model:
         tree = System(model.system.mechanism)
 
     def measure(run: Run) -> float | None:
-        worst: float | None = None
+        worst = 0.0
         for t, value in zip(problem.times, problem.values, strict=True):
-            at = run.at(float(t))
-            if at is None:
+            if t > until:
                 continue
-            if not np.all(np.isfinite(run.q[at])):
+            at = run.at(float(t))
+            if at is None or not np.all(np.isfinite(run.q[at])):
                 return None
             tree.set_state(run.q[at])
-            worst = max(worst or 0.0, float(np.abs(problem.output(tree) - value).max()))
-        return worst if worst is None else finite(worst)
+            worst = max(worst, float(np.abs(problem.output(tree) - value).max()))
+        return finite(worst)
 
     return measure
 
