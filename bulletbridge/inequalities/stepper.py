@@ -306,6 +306,11 @@ class InequalityStepper:
         residual, work, taken = (float(self.report[k]) for k in (RESIDUAL, WORK, TAKEN))
         return Complementarity(rows, residual, sweeps, newton, work, taken)
 
+    @property
+    def exerted(self) -> Array:
+        """Forces (nv,) of motors, a mean over steps, that led to where contacts were found."""
+        return self._exerted
+
     def motor_forces(self) -> Array:
         """What each drive exerted in the last step (n,) [N or N m]."""
         rows = self.motor_rows["row"]

@@ -19,18 +19,20 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
+from bulletbridge.engine.records import ONE_OVER_UNITS
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, ROOM, TAKEN
 from bulletbridge.inequalities.contact_variations import ContactVariations, RowsAt
+from bulletbridge.inequalities.impulse_step import PREDICTION_LIMIT
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
 from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.numerics.sharing import AMPLE, HEAVIEST
+from bulletbridge.numerics.records import Array, Ints, Mask
+from bulletbridge.numerics.sharing import AMPLE
 from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import Ended, Led, Sticking, held_closing
@@ -40,6 +42,7 @@ WEAKEST = 1e-10
 """Share of the strongest that a row which holds must have for itself, or it follows from others."""
 CONTRADICTS = 1e-7
 """Share of what is asked of rows that follow from others, by which they may ask for another."""
+NO_SLOPES = np.zeros((1, 1))
 DEAD = 1e-14
 """Share of what moves most below which nothing moves along a row."""
 CLEAR = 1e-6
@@ -162,8 +165,8 @@ class Asked(NamedTuple):
         room: Force by which it is off acting otherwise,
         least: rate that this is to answer for at least,
         about: and what is said then.
-        strength: Largest force of a motor or friction, which it counts by where these contradict
-            each other; not a number for others.
+        strength: Largest force of a motor; not a number for others.
+        slopes: (nv, nv) what the row changes by with the place that contacts are found at.
     """
 
     row: Array
@@ -175,6 +178,7 @@ class Asked(NamedTuple):
     least: float
     about: str
     strength: float = math.nan
+    slopes: Array = NO_SLOPES
 
 
 class Active:
@@ -242,8 +246,7 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     push = force_of_inequalities(step)
     place_by_all = rates_by_all = np.zeros((nv, 3 * nv))
     if len(step.contact_points):
-        ahead = differentiator.prediction(np.zeros(nv))[1]
-        place_by_all, rates_by_all = ahead[:nv], ahead[nv:]
+        place_by_all, rates_by_all = np.split(_where_contacts_are_found(made), 2)
     rates, led = differentiator.prediction(push)
     size = max(1.0, float(np.abs(rates).max(initial=0.0)))
     leads = Leads(rates, led[nv:], rates_by_all, place_by_all)
@@ -269,6 +272,30 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
         changes += changes[:, 2 * nv :] @ pushes
     A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
     return StepDerivatives(A, B, after.q, after.v)
+
+
+def _where_contacts_are_found(made: Made) -> Array:
+    """What a prediction changes by (2 nv, 3 nv): place and rates, as motors pushed lately.
+
+    They lead it no further than ``PREDICTION_LIMIT`` (``impulse_step.lead_by_motors``).
+    """
+    differentiator, solver = step_differentiator_of(made.solver), made.solver
+    exerted, nv, dt = made.step.exerted.copy(), len(solver.v), made.step.dt
+    _, changes = differentiator.prediction(np.zeros(nv))
+    led = changes[nv:, 2 * nv :] @ exerted
+    reach = dt * solver.control[0]["length"] * solver.vectors[ONE_OVER_UNITS, :nv]
+    furthest = int(np.argmax(reach * np.abs(led)))
+    most = float(reach[furthest] * abs(led[furthest]))
+    if most == 0.0:
+        return changes
+    share = min(1.0, PREDICTION_LIMIT / most)
+    _, with_motors = differentiator.prediction(share * exerted)
+    if share < 1.0:
+        by_all = (with_motors[nv:] - changes[nv:])[furthest] / led[furthest]
+        turned = np.outer(led, by_all)  # share led stays as long
+        with_motors[nv:] -= turned
+        with_motors[:nv] -= dt * turned
+    return with_motors
 
 
 def _closed(made: Made, push: Array, size: float) -> Array:
@@ -318,99 +345,176 @@ def _change_of_forces(
         if not one.room * gives > one.least:
             raise UnsupportedError(one.about)
     free = rows @ (leads.changes + by_force @ turned) + bent
-    if np.abs((rows @ leads.rates - wanted)[holds]).max(initial=0.0) > ALIKE * size:
-        agreed = Agreed(acting, leads, S, size)
-        if not agreed.is_known:
-            raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
-        return agreed.pushes(solver, free - sides)
     # in units in which each row answers to its own force by one
     units = np.sqrt(answers)
     lines = np.where(holds, 1.0 / units, units)
-    matrix = lines[:, None] * (K + L @ S) / units
-    right = lines[:, None] * (sides - L @ free)
-    left, strengths, ways = np.linalg.svd(matrix)
+    left, strengths, ways = np.linalg.svd(lines[:, None] * (K + L @ S) / units)
     strong = strengths > WEAKEST * strengths[0]
-    parts = left.T @ right
-    if not strong.all():
-        moved = by_force @ (rows.T / units) @ ways[~strong].T
-        contradiction = np.abs(parts[~strong] @ _admissible(solver)).max(initial=0.0)
-        scale = np.abs(right).max(initial=0.0)
-        most = np.abs(by_force @ (rows.T / units)).max(initial=0.0)
-        if contradiction > CONTRADICTS * scale or np.abs(moved).max() > CONTRADICTS * most:
-            agreed = Agreed(acting, leads, S, size)
-            if agreed.is_known:
-                return agreed.pushes(solver, free - sides)
-            raise UnsupportedError(
-                "rows that act follow from each other, so that their forces are not unique, and"
-                f" what is asked of them contradicts itself beside this state{OTHERWISE}"
-            )
+    ignored = by_force @ (rows.T / units) @ ways[~strong].T
+    most = np.abs(by_force @ (rows.T / units)).max(initial=0.0)
+    unique = np.abs(ignored).max(initial=0.0) <= CONTRADICTS * most
+    admissible = np.eye(3 * nv) if strong.all() and not acting.idle else _admissible(solver)
+    for agreed in (False, True):
+        if agreed:
+            wanted, sides = Agreement(acting, leads, S, free, solver).reached(wanted, sides)
+        right = lines[:, None] * (sides - L @ free)
+        parts, scale = left.T @ right, np.abs(right).max(initial=0.0)
+        off = np.abs((rows @ leads.rates - wanted)[holds]).max(initial=0.0)
+        contradiction = np.abs(parts[~strong] @ admissible).max(initial=0.0)
+        if off <= ALIKE * size and contradiction <= CONTRADICTS * scale and unique:
+            break
+    else:
+        if off > ALIKE * size:
+            raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
+        raise UnsupportedError(
+            "rows that act follow from each other, so that their forces are not unique, and"
+            f" what is asked of them contradicts itself beside this state{OTHERWISE}"
+        )
     found = ways[strong].T @ (parts[strong] / strengths[strong, None])
     pushes: Array = rows.T @ (found / units[:, None])
     moved = leads.changes + by_force @ (turned + pushes)
     for one in acting.idle:
-        left = (one.row @ moved + one.bent - one.side) @ _admissible(solver)
+        left = (one.row @ moved + one.bent - one.side) @ admissible
         if np.abs(left).max() > CONTRADICTS * np.abs(free).max():
             raise UnsupportedError(one.about)
     return pushes
 
 
-class Agreed:
-    """Motors and friction that ask together for what loops forbid, and agree on what is nearest.
+class Agreement:
+    """What motors come to that ask for more than loops, and rows that hold, let them do together.
 
-    The rates w along their rows are those that miss what each asks for least, by the squares of
-    their strengths F (``sharing.agree``): Wᵀ F² (w - r) = Jᵀ μ, which changes by
+    Of the rates w along their rows that are possible, they take those that miss what each asks for
+    least (``sharing.agree``): among themselves by the squares of their strengths, then, beside
+    contacts, limits and friction that hold exactly what they ask for, by what they answer to their
+    own forces. With weights F², rows W of motors, C of what holds and a force κ along these,
 
-        Tᵀ Wᵀ F² (δw - δr) = Tᵀ ∂(Jᵀ μ) δq,     J T = 0
+        Wᵀ F² (w - r) + Cᵀ κ = Jᵀ μ,     C u = c
+
+    changes by, along all T that the forces of these rows move at J T = 0, C T = 0,
+
+        Tᵀ (Wᵀ (F² (δw - δr) + δF² (w - r)) + δCᵀ κ - ∂(Jᵀ μ) δq) = 0
 
     Args:
         acting: All rows that act.
         leads: Where forces lead.
         S: (m, m) what rates along the rows answer to forces along them by.
-        size: Of rates.
-
-    Attributes:
-        is_known: Whether nothing else acts, they have come to that, and their strengths are given
-            by their forces alone.
+        free: (m, 3 nv) what rates along the rows change by at these forces.
+        solver: At the start of the step.
     """
 
-    def __init__(self, acting: Active, leads: Leads, S: Array, size: float) -> None:
-        self._rows, self._leads = np.array([one.row for one in acting.asked]), leads
-        wanted = np.array([one.rate for one in acting.asked])
-        F = np.array([one.strength for one in acting.asked])
-        alone = not (acting.K or acting.idle)
-        self.is_known = alone and bool(np.isfinite(wanted).all() and np.isfinite(F).all())
-        if not self.is_known:
-            return
-        off, forces = self._rows @ leads.rates - wanted, np.array([x.force for x in acting.asked])
-        needs = np.minimum((off - S @ forces) ** 2 / np.diag(S), F * F * np.diag(S))
-        counts = F * F * np.diag(S)
-        self.is_known = bool(
-            counts.max() <= AMPLE**2 * needs.max() and counts.max() <= HEAVIEST * counts.min()
-        )
-        self._F = F / F.max()
-        strengths, ways = np.linalg.eigh(self._F[:, None] * S * self._F)
-        strong = strengths > WEAKEST * strengths[-1]
-        self._strengths, self._ways = strengths[strong], ways[:, strong]
-        self._off = self._F * off
-        left = np.abs(self._ways.T @ self._off).max()
-        self.is_known = self.is_known and bool(left <= ALIKE * size)
+    def __init__(self, acting: Active, leads: Leads, S: Array, free: Array, solver: Solver) -> None:
+        self._leads, self._free, self._solver, self._S = leads, free, solver, S
+        self._asked, self._D = acting.asked, S + acting.matrices()[0]
+        self._rows = np.array([one.row for one in acting.asked])
+        self._by_force = leads.changes[:, 2 * len(solver.v) :]
 
-    def pushes(self, solver: Solver, missed: Array) -> Array:
-        """What forces (nv, 3 nv) on the rates change by.
+    def reached(self, wanted: Array, sides: Array) -> tuple[Array, Array]:
+        """Rates (m,) that rows hold instead of those they ask for, and their changes (m, 3 nv)."""
+        strengths = np.array([one.strength for one in self._asked])
+        is_motor = np.isfinite(strengths)
+        motors, none = np.flatnonzero(is_motor), np.zeros(0, np.int64)
+        others = np.flatnonzero(~is_motor & np.isfinite(wanted))
+        if not len(motors):
+            return wanted, sides
+        loops = self._solver.encoded.nc > 0
+        if loops and self._count_by_strength(motors, strengths[motors], wanted):
+            weights = (strengths[motors] / strengths[motors].max()) ** 2
+            wanted, sides = self._agree(Weighed(motors, none, weights, False), wanted, sides)
+        if len(others):
+            weights = 1.0 / self._D.diagonal()[motors]
+            wanted, sides = self._agree(Weighed(motors, others, weights, True), wanted, sides)
+        return wanted, sides
 
-        Args:
-            solver: At the start of the step.
-            missed: (m, 3 nv) what rates less those that are asked for change by, at these forces.
-        """
-        nv, rows = len(solver.v), self._rows
-        along = rows.T @ (self._F[:, None] * self._ways)  # forces, by direction
-        T = self._leads.changes[:, 2 * nv :] @ along / self._strengths
-        right: Array = -self._ways.T @ (self._F[:, None] * missed)
+    def _count_by_strength(self, motors: Ints, strengths: Array, wanted: Array) -> bool:
+        """Whether no motor is so strong that it counts by what is needed (``sharing.weigh``)."""
+        forces, answers = np.array([one.force for one in self._asked]), self._S.diagonal()[motors]
+        off = (self._rows @ self._leads.rates - wanted - self._S @ forces)[motors]
+        counts = strengths**2 * answers
+        return bool(counts.max() <= AMPLE**2 * np.minimum(off**2 / answers, counts).max())
+
+    def _agree(self, among: "Weighed", wanted: Array, sides: Array) -> tuple[Array, Array]:
+        """The same, of motors among themselves or beside others."""
+        (motors, others, weights, _), solver, nv = among, self._solver, len(self._leads.rates)
+        of, count = np.concatenate([others, motors]), len(others)
+        D, rows = self._D[np.ix_(of, of)], self._rows[of]
+        units = np.sqrt(D.diagonal())
+        sizes, ways = np.linalg.eigh(D / np.outer(units, units))
+        strong = sizes > WEAKEST * sizes[-1]
+        if strong.all():
+            return wanted, sides
+        # forces by direction, and the rates that they give: orthonormal in D
+        along = ways[:, strong] / np.sqrt(sizes[strong]) / units[:, None]
+        C, M = np.split(D @ along, [count])
+        left, lengths, across = np.linalg.svd(C / units[:count, None])
+        rank = int((lengths > math.sqrt(WEAKEST)).sum())
+        meets = across[:rank].T @ (left[:, :rank] / lengths[:rank]).T / units[:count]
+        N = across[rank:].T
+        by_free = M @ N
+        stiff = by_free.T @ (weights[:, None] * by_free)
+
+        def nearest(at: Array, missed: Array, more: Array | float) -> Array:
+            """Along ``at``, and as near to what motors miss as what is left free allows."""
+            beside = by_free.T @ (weights * (missed + M @ at).T).T + more
+            return np.asarray(at - N @ np.linalg.solve(stiff, beside), np.float64)
+
+        off = rows @ self._leads.rates - wanted[of]
+        y = nearest(-meets @ off[:count], off[count:], 0.0)
+        missed = off[count:] + M @ y
+        pulls = np.concatenate([np.zeros(count), weights * missed])
+        pulls[:count] = -meets.T @ (M.T @ pulls[count:])
+        T, moved = self._by_force @ (rows.T @ along) @ N, self._by_force @ (rows.T @ (along @ y))
+        free, more = self._free[of], np.zeros((N.shape[1], 3 * nv))
+        if np.abs(missed).max(initial=0.0) > 0.0:
+            for pull, k in zip(pulls[:count], others, strict=True):
+                more += T.T @ (pull * self._asked[k].slopes.T @ self._leads.place_by_all)
+            if among.by_answers:
+                by_q = np.array([self._answer_by_q(int(k)) for k in motors])
+                of_weights = -(weights**2)[:, None] * by_q
+                more[:, :nv] += by_free.T @ (missed[:, None] * of_weights)
         if solver.encoded.nc:
-            none, push = np.zeros(nv), -rows.T @ (self._F * self._off)
-            bent = step_differentiator_of(solver).closing(solver.q, none, push, none).bent
-            right[:, :nv] -= T.T @ bent
-        return np.asarray(along @ (right / self._strengths[:, None]), np.float64)
+            none = np.zeros(nv)
+            closing = step_differentiator_of(solver).closing(solver.q, none, -rows.T @ pulls, moved)
+            more[:, :nv] += T.T @ closing.bent
+            by_rows = np.linalg.solve(closing.M, closing.J.T)
+            kept = by_rows @ np.linalg.solve(closing.J @ by_rows, closing.rate)
+            free = free.copy()
+            free[:, :nv] -= rows @ kept
+        of_rows = sides[of] - free
+        x = nearest(meets @ of_rows[:count], -of_rows[count:], more)
+        wanted, sides = wanted.copy(), sides.copy()
+        wanted[motors] = rows[count:] @ self._leads.rates + M @ y
+        sides[motors] = free[count:] + M @ x
+        return wanted, sides
+
+    def _answer_by_q(self, k: int) -> Array:
+        """What a motor's rate answers to its own force by changes by with positions (nv,).
+
+        With M x - Jᵀ λ = e, J x = 0, that is by -xᵀ ∂(M x - Jᵀ λ) + λᵀ ∂(J x).
+        """
+        solver, row, dt = self._solver, self._rows[k], float(self._solver.control[0]["dt"])
+        x = self._by_force @ row / dt
+        found = step_differentiator_of(solver).closing(solver.q, x, row, x)
+        by_q = -x @ found.bent
+        if len(found.J):
+            lam = np.linalg.lstsq(found.J.T, found.M @ x - row, rcond=None)[0]
+            by_q = by_q + lam @ found.rate
+        return np.asarray(dt * by_q, np.float64)
+
+
+class Weighed(NamedTuple):
+    """Motors that agree, and what they count by.
+
+    Attributes:
+        motors: Their rows.
+        others: Rows that hold what they ask for.
+        weights: (motors,)
+        by_answers: Whether these are the inverse of what each answers to its own force.
+    """
+
+    motors: Ints
+    others: Ints
+    weights: Array
+    by_answers: bool
 
 
 def _admissible(solver: Solver) -> Array:
@@ -527,6 +631,8 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
         return acting.hold(asked)
 
     motors, limits = (np.asarray(x) for x in (step.motor_rows, step.joint_limits))
+    proper = 2 * np.arange(len(motors)) < len(motors)  # friction follows
+    proper = proper[motors["row"] >= 0]
     motors, places = motors[motors["row"] >= 0], np.asarray(solver.axes)["q"]
     for axis in motors["axis"]:
         _require_joint(int(axis))
@@ -544,7 +650,8 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
         rate = float(asked.rates[k] - asked.compliance[k] * force)
         room = min(float(motor["force"]) - force, force - float(motor["least"]))
         if room > (1.0 - SATURATED) * motor["force"]:
-            n = hold(axis, side, room, rate, force, float(motor["force"]))
+            strength = float(motor["force"]) if proper[k] else math.nan
+            n = hold(axis, side, room, rate, force, strength)
             if asked.compliance[k]:
                 acting.K[n, n] = float(asked.compliance[k])
         elif abs(after.v[axis] - rate) <= BESIDE:
@@ -750,7 +857,9 @@ def _add_contact(acting: Active, one: OneContact, made: Made, leads: Leads, name
     if load == 0.0:
         acting.idle.append(Asked(one.C[0], bent[0], side, 0.0, normal, 0.0, 0.0, about))
         return
-    owner = acting.hold(Asked(one.C[0], bent[0], side, load, normal, load, CLEAR, about))
+    by_place = one.C_by_q.transpose(1, 0, 2)
+    along = Asked(one.C[0], bent[0], side, load, normal, load, CLEAR, about, slopes=by_place[0])
+    owner = acting.hold(along)
     if one.compliance > 0.0:
         acting.K[owner, owner] = one.compliance
     for cone in ([1, 2], [3], [4, 5]):
@@ -769,8 +878,18 @@ def _add_contact(acting: Active, one: OneContact, made: Made, leads: Leads, name
         size = float(np.linalg.norm(mu * slip))
         slides = size > CLEAR * mu.max()
         those = [
-            Asked(C, by, none, force, np.nan if slides else 0.0, np.inf, 0.0, about)
-            for C, by, force in zip(one.C[rows], bent[rows], one.forces[rows], strict=True)
+            Asked(
+                one.C[r],
+                bent[r],
+                none,
+                float(one.forces[r]),
+                np.nan if slides else 0.0,
+                np.inf,
+                0.0,
+                about,
+                slopes=by_place[r],
+            )
+            for r in rows
         ]
         if slides:
             if np.abs(one.forces[rows] + mu**2 * slip / size * load).max() > COULOMB * load:
