@@ -43,6 +43,9 @@ REACH = 2e-5
 """What configurations are displaced by [rad, or lengths of the mechanism]."""
 ORDER_4 = (-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0)
 """Times that, and weights: a central difference of order four."""
+NEAR = 1e-3
+"""Distance [lengths of the mechanism] within which a contact of the same shapes that has another
+name is the same: of two faces that are flat on each other either names the points."""
 ROWS_OF_ONE = 6
 """Rows of a contact: its normal and tangents, and turns about these."""
 
@@ -235,8 +238,9 @@ class ContactVariations:
         compliant: np.ndarray,
     ) -> None:
         self._find, self._points, self._compliant = find, points, compliant
-        self._keys = keys_of(points)
+        self._keys, self._near = keys_of(points), NEAR * float(rows.lengths.max(initial=0.0))
         self._distinct = len({*self._keys}) == len(points)
+        self._flat = np.zeros(len(points), bool)
         first = np.array(points["direction"])
         self.C = rows(q, self._meeting(points), first)
         turns = np.any(points["direction"] != 0.0, axis=1)
@@ -250,6 +254,7 @@ class ContactVariations:
 
         found = rows.slopes(q, see, points)
         self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
+        self.gap_by_q[:, self._flat] = self.C[self._flat, 0].T  # no mean of what each face tells
         self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
 
     def _meeting(self, points: np.ndarray) -> np.ndarray:
@@ -260,24 +265,23 @@ class ContactVariations:
 
     def _again(self, q: Array) -> np.ndarray:
         """The same contacts (n,) at another configuration."""
-        found = defaultdict[tuple[int, int], list[int]](list)
         there = self._find(q)
         keys = keys_of(there)
         if self._distinct and keys == self._keys:
             return there
+        found = defaultdict[tuple[int, int], list[int]](list)
         for k, key in enumerate(keys):
             found[key].append(k)
         picked = list[int]()
         for n, key in enumerate(self._keys):
-            those = found[key]
-            if not those:
+            those = found.get(key) or np.flatnonzero(there["pair"] == key[0]).tolist()
+            away = there["position"][those] - self._points["position"][n]
+            apart = np.sqrt(np.sum(away**2, axis=1))
+            if apart.min(initial=np.inf) > self._near:
                 raise UnsupportedError(
                     "contacts are others beside where they were found; use central differences of"
                     " step()"
                 )
-            nearest = 0
-            if len(those) > 1:
-                away = there["position"][those] - self._points["position"][n]
-                nearest = int(np.argmin(np.sum(away**2, axis=1)))
-            picked.append(those[nearest])
+            self._flat[n] |= key not in found
+            picked.append(those[int(np.argmin(apart))])
         return there[picked]
