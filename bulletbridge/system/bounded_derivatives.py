@@ -464,21 +464,22 @@ class Agreement:
         pulls[:count] = -meets.T @ (M.T @ pulls[count:])
         T, moved = self._by_force @ (rows.T @ along) @ N, self._by_force @ (rows.T @ (along @ y))
         free, more = self._free[of], np.zeros((N.shape[1], 3 * nv))
-        if np.abs(missed).max(initial=0.0) > 0.0:
+        further = np.abs(np.concatenate([missed, D @ (along @ y)])).max()
+        if further > ALIKE * max(1.0, float(np.abs(self._leads.rates).max())):  # else no more of it
             for pull, k in zip(pulls[:count], others, strict=True):
                 more += T.T @ (pull * self._asked[k].slopes.T @ self._leads.place_by_all)
             if among.by_answers:
                 by_q = np.array([self._answer_by_q(int(k)) for k in motors])
                 of_weights = -(weights**2)[:, None] * by_q
                 more[:, :nv] += by_free.T @ (missed[:, None] * of_weights)
-        if solver.encoded.nc:
-            none = np.zeros(nv)
-            closing = step_differentiator_of(solver).closing(solver.q, none, -rows.T @ pulls, moved)
-            more[:, :nv] += T.T @ closing.bent
-            by_rows = np.linalg.solve(closing.M, closing.J.T)
-            kept = by_rows @ np.linalg.solve(closing.J @ by_rows, closing.rate)
-            free = free.copy()
-            free[:, :nv] -= rows @ kept
+            if solver.encoded.nc:
+                none, push = np.zeros(nv), -rows.T @ pulls
+                closing = step_differentiator_of(solver).closing(solver.q, none, push, moved)
+                more[:, :nv] += T.T @ closing.bent
+                by_rows = np.linalg.solve(closing.M, closing.J.T)
+                kept = by_rows @ np.linalg.solve(closing.J @ by_rows, closing.rate)
+                free = free.copy()
+                free[:, :nv] -= rows @ kept
         of_rows = sides[of] - free
         x = nearest(meets @ of_rows[:count], -of_rows[count:], more)
         wanted, sides = wanted.copy(), sides.copy()
