@@ -1,5 +1,7 @@
 """Motors, limits and friction of joints of a tree."""
 
+import math
+
 import numpy as np
 import pybullet
 import pytest
@@ -10,6 +12,7 @@ from support.urdf_builder import random_tree
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
+from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 
 ROUND_OFF = 1e-12
@@ -268,6 +271,28 @@ def test_limits_and_friction_act_along_lines():
         assert system.q[0] == pytest.approx(end, abs=1e-3)
         system.rollout(60)
         assert np.hypot(system.q[0], 0.3) == pytest.approx(0.5, abs=1e-7)  # SHALLOW
+
+
+@pytest.mark.parametrize("holds", ["friction", "motor"])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_what_holds_a_joint_at_rest_beyond_its_limit_does_not_keep_it_there(holds, side):
+    """Whatever it can do: limits can do more. The last of the way is gone by a fifth a step."""
+    from test_elements import oscillator
+
+    limits = (-0.5, 10.0) if side < 0 else (-10.0, 0.5)
+    for beyond, force in ((1e-6, 1.0), (1e-5, 10.0), (1e-3, 0.1), (1e-3, 1e3)):
+        friction = force if holds == "friction" else 0.0
+        system = oscillator([bb.Tendon("t", {"slide": 1.0}, limits=limits, friction=friction)])
+        if holds == "motor":
+            system.motors.set("slide", force=force, velocity=0.0)
+        system.set_state([side * (0.5 + beyond)], [0.0])
+        left = [beyond]
+        for _ in range(math.ceil(np.log(beyond / SHALLOW) / -np.log(0.8)) + 1):
+            system.step()
+            left.append(abs(float(system.q[0])) - 0.5)
+            # what is not shallow moves, and nothing overshoots; positions are known to 1e-16
+            assert left[-2] < SHALLOW or -1e-15 < left[-1] <= 0.8 * left[-2] + 1e-15
+        assert left[-1] < SHALLOW
 
 
 def test_a_rope_carries_what_hangs_on_it():

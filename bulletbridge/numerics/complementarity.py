@@ -50,6 +50,7 @@ from bulletbridge.numerics.complementarity_rows import (
     scaled,
     sweep,
     velocities,
+    violation,
 )
 from bulletbridge.numerics.interior_path import Course, approach
 from bulletbridge.numerics.lu import PANEL, back_real, lu_real
@@ -86,7 +87,8 @@ FINAL_STEPS = 12
 """Newton steps from where a path of smooth problems has come near."""
 LOST = 1e6
 """Residual, in largest velocities that are asked for, from which Newton's method does not come
-back: rows that nearly depend on others were taken to hold, against each other."""
+back: rows that nearly depend on others were taken to hold, against each other. Rows with bounds of
+their own do come back, to these."""
 MOST_PASSES = 20
 """Most passes of the sequence that takes the softness of the weights away."""
 
@@ -511,6 +513,21 @@ def add_proximal_term(p: Any, n: int, rho: float, at_x: bool) -> None:
         p.b[i] = p.right[i] - softness * (p.x[i] if at_x else p.centre[i])
 
 
+@helper
+def is_lost(p: Any, n: int, residual: float, most: float) -> bool:
+    """Whether any row is further off than ``most`` that no bound of its own takes back at once."""
+    if residual <= most:
+        return False
+    i = 0
+    while i < n:
+        bound, x = p.bounds[i], p.x[i]
+        off, end = violation(p, p.x, p.w, i)
+        if not off <= most and (bound.owner >= 0 or bound.lower <= x <= bound.upper):
+            return True
+        i = end
+    return not residual < math.inf
+
+
 class Settling(NamedTuple):
     """Newton's method for problems of one kind.
 
@@ -578,7 +595,7 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
                 residual = new
                 for i in range(n):
                     p.best[i] = p.x[i]
-            if not new <= LOST * max(asked, residual):
+            if is_lost(p, n, new, LOST * max(asked, residual)):
                 taken = count + 1
                 break
         if not is_best:
