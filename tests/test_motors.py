@@ -295,6 +295,29 @@ def test_what_holds_a_joint_at_rest_beyond_its_limit_does_not_keep_it_there(hold
         assert left[-1] < SHALLOW
 
 
+@pytest.mark.parametrize("holds", ["friction", "motor"])
+def test_a_limit_tells_the_same_load_on_either_side(holds):
+    """A push into a limit, where a motor or friction holds as well, and its mirror image."""
+    from test_elements import oscillator
+
+    loads: list[np.ndarray] = []
+    for side in (-1, 1):
+        limits = (-0.5, 10.0) if side < 0 else (-10.0, 0.5)
+        friction = 3.0 if holds == "friction" else 0.0
+        system = oscillator([bb.Tendon("t", {"slide": 1.0}, limits=limits, friction=friction)])
+        if holds == "motor":
+            system.motors.set("slide", force=3.0, velocity=0.0)
+        system.set_state([side * 0.5], [0.0])
+        system.tau[:] = side * 2.0
+        system.step()
+        told = [system.joint_loads[name] for name in ("slide", "t")]
+        loads.append(side * np.array([[one.motor, one.friction, one.limit] for one in told]))
+        # at rest, with a rounding of each of three forces of 2 N
+        assert abs(loads[-1].sum() + 2.0) < 1e-14
+        assert loads[-1].max() <= 0.0
+    np.testing.assert_allclose(loads[0], loads[1], rtol=0, atol=1e-14)
+
+
 def test_a_rope_carries_what_hangs_on_it():
     """A bob on a rope that does not stretch moves as one on a rod, and pulls by its weight."""
     swings: list[np.ndarray] = []

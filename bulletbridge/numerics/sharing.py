@@ -99,7 +99,7 @@ def weigh(p: Any, first: int, loaded: int, n: int, heaviest: float) -> None:
         alone, bound = p.b[i] * p.b[i] / d, min(p.bounds[i].upper, -p.bounds[i].lower)
         if i < loaded:
             alone = min(alone, bound * bound * d)
-        elif p.b[i] < 0.0:
+        elif p.b[i] < 0.0 < p.bounds[i].upper or p.b[i] > 0.0 > p.bounds[i].lower:
             hardest = max(hardest, alone)
         need = max(need, alone)
     for i in range(first, n):
