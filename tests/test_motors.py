@@ -295,6 +295,27 @@ def test_what_holds_a_joint_at_rest_beyond_its_limit_does_not_keep_it_there(hold
         assert left[-1] < SHALLOW
 
 
+def test_a_motor_leads_to_a_limit_of_a_tendon_while_something_else_rests():
+    """Forces alone would not lead beyond it in the step: it comes in once the motor has pushed."""
+    mechanism = empty_mechanism((0.0, 0.0, -9.81))
+    for name, rpy in (("slide", (0, np.pi / 2, 0)), ("drop", (0, 0, 0))):
+        mechanism = with_joint(mechanism, name, "prismatic", f"on_{name}", rpy=rpy, load=Load(2.0))
+    dt, v = 1 / 240, [1.0, 0.0]
+    ball = Sphere(mechanism.links["on_drop"].body, np.zeros(3), 0.1)
+    world = Spheres(mechanism, (np.zeros(2), np.array(v)), [ball], [Wall(np.eye(3)[2], -0.1)])
+    for contacts in (False, True):
+        tendon = bb.Tendon("t", {"slide": 1.0}, limits=(-1.0, 2.5 * dt))
+        system = bb.System(
+            mechanism, [tendon], world=world, dt=dt, limits="always", contacts=contacts
+        )
+        system.set_state([0.0, 0.0], v)
+        system.motors.set("slide", force=1e3, velocity=3.0)
+        system.step()
+        assert len(system.contacts()) == contacts
+        # one step of Euler's method, and a rounding or two of a rate of 3 m/s
+        assert abs(system.v[0] - 2.5) < 1e-14 and abs(system.q[0] - 2.5 * dt) < 1e-15
+
+
 @pytest.mark.parametrize("holds", ["friction", "motor"])
 def test_a_limit_tells_the_same_load_on_either_side(holds):
     """A push into a limit, where a motor or friction holds as well, and its mirror image."""
