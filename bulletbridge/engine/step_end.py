@@ -33,6 +33,7 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.engine.verlet import second_half
 from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.spatial import clear_nothing
 
 
 class StepEnd(NamedTuple):
@@ -141,6 +142,8 @@ def ending(backend: KktBackend) -> StepEnd:
         c.factored = factored
         if c.passes < 0:
             judge_left_out(is_unexplained, a, f, end, v, enough, True)
+        clear_nothing(q)
+        clear_nothing(v)
         if not finite(v) or not finite(q):
             c.failure = NOT_FINITE
 

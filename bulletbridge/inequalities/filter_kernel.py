@@ -21,11 +21,6 @@ from bulletbridge.inequalities.sticking import FilterArrays, forget_impulses, st
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.spatial import copy_into
 
-NOTHING = 1e-60
-"""What is closer to zero becomes zero, in any unit. Rows that keep a mechanism in a plane take what
-leaves it from round-off down to subnormal numbers, with which processors, and so Bullet's solver,
-take ten times as long; so would squares of what is left."""
-
 
 class FilterRoom(NamedTuple):
     """What a filter has of its own.
@@ -77,8 +72,6 @@ def finding(backend: KktBackend, filter_state: Callable[..., None]) -> Callable[
             c.factored = NOT_FACTORED
             return c.failure
         for k in range(n):
-            if abs(state[k]) < NOTHING:
-                state[k] = 0.0
             numbers[k] = state[k]
         return DONE
 

@@ -68,7 +68,7 @@ from bulletbridge.numerics.projection import (
     whiten_velocity,
 )
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.spatial import ZERO
+from bulletbridge.numerics.spatial import ZERO, clear_nothing
 
 NO_SUCH_BODY = 16
 """Failure: a sticking point names a body that there is not, or has no direction."""
@@ -189,6 +189,8 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
             give_back(a, before, v)
         c.factored = factored
         judge_left_out(is_unexplained, a, f, instant, v, enough, share > 0.0)
+        clear_nothing(q)
+        clear_nothing(v)
         if not finite(q) or not finite(v):
             c.failure = NOT_FINITE
 
