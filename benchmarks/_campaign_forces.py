@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from _campaign_judge import FILTERED, WEAK, Judge, Moving, Values, cross
+from _campaign_judge import FILTERED, TURNING, WEAK, Judge, Moving, Values, cross
 from scipy.linalg import null_space
 
 import bulletbridge as bb
@@ -94,7 +94,8 @@ class Forces:
         solved = system.complementarity
         taken = solved is not None and solved.taken > 0.0
         limited = any(c.max_force is not None for c in self.judge.constraints)
-        same = self._rank(before) == self._rank(now)  # no way parts from another in the step
+        # no way parts from another in the step, nor are there rows that may count or not
+        same = self._rank(before) == self._rank(now) == self._rank(now, TURNING)
         if same and not (taken or limited) and self._is_admissible(before):
             enough = (EXPLAINED + 10.0 * turns + turned) * size + rough
             if off > enough:
@@ -131,8 +132,8 @@ class Forces:
     def _fastest(self, before: State, now: State) -> float:
         return float(max(np.abs(before.v).max(), np.abs(now.v).max()))
 
-    def _rank(self, state: State) -> int:
-        return int(np.sum(self.judge.spectrum(state.q, state.t) > FILTERED))
+    def _rank(self, state: State, weak: float = FILTERED) -> int:
+        return int(np.sum(self.judge.spectrum(state.q, state.t) > weak))
 
     def _is_admissible(self, state: State) -> bool:
         """Whether rates are what rows ask for, as they need not be at a start."""

@@ -43,6 +43,10 @@ ROUNDED = 1e-6
 """Of a product of rates: what is below it has lost so many digits to round-off."""
 FILTERED = 1e-10
 """Rows above this, relative to the strongest, count where a step takes rates to be admissible."""
+TURNING = 1e-6
+"""Singular value, of the largest, up to which a row may follow from others: next to turning points,
+where gaps are half its square, that is what positions closed to 1e-12 leave of it. Rates along it
+are obeyed to as much of the fastest one."""
 SHUT, FLAT, MOST_PASSES = 1e-11, 1e-5, 200
 """Gap [m or rad] that counts as closed; rows that do not close it, of the strongest; passes."""
 Z = np.array([0.0, 0.0, 1.0])

@@ -18,7 +18,7 @@ import numpy as np
 from _campaign_cases import Case, make_case
 from _campaign_conserved import Conserved
 from _campaign_forces import BENT, BEYOND, Forces, State
-from _campaign_judge import ROLLING, Judge
+from _campaign_judge import ROLLING, TURNING, Judge
 from _campaign_run import OPEN, SLIPS
 from _campaign_spheres import Sphere, Spheres, Surface, Wall
 from _campaign_tables import tell
@@ -220,13 +220,15 @@ class BoundedRun:
             self._blame("not finite", step, np.inf)
             return
         fastest = max(1.0, float(np.abs(system.v).max()))
+        weak = judge.spectrum(system.q, system.t)
+        slips = max(SLIPS, float(weak[weak < TURNING].max(initial=0.0)))
         for c, was, g, rate in zip(judge.constraints, allowed, *judge.look(*state), strict=True):
             if c.max_force is not None:
                 continue
             if (gap := float(np.abs(g).max()) - was) > OPEN:
                 self._blame("silent gap", step, gap)
             rolls = isinstance(c, bb.LoopJoint) and c.model in ROLLING
-            if (size := float(np.abs(rate).max()) / fastest) > SLIPS:
+            if (size := float(np.abs(rate).max()) / fastest) > slips:
                 self._blame("slip" if rolls else "silent rate", step, size)
         if world is not None:
             turns = system.dt * max(fastest, float(np.abs(before.v).max()))
