@@ -87,6 +87,21 @@ def test_a_state_is_saved_between_a_reset_and_a_step(tmp_path):
     assert drive(client, body, WARM, 60)[0] == first
 
 
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_push_in_the_step_before_a_state_was_saved_is_over(tmp_path, mode):
+    """As any push of Bullet's, whatever the steps before the state is restored were."""
+    client, body = bridge(tmp_path)
+    client.setBridgeMode(mode)
+    drive(client, body, 0, WARM)
+    client.applyExternalForce(body, -1, [30, 0, 50], [0, 0, 0], pybullet.LINK_FRAME)
+    client.setJointMotorControl2(body, 1, pybullet.TORQUE_CONTROL, force=2.0)
+    drive(client, body, WARM, 1)
+    kept, first = client.saveState(), drive(client, body, WARM, 60)[0]
+    for _ in range(2):
+        client.restoreState(kept)
+        assert drive(client, body, WARM, 60)[0] == first
+
+
 def test_a_file_holds_what_bullet_knows(tmp_path):
     """Every restore from it starts afresh: alike, however far the steps before had come."""
     client, body = bridge(tmp_path)

@@ -258,6 +258,7 @@ class ExactGroup:
         if not self.joined.recall(memory.joined):
             return False
         self._reactions, self._pushes = {}, memory.pushes
+        self._pushed = True  # the forces that were put back were those of the step before
         self._exerted = self._told = self._sensed = None
         if memory.pushes is None:
             self._exerted, self._told, self._sensed = {}, [], {}
