@@ -1,6 +1,7 @@
 """What numba does once instead of each time, while kernels are compiled, comes to the same."""
 
 import numba
+import numpy as np
 import pytest
 from numba.core import compiler, ir
 from numba.core.registry import cpu_target
@@ -57,6 +58,16 @@ def test_numba_is_as_it_was_after_a_compilation():
     with pytest.raises(ZeroDivisionError), replacing(CHANGES):
         raise ZeroDivisionError
     assert given() == before
+
+
+def test_types_have_the_hashes_that_numba_gives_them():
+    record = numba.from_dtype(np.dtype([("a", np.float64), ("b", np.int64, (3,))]))
+    line = numba.types.Array(record, 1, "C")
+    kinds = [record, line, numba.types.Tuple((line, numba.types.UniTuple(line, 3))), numba.float64]
+    given = [hash(one) for one in kinds]
+    with replacing(CHANGES):
+        assert [hash(one) for one in kinds + kinds] == given + given
+        assert {numba.types.Tuple((line, line)): 1}[numba.types.Tuple((line, line))] == 1
 
 
 def test_what_is_registered_between_two_functions_is_found():

@@ -1,16 +1,17 @@
 """numba's bookkeeping while kernels are compiled, done once where it does the same each time.
 
-None of it decides what comes of a kernel: which variables a statement names, which registries have
-something new, and the colours of messages that nobody reads.
+None of it decides what comes of a kernel: which variables a statement names, the hashes of types,
+which registries have something new, and the colours of messages that nobody reads.
 """
 
 import contextlib
 from collections.abc import Callable, Generator
 from typing import Any
 
-from numba.core import base, errors, ir
+from numba.core import base, errors, ir, types
 from numba.core.typing import context
 
+kinds: Any = types
 nodes: Any = ir
 statements: Any = nodes.Inst
 contexts: tuple[Any, ...] = base.BaseContext, context.BaseContext
@@ -82,6 +83,20 @@ def refreshing(given: Callable[[Any], None]) -> Callable[[Any], None]:
     return refresh
 
 
+_hashes: dict[int, tuple[Any, int]] = {}
+"""Types, by their number, and their hashes."""
+_hash: Any = kinds.Type.__hash__
+
+
+def hash_of(self: Any) -> int:
+    """The hash of a type, worked out once: that of a tuple of records goes through all fields."""
+    same, found = _hashes.get(id(self), (None, 0))
+    if same is not self:
+        found = _hash(self)
+        _hashes[id(self)] = self, found
+    return found
+
+
 def _plainly(_self: Any, text: str, *_: Any, **__: Any) -> str:
     """A message without colours."""
     return text
@@ -89,6 +104,7 @@ def _plainly(_self: Any, text: str, *_: Any, **__: Any) -> str:
 
 CHANGES: list[tuple[Any, str, Any]] = [
     (statements, "_rec_list_vars", variables_in),
+    (kinds.Type, "__hash__", hash_of),
     *((one, "refresh", refreshing(one.refresh)) for one in contexts),
 ]
 """What stands in place of what: owner, name, and the function."""

@@ -16,7 +16,7 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from bulletbridge.compilation import bookkeeping, indices, lowering, names
+from bulletbridge.compilation import bookkeeping, indices, lowering, names, structures
 from bulletbridge.compilation.adapters import BODY, WORDS, adapters, takes_tuples
 from bulletbridge.compilation.bookkeeping import replacing
 from bulletbridge.compilation.claims import claim, give_up, go_inside
@@ -26,7 +26,13 @@ from bulletbridge.compilation.keys import is_there, key_of, place_of
 llvm: Any = binding  # no types, nor has numba any
 DYNAMIC = "numba.dynamic.globals"
 """Beginning of the names of variables by which numba notes addresses of this process."""
-CHANGES = [*bookkeeping.CHANGES, *indices.CHANGES, *lowering.CHANGES, *names.CHANGES]
+CHANGES = [
+    *bookkeeping.CHANGES,
+    *indices.CHANGES,
+    *lowering.CHANGES,
+    *names.CHANGES,
+    *structures.CHANGES,
+]
 """What stands in the place of parts of numba, while kernels are compiled."""
 machinery: Any = compiler_machinery
 typed: Any = typed_passes

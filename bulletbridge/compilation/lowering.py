@@ -7,18 +7,24 @@ those and others that are never inlined is in ``adapters``. And a variable that 
 before all that uses it, is that value, not a place in memory.
 """
 
+import operator
 from collections import Counter
 from typing import Any, cast
 
 from llvmlite import ir as llvm
-from numba.core import analysis, base, ir, lowering, types
+from numba.core import analysis, base, ir, ir_utils, lowering, types
 from numba.core.datamodel import packer
 
 analyses: Any = analysis
 contexts: Any = base.BaseContext
+find: Any = ir_utils
 known: Any = types
 nodes: Any = ir
 parts: Any = packer
+
+
+SQUARE = 2
+"""The exponent of a square."""
 
 
 class Whole(tuple[Any, ...]):
@@ -60,6 +66,7 @@ class ModelsOfWholes:
 
 
 _given: Any = contexts.get_arg_packer
+_binop: Any = cast(Any, lowering.Lower).lower_binop
 
 
 def _packer(self: Any, kinds: Any) -> Any:
@@ -109,6 +116,14 @@ class KernelLower(cast(Any, lowering.Lower)):
             return
         if any(self.blkmap[one].instructions for one in block.terminator.get_targets()):
             self.builder.block.terminator.set_metadata("llvm.loop", one_by_one(self.module))
+
+    def lower_binop(self, resty: Any, expr: Any, op: Any) -> Any:
+        """Translate an operation; the square of a number is a product, not a loop over bits."""
+        if op is operator.pow and isinstance(self.typeof(expr.lhs.name), known.Float):
+            if find.guard(find.find_const, self.func_ir, expr.rhs) == SQUARE:
+                value = self.loadvar(expr.lhs.name)
+                return self.builder.fmul(value, value)
+        return _binop(self, resty, expr, op)
 
     def _find_singly_assigned_variable(self) -> None:
         """Find variables that need no place in memory, also among those of several blocks."""
