@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -93,9 +93,6 @@ class Spline(Formula):
         acceleration = self.curve(end, 2) * (end == t)
         return lines(value + rate * (t - end), rate, acceleration)
 
-
-FEW = 2
-"""Times up to which signals are asked one by one: the start and the end of a step."""
 
 Signal = Callable[[float], Triple]
 """Time [s] to value, rate and acceleration; write your own or use those above."""
@@ -212,23 +209,20 @@ class Motion:
         Raises:
             ModelError: One of them is not finite, or gives no three numbers.
         """
-        signals = self.x, self.y, self.z, self.angle
-        if len(t) <= FEW:  # a frame that a program moves at every step
-            numbers: list[float] = []
-            for time in t.tolist():
-                for signal in signals:
-                    given = cast(object, signal(time))
-                    triple = cast(tuple[float, ...], given) if isinstance(given, tuple) else ()
-                    numbers += triple if len(triple) == 3 else ()
-            plain = all(isinstance(number, float) for number in numbers)
-            if plain and len(numbers) == 12 * len(t) and isfinite(sum(numbers)):
-                return np.array(numbers).reshape(len(t), 4, 3)
         found = np.zeros((len(t), 4, 3))
-        for k, signal in enumerate(signals):
+        for k, signal in enumerate((self.x, self.y, self.z, self.angle)):
             if signal is not still:
                 found[:, k] = values(signal, t)
-        finite = np.isfinite(found).all(axis=(1, 2))
-        if not finite.all():
-            bad = int(np.argmin(finite))
-            raise ModelError(f"a prescribed motion is not finite at t = {t[bad]:g} s: {found[bad]}")
-        return found
+        return finite(found, t)
+
+
+def finite(found: Array, t: Array) -> Array:
+    """What a motion has come to, (len(t), 4, 3).
+
+    Raises:
+        ModelError: A number of it is not finite.
+    """
+    if not isfinite(float(found.sum())):
+        bad = int(np.argmin(np.isfinite(found).all(axis=(1, 2))))
+        raise ModelError(f"a prescribed motion is not finite at t = {t[bad]:g} s: {found[bad]}")
+    return found

@@ -18,7 +18,7 @@ from bulletbridge.bullet.constraints import (
 from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
 from bulletbridge.compilation.stored_calls import StoredCall
-from bulletbridge.constraints.motion import Motion
+from bulletbridge.constraints.motion import Formula, Motion, finite
 from bulletbridge.constraints.moved_frames import MOVED, drive_frame
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import WORLD, Link
@@ -48,32 +48,58 @@ class Span:
 
 
 @dataclass(frozen=True, eq=False)
-class Ramp:
-    """A coordinate of a frame that comes to zero by the end of a step, at a constant rate.
-
-    The rate of the step before turns into this one at the start, so that who follows arrives.
+class Coordinate(Formula):
+    """One of the four numbers of a motion.
 
     Attributes:
-        before, rates: (4,) of all coordinates in the step before and in this one.
-        place: Which coordinate it is.
+        motion: It.
+        place: Which one.
+    """
+
+    motion: Motion
+    place: int
+
+    def over(self, t: Array) -> Array:
+        """Value, rate, acceleration (len(t), 3) at times."""
+        return self.motion.over(t)[:, self.place]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Way(Motion):
+    """A frame that comes to where it is put by the end of a step, at constant rates.
+
+    The rates of the step before turn into these at the start, so that who follows arrives.
+
+    Attributes:
+        before, rates: (4,) of translations and turn in the step before and in this one.
         span: The step.
     """
 
     before: Array
     rates: Array
-    place: int
     span: Span
 
-    def __call__(self, t: float) -> tuple[float, float, float]:
-        """Value, rate, acceleration."""
-        rate, until, dt = float(self.rates[self.place]), self.span.until, self.span.dt
-        left = (until - t) / dt
-        if left < ENDED:
-            return 0.0, rate, 0.0
-        if left < 1.0 - ENDED:
-            return rate * (t - until), rate, 0.0
-        before = float(self.before[self.place])
-        return rate * (t - until), before, (rate - before) / self.span.part
+    def __post_init__(self) -> None:
+        """Have its numbers one by one, too."""
+        for place, name in enumerate(("x", "y", "z", "angle")):
+            object.__setattr__(self, name, Coordinate(self, place))
+
+    def over(self, t: Array) -> Array:
+        """(len(t), 4, 3): value, rate, acceleration of translations and turn at times.
+
+        Raises:
+            ModelError: One of them is not finite.
+        """
+        found, rates, span = np.zeros((len(t), 4, 3)), self.rates, self.span
+        for line, time in zip(found, t.tolist(), strict=True):
+            left = (span.until - time) / span.dt
+            line[:, 1] = rates
+            if left >= ENDED:
+                line[:, 0] = rates * (time - span.until)
+            if left >= 1.0 - ENDED:
+                line[:, 1] = self.before
+                line[:, 2] = (rates - self.before) / span.part
+        return finite(found, t)
 
 
 class FrameMemory(NamedTuple):
@@ -114,8 +140,7 @@ class MovedFrame:
         self._told, self._dt, self.parts = np.zeros(7), 0.0, 1
         self._shown: Info | None = None  # what Bullet is to be told again after its step
         before, rates = self._frame["before"][0], self._frame["rates"][0]
-        x, y, z, turn = (Ramp(before, rates, k, self._span) for k in range(4))
-        self.motion = Motion(x, y, z, turn)
+        self.motion = Way(before=before, rates=rates, span=self._span)
         self.target: Array = self._frame["target"][0]
         self._ahead, self._lead = self._frame["ahead"][0], 0.0
         info = info_of(loop.number, client)

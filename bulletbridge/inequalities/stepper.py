@@ -945,7 +945,8 @@ class InequalityStepper:
         first, second = self._still
         if axis_rows.motions:
             first = axis_rows.targets(np.array([self.solver.t]))[0]
-        if force_limited.motions:
+        held = 0 if self.rigid is None else len(self.rigid.holding)
+        if force_limited.motions and held < len(force_limited.rows):  # else nothing is left of them
             second = force_limited.targets(np.array([self.solver.t]))[0]
         return first, second, self.solver.forces(0)
 
