@@ -104,12 +104,14 @@ class AskedForces:
         self, force: AskedForce, frame: MovingFrame | None, t: float, q: Array, v: Array
     ) -> Array | float:
         """What one gives, after a look at it."""
-        state: list[Any] = [q.copy(), v.copy()]
-        if not is_jitted(force.function):
-            state = [by_joint(x, self.mechanism, of) for x, of in zip(state, "qv", strict=True)]
-        if frame is not None:
-            state.append(MovingFrame(*(x.copy() for x in frame)))
-        given: object = force.function(t, *state[: force.takes - 1])
+        state = list[Any]()
+        if force.takes > Takes.TIME:
+            state = [q.copy(), v.copy()]
+            if not is_jitted(force.function):
+                state = [by_joint(x, self.mechanism, of) for x, of in zip(state, "qv", strict=True)]
+            if frame is not None and force.takes > Takes.STATE:
+                state.append(MovingFrame(*(x.copy() for x in frame)))
+        given: object = force.function(t, *state)
         try:
             numbers = np.asarray(given, np.float64)
         except (TypeError, ValueError):

@@ -2,7 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -246,14 +246,8 @@ class SolverArrays:
     def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Every term of the equations of motion at a state, from the same kernels as the step."""
         nv, nc, e = self.mechanism.nv, self.encoded.nc, self.encoded
-        poses, axes, rows = copied(self.poses), copied(self.axes), copied(self.rows[0])
-        beams, stations = copied(self.beams), copied(self.stations)
-        M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
-        targets = self.targets_at(t)
-        kinematics(self.bodies, beams, stations, q, poses, axes)
-        mass_matrix(self.bodies, beams, stations, poses, axes, M)
-        residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
-        jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
+        M, J, rows, targets, poses, axes, beams, stations = self._closing(q, t)
+        h = np.zeros(nv)
         efforts = self.efforts_at(targets, poses, axes, q, v, t)
         poses["av"][0] = -self.control[0]["gravity"]
         bias(self.bodies, beams, stations, efforts, poses, axes, v, h)
@@ -261,10 +255,30 @@ class SolverArrays:
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
         joint_forces(axes, q, v, self.scripted(t), forces := np.zeros(nv))
-        M = np.add(M, M.T, order="C")  # the upper triangle was zero
-        M.reshape(-1)[:: nv + 1] *= 0.5
         known = M, h, rows["g"], J, rows["g_t"], rows["gamma"]
         return Terms(*known, poses, axes, forces, stations, beams)
+
+    def closing_terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array, Array]:
+        """M, J, g and g_t of ``terms`` alone, which correction and filter are made of."""
+        if self.user_size:
+            found = self.terms(q, v, t)
+            return found.M, found.J, found.g, found.g_t
+        M, J, rows, *_ = self._closing(q, t)
+        return M, J, rows["g"], rows["g_t"]
+
+    def _closing(self, q: Array, t: float) -> tuple[Any, ...]:
+        """M, J, rows (but users'), targets, poses, axes, beams and stations at a configuration."""
+        nv, e = self.mechanism.nv, self.encoded
+        poses, axes, rows = copied(self.poses), copied(self.axes), copied(self.rows[0])
+        beams, stations = copied(self.beams), copied(self.stations)
+        M, J, targets = np.zeros((nv, nv)), np.zeros((e.nc, nv)), self.targets_at(t)
+        kinematics(self.bodies, beams, stations, q, poses, axes)
+        mass_matrix(self.bodies, beams, stations, poses, axes, M)
+        residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
+        jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
+        M = np.add(M, M.T, order="C")  # the upper triangle was zero
+        M.reshape(-1)[:: nv + 1] *= 0.5
+        return M, J, rows, targets, poses, axes, beams, stations
 
     def poses_at(self, q: Array) -> np.ndarray:
         """Poses (nb) of all bodies at a configuration."""

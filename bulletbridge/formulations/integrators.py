@@ -13,9 +13,8 @@ from typing import NamedTuple, Protocol
 
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.implicit import symmetric_projection, trapezoidal
-from bulletbridge.formulations.modular import Modular
 from bulletbridge.formulations.quasi_velocity_steps import QuasiVelocities
-from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
+from bulletbridge.formulations.stabilise import ClosableDynamics, Stabilisation, Stabilised
 from bulletbridge.numerics.records import Array
 
 
@@ -158,12 +157,14 @@ class Scheme:
         formulation: Its accelerations.
         method: The integrator.
         stabilisation: Correction and filter; left out after a method that has its own.
+        closing: The system as these see it; the same unless given.
     """
 
     dynamics: Dynamics
     formulation: Formulation
     method: Method
     stabilisation: Stabilisation
+    closing: ClosableDynamics | None = None
 
     def __call__(self, s: State, h: float) -> Stabilised:
         """The state after a step of h [s].
@@ -173,8 +174,7 @@ class Scheme:
         """
         q, v = self.method(self.formulation, self.dynamics, s, h)
         after = NOTHING if self.method in SELF_PROJECTED else self.stabilisation
-        f, whole = self.formulation, self.dynamics
-        return after(f.closing if isinstance(f, Modular) else whole, s.q, q, v, s.t + h)
+        return after(self.closing or self.dynamics, s.q, q, v, s.t + h)
 
 
 NOTHING = Stabilisation(passes=0, filtered=False)

@@ -11,12 +11,12 @@ from bulletbridge.engine.failures import TRIED
 from bulletbridge.engine.records import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE, Directions
 from bulletbridge.engine.stepper import REFINEMENTS, Solver
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
 from bulletbridge.formulations.integrators import METHODS, Scheme, State
 from bulletbridge.formulations.modified import Modified
-from bulletbridge.formulations.modular import ModularEquations
+from bulletbridge.formulations.modular import Modular, ModularEquations
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
-from bulletbridge.formulations.system_dynamics import Tree, TreeMoving
+from bulletbridge.formulations.system_dynamics import ClosingTree, Tree, TreeMoving
 from bulletbridge.numerics.records import Array
 
 
@@ -33,6 +33,16 @@ class FiniteTree(Tree):
         e = here.equations
         require_finite(e.M, e.f, e.J, e.gamma)
         return here
+
+    def closing(self, q: Array, v: Array, t: float) -> Equations:
+        """What correction and filter need of the equations.
+
+        Raises:
+            StepError: A number is not finite.
+        """
+        e = super().closing(q, v, t)
+        require_finite(e.M, e.J)
+        return e
 
     def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
         """The same module by module.
@@ -167,7 +177,9 @@ class PythonStep:
             formulation = self.make(dynamics)
             if self.weight is not None:
                 formulation = Modified(dynamics, self.weight, formulation)
-            self._scheme = Scheme(dynamics, formulation, self.method, after)
+            modular = isinstance(formulation, Modular)
+            closing = formulation.closing if modular else ClosingTree(dynamics)
+            self._scheme = Scheme(dynamics, formulation, self.method, after, closing)
         return self._scheme
 
     def _take(self, solver: Solver, end: Stabilised, t: float) -> int:

@@ -51,6 +51,18 @@ class Tree:
         """The same, and how its matrices change."""
         return TreeMoving(self, self.solver.terms(q, v, t), (q, v, t))
 
+    def closing(self, q: Array, v: Array, t: float) -> Equations:
+        """What correction and filter need of the equations; f and gamma are left empty."""
+        M, J, g, g_t = self.solver.closing_terms(q, v, t)
+        nothing, scale = np.zeros(0), self.solver.encoded.scale
+        c = self.solver.control[0]
+        return Equations(M, nothing, J, g, g_t, nothing, scale, int(c["cap"]), self._order)
+
+    @property
+    def _order(self) -> Order:
+        """Which rows come first."""
+        return Order(self.solver.rows[0]["level"], int(self.solver.control[0]["held_cap"]))
+
     @cached_property
     def modules(self) -> Modules:
         """The modules of the solver."""
@@ -65,6 +77,21 @@ class Tree:
         moved = np.empty_like(q)
         displace(self.solver.bodies, q, step, 1.0, moved)
         return moved
+
+
+@dataclass(frozen=True)
+class ClosingTree:
+    """A tree as correction and filter see it: without forces, which are what takes long."""
+
+    tree: Tree
+
+    def equations(self, q: Array, v: Array, t: float) -> Equations:
+        """What they need of the equations of motion at a state."""
+        return self.tree.closing(q, v, t)
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration after a velocity has acted for a unit of time."""
+        return self.tree.displace(q, step)
 
 
 @dataclass(frozen=True)
@@ -87,7 +114,7 @@ class TreeMoving:
         c, size = solver.control[0], np.empty_like(f)
         weights(terms.poses, terms.axes, c["gravity"], size)
         size += np.abs(terms.forces) + np.abs(tau) + np.abs(terms.h)
-        order = Order(solver.rows[0]["level"], int(c["held_cap"]))
+        order = self.tree._order
         known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
         return Equations(*known, solver.encoded.scale, int(c["cap"]), order, size=size)
 

@@ -18,10 +18,11 @@ import bulletbridge as bb
 from bulletbridge.comparison.native import NativeSettings, NativeWorld
 from bulletbridge.comparison.plan import NATIVE
 from bulletbridge.control.controllers import Controlled
-from bulletbridge.formulations.equations import Dynamics, Equations
+from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.integrators import METHODS, State
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Stabilisation
+from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.numerics.records import Array
 from bulletbridge.papers.example import Curve, Example, Film, Outcome, Panel, Row, Table
 from bulletbridge.papers.forced import States, run
@@ -125,11 +126,11 @@ def simulate(scheme: str, h: float, correction: str, duration: float) -> Run:
         return violations(arm.dynamics, run(arm, duration))
 
 
-def violations(dynamics: Dynamics, motion: States) -> Run:
+def violations(dynamics: Tree, motion: States) -> Run:
     """Lengths of the three rows and of their rates at states."""
     gap, rate = np.zeros(len(motion.t)), np.zeros(len(motion.t))
     for n, (t, q, v) in enumerate(zip(*motion, strict=True)):
-        e = dynamics.equations(q, v, float(t))
+        e = dynamics.closing(q, v, float(t))
         gap[n], rate[n] = np.linalg.norm(e.g), np.linalg.norm(e.J @ v)
     return Run(motion.t, gap, rate, motion.q)
 
@@ -138,13 +139,11 @@ def violations(dynamics: Dynamics, motion: States) -> Run:
 class Euclidean:
     """The same rows with one as the mass of everything, for correction and filter only."""
 
-    bare: Dynamics
-    nq: int = 14
-    nv: int = 13
+    bare: Tree
 
     def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """The equations of motion at a state."""
-        return self.bare.equations(q, v, t)._replace(M=np.eye(self.nv))
+        """What correction and filter need of the equations of motion."""
+        return self.bare.closing(q, v, t)._replace(M=np.eye(self.bare.nv))
 
     def displace(self, q: Array, step: Array) -> Array:
         """Configuration after a velocity has acted for a unit of time."""
