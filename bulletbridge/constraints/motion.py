@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def lines(value: Array, rate: Array, acceleration: Array) -> Array:
-    """The three side by side (n, 3); NumPy's own way takes longer than most signals."""
-    found = np.empty((len(value), 3))
-    found[:, 0], found[:, 1], found[:, 2] = value, rate, acceleration
+    """The three (n,) side by side (n, 3); NumPy's own way takes longer than most signals."""
+    found = np.empty((*value.shape, 3))
+    found[..., 0], found[..., 1], found[..., 2] = value, rate, acceleration
     return found
 
 

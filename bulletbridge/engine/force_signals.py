@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +11,7 @@ from bulletbridge.compilation.users import Takes
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.functions import ForceFunction, takes
-from bulletbridge.constraints.motion import Formula, Signal
+from bulletbridge.constraints.motion import Formula, Signal, Sine
 from bulletbridge.engine.asked_forces import AskedForce
 from bulletbridge.errors import ModelError, require_kind
 from bulletbridge.mechanism.model import Mechanism
@@ -41,11 +43,23 @@ class Script:
             ModelError: One of them is not a finite number; the message names its joint.
         """
         forces = np.zeros((len(times), self.nv))
-        for joint, rate, signal in self.signals:
+        rates, sines, others = self._kinds
+        if rates:
+            np.add.at(forces.T, rates, sines.over(times)[..., 0])
+        for joint, rate, signal in others:
             forces[:, rate] += values(signal, times, joint)
         if not np.isfinite(forces).all():
             self._refuse(times)
         return forces
+
+    @cached_property
+    def _kinds(self) -> tuple[list[int], Sine, list[tuple[str, int, ForceSignal]]]:
+        """Rates of sines, these as one, of which each takes as long as all; and other signals."""
+        alike = [(rate, signal) for _, rate, signal in self.signals if type(signal) is Sine]
+        numbers = [[s.amplitude, s.frequency, s.phase, s.offset] for _, s in alike]
+        columns: Any = np.reshape(numbers, (-1, 4)).T[:, :, None]
+        others = [each for each in self.signals if type(each[2]) is not Sine]
+        return [rate for rate, _ in alike], Sine(*columns), others
 
     def _refuse(self, times: Array) -> None:
         """Tell which of them is not finite, and when."""

@@ -116,10 +116,11 @@ def simulate(scheme: str, h: float, correction: str, duration: float) -> Run:
     name: Integrator = SCHEMES.get(scheme, scheme)  # pyright: ignore[reportAssignmentType]
     options: dict[str, Any] = {
         **CORRECTIONS[correction],
-        "formulation": Projector,  # in Python, whose steps end as the source's do
         "integrator": name,
         "forces": wrenches(),
     }
+    if name != "rk4":  # in Python, whose steps are the source's
+        options["formulation"] = Projector
     with bb.load("space_arm", "new", dt=h, **options) as model:
         arm = model.system
         arm.set_state(v=np.zeros(arm.mechanism.nv))
