@@ -21,6 +21,7 @@ from bulletbridge.inequalities.impulses import FASTEST_FOLLOWING
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import FREE, REVOLUTE
+from bulletbridge.system.stepping import WatchedSteps
 
 
 def limited(model: str, joint: str, beyond: float, **options):
@@ -654,3 +655,31 @@ def test_a_joint_that_closing_takes_beyond_its_limit_starts_at_it():
         part = system.mechanism.joint("a").q.start
         assert system.q[part] == 0
         assert np.abs(system.q).max() < 5e-3
+
+
+@pytest.mark.parametrize("every", [1, 7, 50])
+def test_steps_at_limits_are_made_in_few_calls(every, monkeypatch):
+    """And are, kept or not, those made one by one; a step is made alone where a limit is met."""
+    chain = planar_chain([0.5, 0.5, 0.5], [1.0, 1.0, 1.0])
+    chain = replace(chain, gravity=np.array([0.0, 0.0, -9.81]))
+    for name in ("j1", "j2"):
+        joint = replace(chain.joints[name], lower=-0.05, upper=0.3)
+        chain = replace(chain, joints={**chain.joints, name: joint})
+    rolled, alone = (bb.System(chain, limits=True, dt=1 / 240) for _ in range(2))
+    steps, kept, pushed = 700, list[np.ndarray](), 0
+    for system in (rolled, alone):
+        system.set_state([0.0, 0.0, 0.0])
+    for n in range(steps):
+        alone.step()
+        loads = alone.joint_loads.values()
+        pushed += any(load.limit != 0.0 for load in loads)
+        if (n + 1) % every == 0:
+            kept.append(np.r_[alone.q, alone.v])
+    assert 100 < pushed < steps - 100
+    single = list[int]()
+    step = WatchedSteps.step
+    monkeypatch.setattr(WatchedSteps, "step", lambda own: single.append(1) or step(own))
+    recording = rolled.rollout(steps, every=every)
+    assert np.array_equal(np.hstack([recording.q, recording.v]), kept)
+    assert np.array_equal(np.r_[rolled.q, rolled.v], np.r_[alone.q, alone.v])
+    assert len(single) < pushed / 2

@@ -180,6 +180,7 @@ class Solver(SolverArrays):
         self.backend: SolverName = "auto"  # as asked for
         self.losses = 0  # steps that have lost rates
         self._has_lost = False  # whether a call has ended for that
+        self.advanced = 0
         self.handed_over = 0  # steps that another backend did not come to the end of
         self.stepper: CompiledStepper | None = None  # in which it steps, where that costs less
         self.islands: Followers | None = None  # what nothing joins, where there is more than one
@@ -435,29 +436,27 @@ class Solver(SolverArrays):
         sharply; there a step may be too long for the correction to stay on its branch.
 
         Returns:
-            The failure that stopped it, with the state before that step restored, or DONE.
+            The failure that stopped it, with the state before that step restored, or DONE;
+            ``advanced`` says after how many.
         """
-        every = steps // len(record) if len(record) else 0
-        done = 0
-        while True:
+        every, done, failure = steps // len(record) if len(record) else 0, 0, DONE
+        while done < steps and failure == DONE:
             # whole records only in one call; what a refined step interrupts goes one by one
             failure = self.run(STEP, steps - done, record[done // every :] if every else record)
             done += int(self.control[0]["done"])
             if failure == DONE:
-                return DONE
+                break
             failure = self._try_otherwise(failure)
             if failure:
-                return failure
+                break
             done += 1
-            while every and done % every and done < steps:
+            while every and done % every and done < steps and failure == DONE:
                 failure = self._try_otherwise(self.run(STEP, 1))
-                if failure:
-                    return failure
-                done += 1
-            if every and done:
-                self._record(record[done // every - 1])
-            if done == steps:
-                return DONE
+                done += failure == DONE
+            if every and done and failure == DONE:
+                self.put_record(record[done // every - 1])
+        self.advanced = done
+        return failure
 
     def _try_otherwise(self, failure: int) -> int:
         """Do a step again that failed, if another way may lead through it; a failure, or DONE.
@@ -775,7 +774,7 @@ class Solver(SolverArrays):
             c[name] = value
         return failure
 
-    def _record(self, line: Array) -> None:
+    def put_record(self, line: Array) -> None:
         """Keep a state as the kernel does."""
         c = self.control[0]
         line[:] = [*self.state, c["rank"], c["margin"], c["correction_passes"]]

@@ -118,7 +118,7 @@ from bulletbridge.numerics.records import Array, Ints
 
 NO_CONTACTS = np.zeros(0, CONTACT_POINT)
 NOTHING_LOOSE = loose_bodies(0, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((0, 0)))
-NO_TRACE = Trace(NO_RECORD, 0, 0)
+NO_TRACE = Trace(NO_RECORD, 0, 0, 0)
 
 
 BackendName = Literal["dense", "links", "islands", "clusters"]
@@ -740,7 +740,8 @@ class InequalityStepper:
             trace: Receives states.
 
         Returns:
-            The failure that stopped it, with the state before that step, or DONE; and steps done.
+            The failure that stopped it, with the state before that step, or DONE; and steps done:
+            fewer than were asked for if the trace ends where nothing has pushed.
         """
         done, solver = trace.before, self.solver
         while done < steps:
@@ -757,7 +758,15 @@ class InequalityStepper:
                 keep_state(trace.table, trace.every, done, solver.state, solver.control)
             if failure != DONE:
                 return failure, done
+            if trace.while_pushed and not self.limits_push:
+                break
         return DONE, done
+
+    @property
+    def limits_push(self) -> bool:
+        """Whether any joint limit pushed in the last step."""
+        rows = self.joint_limits["row"]
+        return bool(np.any(self.impulses[X, rows[rows >= 0]] != 0.0))
 
     @property
     def _starts_with_motors(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.compilation.jit import bundling, caller, kernel, outlined
+from bulletbridge.compilation.jit import bundling, caller, helper, kernel, outlined
 from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.constraints.records import JointLimit, MotorRow
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
@@ -67,6 +67,7 @@ class Trace(NamedTuple):
     table: Array  # (records, nq + nv + 4)
     every: int  # one in so many steps; 0 for none
     before: int  # steps that were done before
+    while_pushed: int  # whether steps without contacts end once no inequality has pushed in one
 
 
 @bundling
@@ -186,11 +187,15 @@ def step_at_contacts(
         count = steps - n
         if trace.every > 0:  # up to the next that is kept
             count = min(count, trace.every - (trace.before + n) % trace.every)
+        if trace.while_pushed > 0:
+            count = 1
         now = driven_by(given, given.tau[min(n, len(given.tau) - 1) :])
         failure = call_stored(run, (now, contacts, STEP, count))
         n += a.control[0].done
         if failure == DONE:
             keep_state(trace.table, trace.every, trace.before + n, a.state, a.control)
+            if trace.while_pushed > 0 and not any_pushed(a):
+                break
     a.counts[STEPS] = n
     note_contacts(a, contacts)
     note_end(a, failure)
@@ -257,6 +262,15 @@ def trace_forces(
     note_contacts(a, contacts)
     note_end(a, failure)
     return failure
+
+
+@helper
+def any_pushed(a: StepArrays) -> bool:
+    """Whether any inequality pushed in the last step."""
+    for i in range(int(a.report[ROWS])):
+        if a.impulses[X, i] != 0.0:
+            return True
+    return False
 
 
 @outlined

@@ -142,12 +142,6 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
     return found
 
 
-def limits_push(step: InequalityStepper) -> bool:
-    """Whether any joint limit pushed in the last step."""
-    rows = step.joint_limits["row"]
-    return bool(np.any(step.impulses[X, rows[rows >= 0]] != 0.0))
-
-
 def force_of_inequalities(step: InequalityStepper) -> Array:
     """Forces (nv,) on the rates of all inequality rows of the last step [N m or N]."""
     n = int(step.report[ROWS])

@@ -22,7 +22,6 @@ from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Remembered
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.active_constraints import ActiveConstraints
-from bulletbridge.system.contact_report import limits_push
 from bulletbridge.system.holding import NOBODY, Holding
 from bulletbridge.system.options import ImpulseSolver, Limits
 from bulletbridge.system.shown_world import ShownWorld
@@ -236,7 +235,7 @@ class InequalitySteps:
         if self._stepper is None:
             return False
         step = self.last
-        return step is not None and self.limits and limits_push(step)
+        return step is not None and self.limits and step.limits_push
 
     @property
     def in_the_way(self) -> str:
@@ -413,11 +412,10 @@ class InequalitySteps:
 
     def roll(self, steps: int, every: int, table: Array) -> int | None:
         """Advance by steps in one call, unless time drives them or it is found out what holds."""
-        moved = self._constraints.loop_axes.encoded.motions
-        if self._limited or moved or self._active.solver.is_prescribed:
+        if self._limited or self._is_moved:
             return None
         surroundings = self._shown.surroundings() if self._contacts else None
-        trace = Trace(table, every, 0)
+        trace = Trace(table, every, 0, 0)
         try:
             failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
             began: Array | None = None
@@ -436,6 +434,27 @@ class InequalitySteps:
             self._shown.show(self._active.solver)
             raise
         return failure
+
+    @property
+    def _is_moved(self) -> bool:
+        """Whether time drives steps."""
+        moved = self._constraints.loop_axes.encoded.motions
+        return bool(moved) or self._active.solver.is_prescribed
+
+    def roll_at_limits(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
+        """Advance as long as limits push, which are all that acts, unless time drives steps.
+
+        Returns:
+            The failure that stopped it, with the state before that step, or DONE; and how many of
+            so many steps are done, ``done`` of which were before.
+        """
+        if self._is_moved:
+            return DONE, done
+        step = self._take_stepper(None)
+        failure, done = step.roll(None, steps, Trace(table, every, done, 1))
+        if not failure:
+            self._tell(step)
+        return failure, done
 
     @property
     def of_joints_alone(self) -> InequalityStepper | None:

@@ -141,15 +141,41 @@ class WatchedSteps:
         return self._limited.step() if failure == AT_LIMIT else failure
 
     def roll(self, steps: int, every: int, table: Array) -> int | None:
-        """Advance by steps in one call, if none of them leads beyond a limit."""
-        if self._limited.are_at_limit:
-            return None
-        start = self._active.snapshot()
-        failure = self._active.solver.roll(steps, every, table)
-        if failure == AT_LIMIT:
-            self._active.take_back(start)
-            return None
-        return failure
+        """Not in one call, but in few: see ``go_ahead``."""
+        return None
+
+    def go_ahead(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
+        """Advance by calls that make many steps, as far as they get.
+
+        Args:
+            done: Steps that were made before.
+            steps: How many there shall be, with those.
+            every: One state in so many is kept,
+            table: as a line here.
+
+        Returns:
+            The failure that stopped it, with the state before that step, or DONE; and steps done.
+        """
+        solver, failure = self._active.solver, DONE
+        while done < steps:
+            if self._limited.are_at_limit:
+                before = done
+                failure, done = self._limited.roll_at_limits(done, steps, every, table)
+                if failure or done == before:
+                    break
+                continue
+            left = table[done // every : steps // every]
+            short = min(-done % every, steps - done)  # up to the next state that is kept
+            if short or not len(left):
+                stopped = solver.advance(short or steps - done)
+            else:
+                stopped = solver.advance(len(left) * every, left)
+            done += solver.advanced
+            if short and not stopped and len(left):
+                solver.put_record(left[0])
+            if stopped:  # the next step is made, or refused, alone
+                break
+        return failure, done
 
 
 class PythonSteps:
@@ -321,10 +347,16 @@ class Stepping:
             against = self._inequalities.in_the_way
             raise_failure(active.solver, failure, stepper.tries_others, against)
         if failure is None:
-            for n in range(steps):
-                stepper = self.stepper or self._chosen()
-                failure = stepper.step()
+            done = 0
+            while done < steps:
+                stepper, failure = self.stepper or self._chosen(), DONE
+                if isinstance(stepper, WatchedSteps):
+                    failure, done = stepper.go_ahead(done, steps, every, table)
+                    if done == steps:
+                        return
+                failure = failure or stepper.step()
                 if failure:
                     self._reconsider(stepper, failure)
-                if (n + 1) % every == 0:
-                    table[(n + 1) // every - 1] = self.record()
+                done += 1
+                if done % every == 0:
+                    table[done // every - 1] = self.record()
