@@ -1,5 +1,6 @@
 """Motors and contacts where many impulses give one motion: which is taken, and what is left out."""
 
+import itertools
 import math
 
 import daily_scenes
@@ -181,6 +182,60 @@ def test_limits_give_way_to_no_motor_where_not_all_of_them_hold():
         assert pushes.min() >= 0.0, seed
         assert np.abs(np.minimum(pushes, left)).max() < size, seed
     assert solved > 30
+
+
+def vehicle(rng):
+    """Four driven wheels, each on two springs, of which none is exactly as high as another.
+
+    D, b, bounds, and the first row of each contact: its normal, then two of friction.
+    """
+    inertia = np.array([2.0, 3.0, 4.0, 60.0, 60.0, 60.0, *[0.05] * 4])  # chassis, wheels
+    rows = [*np.eye(10)[6:]]
+    for wheel, (x, y) in enumerate(itertools.product((-0.17, 0.34), (-0.28, 0.28))):
+        for side in (-0.05, 0.05):
+            point = [x, y + side, -0.2 + 1e-3 * rng.normal()]
+            for way in np.eye(3)[[2, 0, 1]]:
+                row = np.concatenate([np.cross(point, way), way, np.zeros(4)])
+                row[6 + wheel] = -0.17 * way[0]
+                rows.append(row)
+    C = np.array(rows)
+    normals = np.arange(4, len(C), 3)
+    bounds = np.zeros(len(C), ROW_BOUNDS)
+    bounds[:4] = (-4.0, 4.0, -1, 1, 1, 0)
+    for i in normals:
+        bounds[i], bounds[i + 1] = (0.0, np.inf, -1, 1, 1, 0), (0.0, 0.0, i, 1, 2, 1.0)
+        bounds[i + 2] = (0.0, 0.0, i, 0, 2, 1.0)
+    b = C @ [0.01, -0.02, 0, 0, 0, -10 / 240, 0, 0, 0, 0]  # it rocks, and falls
+    b[:4] = 0.0
+    b[normals] -= 0.06 * rng.uniform(0.7, 1.3, 8)
+    D = C @ np.diag(1 / inertia) @ C.T
+    D[normals, normals] += 0.2
+    return D, b, bounds, normals
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_vehicle_that_rocks_on_springs_is_solved_with_its_motors_rigid(seed):
+    """Against Coulomb's law: heights that differ by a millimetre let all friction be used up.
+
+    The wheels are held still, and slide by what the chassis rocks times that.
+    """
+    D, b, bounds, normals = vehicle(np.random.default_rng(seed))
+    n, enough = len(b), 1e-13
+    x, room = np.zeros(n), room_for(n, LINES + 5)
+    asked = b.copy()
+    residual = solve_complying(D, b, bounds, x, np.zeros(n), room, 4, enough)
+    w, left = D @ x + asked, 100 * enough
+    assert residual <= left
+    assert np.abs(b - asked).max() <= left  # motors give way to nothing
+    assert np.abs(w[:4]).max() <= 2 * left
+    pushes, parts = x[normals], w[normals]
+    assert np.abs(np.minimum(pushes, parts / D[normals, normals])).max() <= 2 * left
+    for i in normals:
+        rubs, slip, d = x[i + 1 : i + 3], w[i + 1 : i + 3], np.diag(D)[i + 1 : i + 3].max()
+        most = x[i] + np.linalg.norm(slip) / d
+        assert np.linalg.norm(rubs) <= x[i] + left / d
+        # of the cone's impulses none does more work against the slip than these
+        assert rubs @ slip + x[i] * np.linalg.norm(slip) <= 2 * left * most
 
 
 def test_friction_that_slides_too_slowly_to_show_contradicts_no_other():

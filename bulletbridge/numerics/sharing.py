@@ -14,12 +14,15 @@ from bulletbridge.numerics.complementarity import (
     LIGHTEST,
     NEWTON_STEPS,
     RIM,
+    STEADY,
     Outcome,
     add_proximal_term,
     factorise_bordered,
+    follow_smoothed_path,
     newton,
     release,
     settle,
+    share,
 )
 from bulletbridge.numerics.complementarity_rows import (
     ComplementarityProblem,
@@ -156,6 +159,11 @@ def comply(
             continue
         residual, steps = settle(p, n, tolerance)
         newtons += steps
+        if softened and residual > STEADY:  # more than round-off: what holds is known by now
+            residual, steps = follow(p, n, tolerance)
+            newtons += steps
+            if residual > JUST_AS_WELL * tolerance:
+                break
         if residual <= JUST_AS_WELL * tolerance:
             if not mark(p, s, n, True, rim):
                 return Outcome(residual, 0, newtons)
@@ -170,6 +178,20 @@ def comply(
             rho *= 10.0
     agree(p, s, motors, loaded, n)
     return Outcome(math.inf, 0, newtons)
+
+
+@outlined
+def follow(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
+    """Solve by a path of smooth problems, then for the least norm; residual and steps.
+
+    What slides by as little as contacts of a stiff body lie at different heights, so that all their
+    friction is used up, Newton's method does not find from where such friction holds.
+    """
+    residual, steps = follow_smoothed_path(p, n, tolerance)
+    if residual > JUST_AS_WELL * tolerance:
+        return residual, steps
+    found = share(p, n, tolerance, Outcome(residual, 0, steps), 0)
+    return found.residual, found.newton
 
 
 @helper
