@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -1028,21 +1029,30 @@ def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
         read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset + rule), tmp_path)
 
 
-def test_a_mesh_stands_where_its_file_has_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        'file="box.stl" scale="0.5 0.5 0.5"',
+        'file="box.stl" refpos="0.1 -0.2 0.3" refquat="0.8 0.6 0 0"',
+        'vertex="0 0 0  1 0 0  0 0.5 0  0 0 2"',  # in no file
+    ],
+)
+def test_a_mesh_stands_where_its_file_has_it(given: str, tmp_path: Path) -> None:
     """MuJoCo moves vertices to their centre and turns them; URDF does not."""
     box = trimesh.creation.box((1.0, 0.4, 0.2))
     box.apply_transform(trimesh.transformations.rotation_matrix(0.7, (1, 2, 3)))
     box.apply_translation((0.3, -0.2, 0.5))
     box.export(tmp_path / "box.stl")
     geom = '<geom type="mesh" mesh="m" pos="0.1 0.2 0.3" euler="10 20 30" mass="0"/>'
-    asset = '<asset><mesh name="m" file="box.stl" scale="0.5 0.5 0.5"/></asset>'
-    path = write(tmp_path, ARM.format(geom=geom), asset)
+    path = write(tmp_path, ARM.format(geom=geom), f'<asset><mesh name="m" {given}/></asset>')
     (shape,) = scene_of(read_mjcf(path, tmp_path)).robots[0].links["arm"].collisions
-    vertices = np.array(box.vertices) * shape.size @ shape.place.R.T + shape.place.p
+    mesh: Any = trimesh.load(shape.mesh, force="mesh")
+    vertices = np.array(mesh.vertices) * shape.size @ shape.place.R.T + shape.place.p
     model = mujoco.MjModel.from_xml_path(str(path))
     R = Rotation.from_quat(np.roll(model.geom_quat[0], -1)).as_matrix()
     theirs = model.mesh_vert @ R.T + model.geom_pos[0]
     distances = np.linalg.norm(vertices[:, None] - theirs[None], axis=2).min(axis=1)
+    assert len(mesh.vertices) >= 4
     assert distances.max() < 1e-6  # vertices are of single precision, in the file and in MuJoCo
 
 

@@ -53,7 +53,7 @@ def read_mjcf(
 
     Args:
         path: The file.
-        folder: Where the generated URDFs go.
+        folder: Where the generated URDFs and meshes go.
         inside: Folder that included files must be in; that of the file unless given.
         servos: Whether actuators that follow the position or rate of a joint act.
         keyframe: Where it starts; at the first one unless given.
@@ -70,7 +70,7 @@ def read_mjcf(
     _grow(model, places)
     places.drop_idle()
     scene.robots = list(places.robots.values())
-    add_shapes(spec, model, places, path)
+    add_shapes(spec, model, places, path, folder)
     _ball_springs(model, places)
     _free_springs(model, places)
     scene.gravity = _gravity(model, scene)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bulletbridge.console import write_text
 from bulletbridge.models.bundled import unit_sphere
 from bulletbridge.models.formats.mjcf_file import asset_path, library
 from bulletbridge.models.formats.mjcf_places import Places, turn
@@ -28,10 +29,17 @@ THIN = 0.01
 """Thickness of the box that a plane is drawn as [m]."""
 
 
-def add_shapes(spec: Any, model: Any, places: Places, path: Path) -> None:
+def add_shapes(spec: Any, model: Any, places: Places, path: Path, folder: Path) -> None:
     """Give the links of a scene their shapes; what URDF has not is noted.
 
     Planes, and shapes of bodies that stand still and carry nothing that moves, are scenery.
+
+    Args:
+        spec: What MuJoCo read,
+        model: and compiled.
+        places: The scene, and where in it bodies are.
+        path: The file.
+        folder: Where meshes go that MuJoCo makes, or that Bullet cannot read.
     """
     scene, lost = places.scene, dict[str, list[str]]()
     plane: Flags = model.geom_type == library().mjtGeom.mjGEOM_PLANE
@@ -42,7 +50,7 @@ def add_shapes(spec: Any, model: Any, places: Places, path: Path) -> None:
     ground = Link(GROUND)
     for k in range(model.ngeom):
         body = int(model.geom_bodyid[k])
-        found = _shape(spec, model, k, path)
+        found = _shape(spec, model, k, path, folder)
         if isinstance(found, str):
             name = model.geom(k).name or f"a geom of {places.body_names[body]}"
             lost.setdefault(found, []).append(name)
@@ -130,7 +138,7 @@ def _say_what_meets(
         )
 
 
-def _shape(spec: Any, model: Any, k: int, path: Path) -> Shape | str:
+def _shape(spec: Any, model: Any, k: int, path: Path, folder: Path) -> Shape | str:
     """A geom on its body, or why there is none."""
     kind = library().mjtGeom(model.geom_type[k]).name.removeprefix("mjGEOM_").lower()
     size = [float(x) for x in model.geom_size[k]]
@@ -149,29 +157,33 @@ def _shape(spec: Any, model: Any, k: int, path: Path) -> Shape | str:
         below = place @ Pose(np.eye(3), np.array([0.0, 0.0, -0.5 * THIN]))
         return Shape("box", (wide, long, THIN), below, "", rgba)
     if kind == "mesh":
-        return _mesh(spec, model, k, place, path, rgba)
+        return _mesh(spec, model, k, place, path, folder, rgba)
     return f"shapes that URDF has not ({kind})"
 
 
 def _mesh(
-    spec: Any, model: Any, k: int, place: Pose, path: Path, rgba: tuple[float, ...]
-) -> Shape | str:
-    """A mesh where its file has it: MuJoCo moves vertices to their centre and principal axes."""
+    spec: Any, model: Any, k: int, place: Pose, path: Path, folder: Path, rgba: tuple[float, ...]
+) -> Shape:
+    """A mesh where its file has it: MuJoCo moves vertices to their centre and principal axes.
+
+    One that is in no file, or in none that Bullet reads, is written as MuJoCo has it.
+    """
     number = int(model.geom_dataid[k])
-    asset = spec.meshes[number]
-    file = asset_path(spec, path, asset.file, spec.meshdir) if asset.file else None
-    if file is None or file.suffix.lower() not in BULLETS_MESHES:
-        return "meshes that Bullet cannot read"
-    if np.any(asset.refpos) or not np.array_equal(asset.refquat, (1.0, 0.0, 0.0, 0.0)):
-        return "meshes with refpos or refquat"
+    asset, scale = spec.meshes[number], (1.0, 1.0, 1.0)
     moved = Pose(turn(model.mesh_quat[number]), model.mesh_pos[number].copy())
-    return Shape(
-        "mesh",
-        tuple(float(x) for x in asset.scale),
-        place @ moved.inverse,
-        str(file.resolve()),
-        rgba,
-    )
+    file = asset_path(spec, path, asset.file, spec.meshdir) if asset.file else None
+    turned = np.any(asset.refpos) or not np.array_equal(asset.refquat, (1.0, 0.0, 0.0, 0.0))
+    if file is None or file.suffix.lower() not in BULLETS_MESHES or turned:
+        file = folder / f"mesh_{number}.obj"
+        first, at = int(model.mesh_vertadr[number]), int(model.mesh_faceadr[number])
+        corners = model.mesh_vert[first : first + int(model.mesh_vertnum[number])] @ moved.R.T
+        faces = model.mesh_face[at : at + int(model.mesh_facenum[number])] + 1
+        lines = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in corners + moved.p]
+        lines += [f"f {a} {b} {c}" for a, b, c in faces]
+        write_text(file, "\n".join(lines) + "\n")
+    else:
+        scale = tuple(float(x) for x in asset.scale)
+    return Shape("mesh", scale, place @ moved.inverse, str(file.resolve()), rgba)
 
 
 def _colour(model: Any, k: int) -> Any:
