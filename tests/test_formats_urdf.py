@@ -859,6 +859,26 @@ def test_a_plugin_that_hinges_two_links_closes_a_planar_loop(put):
     assert "hinges 'ground' to 'rocker' about an axis that is not in the file: a ball" in said
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<joint name='pin' type='revolute'>{ends}<pose>1 0 0 0 0 0</pose>"
+        "<axis><xyz>0 1 0</xyz></axis></joint>",
+        "<plugin name='p' filename='libpegasus_gazebo_closed_loop_plugin.so'>"
+        "<joint>pin</joint>{ends}<position>1 0 0</position></plugin>",
+    ],
+)
+def test_loops_of_gazebo_are_written_once(put, tmp_path, said):
+    """As <loop_joint>, not there and in <gazebo>, which closed them twice in what was converted."""
+    pin = said.format(ends="<parent>rocker</parent><child>ground</child>")
+    end = f"<gazebo>{pin}</gazebo></robot>"
+    path = put(drawn_closed(put).replace("</robot>", end), "b.urdf")
+    before = read_model(path, fixed_base=True)
+    (file,) = convert(path, tmp_path / "written", "loop_joint", fixed_base=True).files
+    after = read_model(file)
+    assert [c.name for c in before.constraints] == [c.name for c in after.constraints] == ["pin"]
+
+
 def test_plugins_that_close_loops_are_told(put):
     """Their axes are compiled into them, so that the loop cannot be read from the file."""
     plugin = (

@@ -127,6 +127,14 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     return GazeboJoints(loops, held, notes)
 
 
+def remove_gazebo_joints(robot: Xml.Element) -> None:
+    """Take joints out of <gazebo>, and plugins that join links: they are said otherwise."""
+    for element in robot.iterfind("gazebo"):
+        for part in [*element.iterfind("joint"), *element.iterfind("plugin")]:
+            if part.tag == "joint" or closing_joint(part) is not None or attachment(part):
+                element.remove(part)
+
+
 def _is_old(part: Xml.Element) -> bool:
     """Whether it is such as ``<joint:hinge>`` and ``<body:box>``, which Gazebo reads no more."""
     return str(part.tag).startswith(("joint:", "body:"))

@@ -17,7 +17,12 @@ from bulletbridge.constraints.joints import (
 from bulletbridge.errors import ModelError
 from bulletbridge.models.formats.drake_elements import READERS as OF_DRAKE
 from bulletbridge.models.formats.drake_writer import drake_element, put_attribute
-from bulletbridge.models.formats.gazebo_joints import SPRING, add_gazebo_spring, set_weightless
+from bulletbridge.models.formats.gazebo_joints import (
+    SPRING,
+    add_gazebo_spring,
+    remove_gazebo_joints,
+    set_weightless,
+)
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.loop_tags import KINDS, READERS, ROUND
 from bulletbridge.models.formats.mimic import TAGS
@@ -49,6 +54,7 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
     for tag in (*READERS, *OF_DRAKE):
         for element in robot.findall(tag):
             robot.remove(element)
+    remove_gazebo_joints(robot)
     tree = UrdfTree(body.urdf, robot)
     for joint in robot.iterfind("joint"):
         for tag in TAGS:
