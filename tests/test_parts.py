@@ -132,7 +132,7 @@ def test_piles_are_solved_by_parts(friction):
         parts = parts_of(C, first)
         x, w, residual = solve(C @ C.T, C @ v, bounds, parts=parts)
         assert parts.state[USED] == 1
-        assert residual <= ENOUGH
+        assert residual <= 1e3 * ENOUGH  # with which nothing is looked for further
         assert violation(C @ C.T, C @ v, bounds, x) < 1e-9
         assert np.abs(w - C @ (C.T @ x + v)).max() < 1e-12 * (1.0 + np.abs(x).max())
 

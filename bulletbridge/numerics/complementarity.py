@@ -94,9 +94,9 @@ MOST_PASSES = 20
 
 
 BY_PARTS = (
-    (150, Course(0.03, 1e-7, 0.99, 40, True)),
-    (200, Course(0.1, 1e-7, 0.95, 40, True)),
-    (0, Course(0.0, 1e-7, 0.95, 40, True)),
+    (150, Course(0.03, 1e-6, 0.99, 40, True)),
+    (200, Course(0.1, 1e-6, 0.95, 40, True)),
+    (0, Course(0.0, 1e-6, 0.95, 40, True)),
 )
 """Sweeps, and how a path inside of all bounds is followed then, where parts are eliminated; one
 after the other, until one leads so far that Newton's method solves the problem next: near to where
@@ -684,7 +684,7 @@ def look_next_to(
     """``go_softly`` from the last impulses x, whose residual is ``before``, where that may lead."""
     newtons = 0
     if p.parts.state[NEAREST] == CONVEX:
-        return go_softly(p, n, tolerance, AT_END)
+        return go_softly(p, n, ENOUGH * tolerance, AT_END)
     if before > NEAR or p.parts.state[NEAREST] == ALWAYS:
         residual, newtons = go_softly(p, n, tolerance, ONE_STEP)
         if residual <= tolerance or not residual <= GAINED * before:
@@ -700,10 +700,10 @@ def sweep_nearby(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome
     Bodies that all but rest bear loads in ever the same way: sweeps find which of their contacts
     hold, and end nearer than a path begins.
     """
-    residual, swept, newtons = math.inf, 0, 0
+    residual, swept, newtons, enough = math.inf, 0, 0, ENOUGH * tolerance
     for turn in range(ROUNDS_NEARBY + 1):
         last = turn == ROUNDS_NEARBY
-        if residual <= ENOUGH * tolerance or (last and residual > NEXT_TO):
+        if residual <= enough or (last and residual > NEXT_TO):
             continue
         if not last:
             sweep(p, n, False, SWEEPS_NEARBY)
@@ -711,7 +711,7 @@ def sweep_nearby(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome
             swept, residual = swept + SWEEPS_NEARBY, residual_at(p, p.x, p.w, n)
         for i in range(n):
             p.found[i] = p.x[i]
-        left, steps = go_softly(p, n, tolerance, FROM_NEXT_TO if last else FROM_BEFORE)
+        left, steps = go_softly(p, n, enough, FROM_NEXT_TO if last else FROM_BEFORE)
         newtons += steps
         if left < residual:
             residual = left
@@ -743,15 +743,16 @@ def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> 
     a path turns back before its end; where it does is still a good place to go on from.
     """
     least, swept, steps, energy = residual_at(p, p.x, p.w, n), 0, 0, energy_of(p, n)
+    enough = ENOUGH * tolerance
     if least <= NEAR:
         least, swept, steps = sweep_nearby(p, n, tolerance)
-        if least <= ENOUGH * tolerance:
+        if least <= enough:
             return Outcome(least, swept, steps)
     ahead = swept
     for i in range(n):
         p.found[i] = p.x[i]
     for sweeps, course in BY_PARTS:
-        if least <= ENOUGH * tolerance or not 0.0 < energy < math.inf:
+        if least <= enough or not 0.0 < energy < math.inf:
             continue
         for i in range(n):
             p.x[i] = p.found[i]
@@ -768,7 +769,7 @@ def follow_paths_inside(p: ComplementarityProblem, n: int, tolerance: float) -> 
             velocities(p, p.x, p.w, n)
             residual = residual_at(p, p.x, p.w, n)
         if near:
-            residual, more = go_softly(p, n, tolerance, last)
+            residual, more = go_softly(p, n, enough, last)
             steps += more
         least = keep_if_nearer(p, n, residual, least)
     for i in range(n):
