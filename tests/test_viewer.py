@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pybullet
 import pytest
+from numpy.testing import assert_allclose
 from PIL import Image
 
 import bulletbridge as bb
@@ -87,8 +88,14 @@ def test_a_phone_shows_the_robot_above_the_panel(aspect):
     """Points of the links, projected by a pinhole camera, against the upper 40 % of the page."""
     with bb.load("stewart", "new") as model:
         viewer = bb.view(model.system, wait=False, port=PORT)
-        camera = SimpleNamespace(aspect=aspect, fov=1.3)
-        viewer._fit(SimpleNamespace(camera=camera))
+        camera = SimpleNamespace(aspect=aspect, fov=1.3, position=np.full(3, 3.0))
+        viewer._fit(camera)  # a page has just opened, and is not where all begin
+        assert_allclose(camera.position, 3.0)
+        camera.position = np.array(viewer.server.initial_camera.position, np.float32)
+        viewer._fit(camera)
+        fitted = np.array(camera.position)
+        viewer._fit(camera)  # it tells where it is now, and stays
+        assert_allclose(camera.position, fitted)
         viewer.close()
         client = model.client
         body = pybullet.getBodyUniqueId(0, physicsClientId=client)
@@ -251,6 +258,9 @@ def test_textures_lie_where_bullet_paints_them(tmp_path):
 def test_what_cannot_be_viewed_is_refused(monkeypatch):
     with bb.load("four_bar", "new") as model, bb.load("delta", "new") as other:
         run = other.system.rollout(2)
+        for port in (-1, 0, 65536, "8080"):
+            with pytest.raises(ModelError, match="port is .* from 1 to 65535"):
+                bb.view(model.system, port=port, wait=False)
         with pytest.raises(ModelError, match="another mechanism"):
             bb.view(model.system, run, wait=False)
         monkeypatch.setitem(sys.modules, "viser", None)

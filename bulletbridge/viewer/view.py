@@ -22,6 +22,7 @@ from bulletbridge.errors import (
 )
 from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.system.options import is_count
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.system import System, require_system
 from bulletbridge.viewer.dragging import drag, range_of
@@ -205,12 +206,16 @@ class Viewer:
         self._aim(camera, 0.95 * self.scene.size, ASIDE * self.scene.size, 0.0)
         camera.up = (0.0, 0.0, 1.0)
         camera.near = 0.01 * self.scene.size
-        self.server.on_client_connect(self._fit)
+        self.server.on_client_connect(lambda client: client.camera.on_update(self._fit))
 
-    def _fit(self, client: Any) -> None:
-        """On a page higher than wide, as of a phone, show all of the scene above the panel."""
-        camera = client.camera
-        if camera.aspect >= 1.0:
+    def _fit(self, camera: Any) -> None:
+        """On a page higher than wide, as of a phone, show all of the scene above the panel.
+
+        Not before the page tells that it looks from where all pages begin: a camera that is put
+        elsewhere sooner goes back there.
+        """
+        start = self.server.initial_camera.position
+        if camera.aspect >= 1.0 or not np.allclose(camera.position, start, rtol=1e-3):
             return
         upper = np.tan(0.5 * camera.fov)  # edge of the page, seen at distance 1
         aside = upper * (1.0 - ABOVE)  # middle of what is above the panel
@@ -335,7 +340,8 @@ def view(
         The viewer; closed already if it has waited.
 
     Raises:
-        ModelError: The system has no Bullet world, or the recording is of another mechanism.
+        ModelError: The system has no Bullet world, the recording is of another mechanism, or there
+            is no such port.
         MissingExtraError: viser is not installed.
     """
     viewer = Viewer(system, recording, actuated, port)
@@ -387,8 +393,11 @@ def _server(port: int) -> Any:
     """Viser's server, on this machine alone.
 
     Raises:
+        ModelError: There is no such port.
         WorldError: No port is free.
     """
+    if not (is_count(port) and 0 < port < 2**16):  # viser waits for ever for such a page
+        raise ModelError(f"port is {port!r}; give a whole number from 1 to 65535")
     with naming_the_extra(*VISER):
         viser: Any = import_module("viser")
     try:
