@@ -175,6 +175,24 @@ def __dir__() -> list[str]:
     return __all__
 
 
+CALLED_HERE = {
+    **dict.fromkeys(("Gear", "Chain", "Belt", "Mimic", "RackAndPinion"), "Coupling"),
+    **dict.fromkeys(
+        ("Hinge", "Pin", "Ball", "Point2Point", "Weld", "Fixed", "Slider", "Constraint"),
+        "LoopJoint, with a bulletbridge.JointModel",
+    ),
+    **dict.fromkeys(
+        ("Revolute", "Prismatic", "Universal", "Cylindrical", "Planar", "Screw"),
+        "LoopJoint, with a bulletbridge.JointModel",
+    ),
+    **dict.fromkeys(("Rod", "Link"), "Distance"),
+    **dict.fromkeys(("Rope", "Cable", "Muscle"), "Tendon"),
+    **dict.fromkeys(("Force", "ExternalForce"), "Wrench"),
+    "Damper": "Spring",
+}
+"""Public names by what others call them."""
+
+
 def __getattr__(name: str) -> Any:
     """Import a name that needs PyBullet when it is asked for."""
     if name not in NEEDING_PYBULLET:
@@ -185,6 +203,8 @@ def __getattr__(name: str) -> Any:
             said = f"{said}; it is PyBullet's: pybullet.{name}"
         elif hasattr(System, name):
             said = f"{said}; it is one of a system, as in system.{name}"
+        elif name in CALLED_HERE:
+            said = f"{said}; it is called bulletbridge.{CALLED_HERE[name]}"
         elif isinstance(getattr(errors, name, None), type):
             said = f"{said}; it is bulletbridge.errors.{name}"
         raise AttributeError(said, name=name, obj=here)  # of which Python tells the nearest name

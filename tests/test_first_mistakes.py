@@ -26,6 +26,7 @@ from bulletbridge.errors import (
     StepError,
     UnknownNameError,
 )
+from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.loops_file import FLOATS, read_loops
 
@@ -421,6 +422,32 @@ def test_what_is_given_in_the_place_of_something_else_is_told(call, said):
 def test_functions_of_pybullet_are_not_asked_of_us():
     with pytest.raises(AttributeError, match="it is PyBullet's: pybullet.loadURDF"):
         bb.loadURDF  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda s: bb.Gear, "called bulletbridge.Coupling"),
+        (lambda s: bb.Hinge, "called bulletbridge.LoopJoint, with a bulletbridge.JointModel"),
+        (lambda s: s.applyExternalForce, r"system.wrench\(bb.Frame\('link'\), force\)"),
+        (lambda s: bb.plot(s.rollout(2), "loop"), r"run\(1.0, reactions=\['loop'\]\)"),
+        (lambda s: bb.plot(s.rollout(2), "jo"), "unknown joint 'jo'"),
+        (lambda s: bb.plot(s.rollout(2), "l2"), r"unknown joint 'l2'; did you mean 'j2'\?$"),
+        (lambda s: s.motors.set_friction("j0", "dry"), "friction of 'j0' is 'dry'; give a"),
+    ],
+)
+def test_words_of_others_are_answered_with_ours(ask, said):
+    with pytest.raises((AttributeError, ModelError), match=said):
+        ask(assembled(four_bar()))
+
+
+def test_the_ending_of_another_format_is_no_name_for_this_one(tmp_path):
+    for name, to, fits in (("a.xml", "loops", "mjcf"), ("a.sdf", "mjcf", "sdf")):
+        with pytest.raises(ModelError, match=f"give --to {fits}, or a name without an ending"):
+            convert("four_bar", tmp_path / name, to)
+    assert not any(tmp_path.iterdir())
+    convert("four_bar", tmp_path / "a.urdf")
+    assert {file.name for file in tmp_path.iterdir()} == {"a.urdf", "a.loops.yaml"}
 
 
 @pytest.mark.parametrize("motor", [False, True])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bulletbridge.errors import require_kind
+from bulletbridge.errors import UnknownNameError, require_kind
+from bulletbridge.mechanism.model import Joint, Mechanism
 from bulletbridge.studies.figures import shown_in_notebooks
 from bulletbridge.system.recording import Recording
 
@@ -63,6 +64,21 @@ def _level(axes: "Axes", size: float) -> None:
         axes.set_ylim(middle - 0.01 * size, middle + 0.01 * size)
 
 
+def _joint(mechanism: Mechanism, name: str) -> Joint:
+    """The joint of this name.
+
+    Raises:
+        UnknownNameError: There is none; it tells how to draw what a constraint of it bears.
+    """
+    try:
+        return mechanism.joint(name)
+    except UnknownNameError as error:
+        if name in mechanism.links:
+            raise
+        said = f"; what a constraint bears is drawn of system.run(1.0, reactions=['{name}'])"
+        raise UnknownNameError(f"{error}{said}") from None
+
+
 def plot(recording: Recording, *joints: str) -> "Figure":
     """Positions and rates of joints over time; all revolute and prismatic ones unless named.
 
@@ -92,7 +108,7 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     positions, rates, *loads = figure.subplots(rows, 1, sharex=True)
     for name in joints or single:
         if name in mechanism.joints or name not in borne:
-            ends = PARTS.get(mechanism.joint(name).kind, (MODES, MODES))
+            ends = PARTS.get(_joint(mechanism, name).kind, (MODES, MODES))
             both = (positions, recording.position(name)), (rates, recording.rate(name))
             for (axes, lines), parts in zip(both, ends, strict=True):
                 several = [f"{name} {end}" for end, _ in zip(parts, lines.T, strict=False)]

@@ -288,9 +288,9 @@ class Motors:
             ModelError: No such joint, or a number that means nothing.
         """
         index = self._find(joint)
-        if not 0.0 <= force < math.inf:
+        if not (are_numbers(force) and force >= 0.0):
             raise ModelError(
-                f"friction of '{joint}' is {force}; give a finite number that is not negative"
+                f"friction of '{joint}' is {force!r}; give a finite number that is not negative"
             )
         self.records[len(self._index) + index]["force"] = force
         self.records[len(self._index) + index]["least"] = -force

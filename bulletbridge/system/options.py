@@ -512,6 +512,14 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(("stepSimulation", "simulate"), "system.step()"),
     "setGravity": "system.gravity",
+    **dict.fromkeys(
+        (
+            *("applyExternalForce", "apply_force", "add_force", "external_force"),
+            *("applyExternalTorque", "apply_torque", "xfrc_applied"),
+        ),
+        "system.tau += system.wrench(bb.Frame('link'), force), or forces={{'push': bb.Wrench(...)}}"
+        " when it is made",
+    ),
     "getContactPoints": "system.contacts()",
     "getConstraintState": "system.reactions()",
     "getLinkState": "system.kinematics().point(bb.Frame('link'))",

@@ -101,6 +101,12 @@ def convert(
         raise ModelError(f"'{to}' is no format that is written; there are {', '.join(WRITERS)}")
     spec = model if isinstance(model, ModelSpec) else read_model(model, **how)
     path = Path(output)
+    meant = [name for name, ending in WRITTEN.items() if path.name.endswith(ending)]
+    if meant and to not in meant and not (to == "loops" and path.suffix == WRITTEN["loop_joint"]):
+        raise ModelError(
+            f"'{output}' is the name of another format than '{to}': give --to {meant[0]}, or a name"
+            " without an ending"
+        )
     for ending in WRITTEN.values():
         path = path.with_name(path.name.removesuffix(ending)) if path.name else path
     if not path.name:
