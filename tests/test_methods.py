@@ -331,3 +331,30 @@ def test_dependent_rows_stop_the_step_of_multipliers(integrator):
 def test_impossible_options_are_refused(bad):
     with pytest.raises(ModelError):
         four_bar(**bad)
+
+
+@pytest.mark.parametrize("name", ["stewart", "mimic_gripper", "space_arm"])
+def test_correction_and_filter_see_the_matrices_of_the_equations(name):
+    """And ask no forces: what they are told of is the same to the bit without them."""
+
+    def wind(t, q, v):
+        nonlocal asked
+        asked += 1
+        return 1.0, 2.0, 3.0
+
+    asked = 0
+    with bb.load(name, "new") as model:
+        link = model.system.mechanism.carried[-1].link
+    pushed = {"wind": bb.Wrench(bb.Frame(link), force=wind)}
+    with bb.load(name, "new", forces=pushed) as model:
+        system, d = model.system, model.system.dynamics
+        v = 0.1 * np.sin(np.arange(system.mechanism.nv))
+        q = d.displace(np.array(system.q), 0.1 * v)
+        whole, asked = d.equations(q, v, 0.3), 0
+        closing = d.closing(q, v, 0.3)
+    assert asked == 0
+    for field in ("M", "J", "g", "g_t", "unit"):
+        assert_array_equal(getattr(closing, field), getattr(whole, field))
+    assert closing.cap == whole.cap
+    assert_array_equal(closing.order.levels, whole.order.levels)
+    assert closing.order.positions == whole.order.positions

@@ -7,6 +7,7 @@ from support.small_trees import pendulum
 
 import bulletbridge as bb
 from bulletbridge.constraints.motion import Polynomial, Sine, Spline, Sum
+from bulletbridge.engine.force_signals import Script
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.models.bundled import bundled
 from bulletbridge.models.loops_file import read_loops
@@ -107,3 +108,16 @@ def test_loops_files_have_them(tmp_path):
     path.write_text(text + "\nforces:\n  - {joint: crank, torque: {sinus: {amplitude: 3}}}\n")
     with pytest.raises(LoopFileError, match="sine"):
         read_loops(path)
+
+
+def test_sines_that_are_asked_together_are_those_of_each():
+    """Two of one rate add up, beside another signal; against the formula."""
+    given = [(2.0, 0.5, 0.1, -0.3), (1.0, 3.0, 0.0, 0.0), (0.4, 1.1, -2.0, 1.5)]
+    rates, times = (0, 2, 2), np.array([0.0, 0.37, 2.1])
+    signals = [("", rate, Sine(*numbers)) for rate, numbers in zip(rates, given, strict=True)]
+    found = Script((*signals, ("", 1, Polynomial((0.5, 2.0)))), 4).at(times)
+    expected = np.zeros((3, 4))
+    for rate, (size, frequency, phase, offset) in zip(rates, given, strict=True):
+        expected[:, rate] += offset + size * np.sin(2.0 * np.pi * frequency * times + phase)
+    expected[:, 1] = 0.5 + 2.0 * times
+    assert_allclose(found, expected, atol=1e-13)  # of phases up to 42 rad
