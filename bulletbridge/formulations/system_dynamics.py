@@ -56,10 +56,10 @@ class Tree:
         M, J, g, g_t = self.solver.closing_terms(q, v, t)
         nothing, scale = np.zeros(0), self.solver.encoded.scale
         c = self.solver.control[0]
-        return Equations(M, nothing, J, g, g_t, nothing, scale, int(c["cap"]), self._order)
+        return Equations(M, nothing, J, g, g_t, nothing, scale, int(c["cap"]), self.order)
 
     @property
-    def _order(self) -> Order:
+    def order(self) -> Order:
         """Which rows come first."""
         return Order(self.solver.rows[0]["level"], int(self.solver.control[0]["held_cap"]))
 
@@ -114,7 +114,7 @@ class TreeMoving:
         c, size = solver.control[0], np.empty_like(f)
         weights(terms.poses, terms.axes, c["gravity"], size)
         size += np.abs(terms.forces) + np.abs(tau) + np.abs(terms.h)
-        order = self.tree._order
+        order = self.tree.order
         known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
         return Equations(*known, solver.encoded.scale, int(c["cap"]), order, size=size)
 
