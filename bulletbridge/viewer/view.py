@@ -206,7 +206,11 @@ class Viewer:
         self._aim(camera, 0.95 * self.scene.size, ASIDE * self.scene.size, 0.0)
         camera.up = (0.0, 0.0, 1.0)
         camera.near = 0.01 * self.scene.size
-        self.server.on_client_connect(lambda client: client.camera.on_update(self._fit))
+        self.server.on_client_connect(self._watch)
+
+    def _watch(self, client: Any) -> None:
+        """Fit the view of a page to its shape once it looks."""
+        client.camera.on_update(self._fit)
 
     def _fit(self, camera: Any) -> None:
         """On a page higher than wide, as of a phone, show all of the scene above the panel.
