@@ -63,22 +63,25 @@ class Tree(NamedTuple):
 @kernel
 def put_all_rows(
     tree: Tree,
-    q: Array,
+    places: Array,
     contact_points: Records[ContactPoint],
     directions: Array,
     C: Array,
 ) -> int:
-    """Rows of contacts (n,) at a configuration: normal, two tangents, turns about the three.
+    """Rows of n contacts at m configurations: normal, two tangents, turns about the three.
 
     Args:
         tree: Of whom; poses and axes are written.
-        q: (nq,)
-        contact_points: (n,) that were found there.
-        directions: (n, 3) that each first tangent is the tangential part of; becomes that.
-        C: (6 n, nv) receives the rows.
+        places: (m, nq)
+        contact_points: (m n,) that were found there.
+        directions: (m n, 3) that each first tangent is the tangential part of; becomes that.
+        C: (6 m n, nv) receives the rows.
     """
-    kinematics(tree.bodies, tree.beams, tree.stations, q, tree.poses, tree.axes)
+    each = len(contact_points) // len(places)
     for i in range(len(contact_points)):
+        if i % each == 0:
+            q = places[i // each]
+            kinematics(tree.bodies, tree.beams, tree.stations, q, tree.poses, tree.axes)
         contact = contact_points[i]
         normal = vec(contact.normal)
         t1, t2 = tangents(normal, vec(directions[i]))
@@ -145,23 +148,24 @@ class RowsAt:
         self._bodies, self._below = solver.bodies, axes["below"].copy()
         tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
         none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, len(lengths)))
-        examples = solver.q.copy(), none, np.zeros((0, 3)), C
+        examples = solver.q[None].copy(), none, np.zeros((0, 3)), C
         with announce_compilation(put_all_rows):
             self._call = StoredCall(put_all_rows, (tree,), examples).call
         self._tree = tree
         self._slopes: Callable[[Any], int] | None = None  # compiled when it is first needed
 
     def __call__(self, q: Array, points: np.ndarray, first: Array) -> Array:
-        """Rows (n, 6, nv) of contacts (n,) at a configuration.
+        """Rows (n, 6, nv) of contacts (n,) at a configuration, or (m, n, 6, nv) at m of them.
 
         Args:
-            q: (nq,)
-            points: (n,) as they were found there, or would be.
-            first: (n, 3) along which first tangents are; becomes these.
+            q: (nq,), or (m, nq).
+            points: (n,) as they were found there, or would be; or (m, n).
+            first: (n, 3) along which first tangents are; becomes these; or (m, n, 3).
         """
-        C = np.zeros((ROWS_OF_ONE * len(points), len(self.lengths)))
-        self._call((np.ascontiguousarray(q), np.ascontiguousarray(points), first, C))
-        return C.reshape(len(points), ROWS_OF_ONE, len(self.lengths))
+        C = np.zeros((ROWS_OF_ONE * points.size, len(self.lengths)))
+        along = first.reshape(-1, 3)
+        self._call((np.ascontiguousarray(np.atleast_2d(q)), points.reshape(-1), along, C))
+        return C.reshape(*points.shape, ROWS_OF_ONE, len(self.lengths))
 
     def slopes_in_space(self, q: Array, points: np.ndarray, first: Array) -> Array:
         """(nv, 3 n, nv) what rows of contacts without turns change by, these fixed in space.
@@ -180,17 +184,19 @@ class RowsAt:
         self._slopes(rest)
         return found
 
-    def slopes(self, q: Array, see: Callable[[Array], Array], points: np.ndarray) -> Array:
-        """(nv, ...) what something at contacts (n,) changes by with displacements of q (nq,)."""
-        u, near = np.zeros(len(self.lengths)), np.zeros(len(q))
-        found: Array = np.zeros((len(u), *see(q).shape))
-        for k in self._moving(points):
-            u[k] = reach = REACH * self.lengths[k]
-            for times, weight in ORDER_4:
-                displace(self._bodies, q, u, times, near)
-                found[k] += weight / reach * see(near)
+    def beside(self, q: Array, points: np.ndarray) -> tuple[list[int], Array]:
+        """Rates (m,) that move contacts (n,), and configurations (4 m, nq) beside q (nq,).
+
+        Of each rate four in the order of ``ORDER_4``.
+        """
+        moving, u = self._moving(points), np.zeros(len(self.lengths))
+        places = np.zeros((len(moving), len(ORDER_4), len(q)))
+        for k, near in zip(moving, places, strict=True):
+            u[k] = REACH * self.lengths[k]
+            for place, (times, _) in zip(near, ORDER_4, strict=True):
+                displace(self._bodies, q, u, times, place)
             u[k] = 0.0
-        return found
+        return moving, places.reshape(-1, len(q))
 
     def _moving(self, points: np.ndarray) -> list[int]:
         """Rates that move bodies in contact."""
@@ -245,22 +251,24 @@ class ContactVariations:
         self.C = rows(q, self._meeting(points), first)
         turns = np.any(points["direction"] != 0.0, axis=1)
 
-        def see(near: Array) -> Array:
-            there = self._again(near)
-            along = np.where(turns[:, None], there["direction"], first)
-            size = len(points)
-            C = rows(near, self._meeting(there), along).reshape(size, -1)
-            return np.hstack([there["gap"][:, None], there["position"], C])
-
-        found = rows.slopes(q, see, points)
+        moving, places = rows.beside(q, points)
+        there = np.array([self._again(near) for near in places], points.dtype)
+        there = there.reshape(-1, len(points))
+        along = np.where(turns[:, None], there["direction"], first)
+        C = rows(places, self._meeting(there), along).reshape(*there.shape, -1)
+        seen = np.concatenate([there["gap"][..., None], there["position"], C], axis=2)
+        weights = np.array([weight for _, weight in ORDER_4]) / REACH
+        found = np.zeros((len(rows.lengths), *seen.shape[1:]))
+        slopes = np.einsum("i,kinj->knj", weights, seen.reshape(-1, len(weights), *seen.shape[1:]))
+        found[moving] = slopes / rows.lengths[moving][:, None, None]
         self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
         self.gap_by_q[:, self._flat] = self.C[self._flat, 0].T  # no mean of what each face tells
         self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
 
     def _meeting(self, points: np.ndarray) -> np.ndarray:
-        """The contacts (n,) as far apart as ``put_contact_rows`` has bodies meet there."""
+        """The contacts (n,), or (m, n), as far apart as ``put_contact_rows`` has bodies meet."""
         found = points.copy()
-        found["gap"][self._compliant] = 0.0
+        found["gap"][..., self._compliant] = 0.0
         return found
 
     def _again(self, q: Array) -> np.ndarray:
