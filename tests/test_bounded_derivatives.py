@@ -273,3 +273,22 @@ def test_motors_that_contradict_each_other_agree_on_what_is_nearest(connect):
     assert min(away) > 0.01, "none gets its will"
     found = bb.rollout_gradient(system, np.zeros((2, 3)), None, lambda q, v, t: v)
     assert not len(found.differences)
+
+
+def test_motors_agree_beside_friction_that_sticks():
+    """Three motors on two freedoms, of which friction holds one: they agree, then give way."""
+    system = bb.load("five_bar", "new", dt=1e-3, limits=False).system
+    system.rollout(20)
+    system.motors.set_friction("motor_left", 1e4)
+    asked = {
+        "elbow_left": (0.01, 600.0),
+        "motor_right": (-0.02, 800.0),
+        "elbow_right": (0.03, 700.0),
+    }
+    for name, (rate, force) in asked.items():
+        system.motors.set(name, velocity=rate, force=force)
+    system.rollout(3)
+    assert require_differences(system).active == ("friction of motor_left sticking",)
+    joints = system.mechanism.joints
+    away = [abs(system.v[joints[name].v][0] - rate) for name, (rate, _) in asked.items()]
+    assert max(away) > 1e-3, "not all get their will"

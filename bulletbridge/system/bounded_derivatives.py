@@ -35,14 +35,19 @@ from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.numerics.sharing import AMPLE
 from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
-from bulletbridge.system.held_closing import Ended, Led, Sticking, held_closing
+from bulletbridge.system.held_closing import (
+    Ended,
+    Led,
+    Sticking,
+    held_closing,
+    least_squares,
+)
 from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
 
 WEAKEST = 1e-10
 """Share of the strongest that a row which holds must have for itself, or it follows from others."""
 CONTRADICTS = 1e-7
 """Share of what is asked of rows that follow from others, by which they may ask for another."""
-NO_SLOPES = np.zeros((1, 1))
 DEAD = 1e-14
 """Share of what moves most below which nothing moves along a row."""
 CLEAR = 1e-6
@@ -166,7 +171,8 @@ class Asked(NamedTuple):
         least: rate that this is to answer for at least,
         about: and what is said then.
         strength: Largest force of a motor; not a number for others.
-        slopes: (nv, nv) what the row changes by with the place that contacts are found at.
+        slopes: (nv, nv) what the row changes by with the place that contacts are found at; None for
+            one that does not.
     """
 
     row: Array
@@ -178,7 +184,7 @@ class Asked(NamedTuple):
     least: float
     about: str
     strength: float = math.nan
-    slopes: Array = NO_SLOPES
+    slopes: Array | None = None
 
 
 class Active:
@@ -463,20 +469,25 @@ class Agreement:
         pulls = np.concatenate([np.zeros(count), weights * missed])
         pulls[:count] = -meets.T @ (M.T @ pulls[count:])
         T, moved = self._by_force @ (rows.T @ along) @ N, self._by_force @ (rows.T @ (along @ y))
-        free, more = self._free[of], np.zeros((N.shape[1], 3 * nv))
+        free: Array = self._free[of]
+        more: Array = np.zeros((N.shape[1], 3 * nv))
         further = np.abs(np.concatenate([missed, D @ (along @ y)])).max()
         if further > ALIKE * max(1.0, float(np.abs(self._leads.rates).max())):  # else no more of it
             for pull, k in zip(pulls[:count], others, strict=True):
-                more += T.T @ (pull * self._asked[k].slopes.T @ self._leads.place_by_all)
+                if (slopes := self._asked[int(k)].slopes) is not None:
+                    turned = float(pull) * slopes.T @ self._leads.place_by_all
+                    more += np.asarray(T.T @ turned, np.float64)
             if among.by_answers:
-                by_q = np.array([self._answer_by_q(int(k)) for k in motors])
+                by_q: Array = np.array([self._answer_by_q(int(k)) for k in motors])
                 of_weights = -(weights**2)[:, None] * by_q
                 more[:, :nv] += by_free.T @ (missed[:, None] * of_weights)
+            if solver.encoded.motions:
+                raise UnsupportedError(f"motors contradict each other in driven loops{OTHERWISE}")
             if solver.encoded.nc:
                 none, push = np.zeros(nv), -rows.T @ pulls
                 closing = step_differentiator_of(solver).closing(solver.q, none, push, moved)
                 more[:, :nv] += T.T @ closing.bent
-                by_rows = np.linalg.solve(closing.M, closing.J.T)
+                by_rows = np.asarray(np.linalg.solve(closing.M, closing.J.T), np.float64)
                 kept = by_rows @ np.linalg.solve(closing.J @ by_rows, closing.rate)
                 free = free.copy()
                 free[:, :nv] -= rows @ kept
@@ -495,10 +506,9 @@ class Agreement:
         solver, row, dt = self._solver, self._rows[k], float(self._solver.control[0]["dt"])
         x = self._by_force @ row / dt
         found = step_differentiator_of(solver).closing(solver.q, x, row, x)
-        by_q = -x @ found.bent
+        by_q: Array = -x @ found.bent
         if len(found.J):
-            lam = np.linalg.lstsq(found.J.T, found.M @ x - row, rcond=None)[0]
-            by_q = by_q + lam @ found.rate
+            by_q += least_squares(found.J.T, found.M @ x - row) @ found.rate
         return np.asarray(dt * by_q, np.float64)
 
 
