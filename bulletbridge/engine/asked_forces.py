@@ -104,11 +104,11 @@ class AskedForces:
         self, force: AskedForce, frame: MovingFrame | None, t: float, q: Array, v: Array
     ) -> Array | float:
         """What one gives, after a look at it."""
-        state = list[Any]()
+        state: list[Any] = []
         if force.takes > Takes.TIME:
-            state = [q.copy(), v.copy()]
-            if not is_jitted(force.function):
-                state = [by_joint(x, self.mechanism, of) for x, of in zip(state, "qv", strict=True)]
+            for x, of in ((q, "q"), (v, "v")):
+                plain = is_jitted(force.function)
+                state.append(x.copy() if plain else by_joint(x.copy(), self.mechanism, of))
             if frame is not None and force.takes > Takes.STATE:
                 state.append(MovingFrame(*(x.copy() for x in frame)))
         given: object = force.function(t, *state)
