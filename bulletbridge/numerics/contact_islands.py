@@ -83,8 +83,6 @@ class Islands(NamedTuple):
     parts: Parts
 
 
-KEPT = 0.5
-"""Residual, in tolerances, up to which the impulses of the last step stay what they are."""
 RESTING, APART = 4, 5
 """Efforts besides those of ``complementarity``: by ``select_solution``; and next to x, from where
 bodies are moved apart: where friction lets none be found there, by normals alone, friction as it
@@ -396,7 +394,7 @@ def solve_by_islands(
     put_island_velocities(p, s, first, n)
     for k in range(count):
         left = left_before(p, s, start, k, effort)
-        if left <= KEPT * tolerance:
+        if left <= tolerance:
             residual = max(residual, left)
             continue
         o = solve_island(p, s, start, s.begins[k], s.begins[k + 1], tolerance, effort)
@@ -428,7 +426,7 @@ def put_still(s: Islands, D: Array, rows: int, tolerance: float) -> None:
         for m in range(s.begins[k], s.begins[k + 1]):
             for end in range(2):  # what is not a number stays
                 speed2 = s.still[s.bodies[s.rows[m], end]]
-                rests &= speed2 * hardest <= (KEPT * tolerance) ** 2
+                rests &= speed2 * hardest <= tolerance**2
         if rests:
             for m in range(s.begins[k], s.begins[k + 1]):
                 for end in range(2):
