@@ -66,7 +66,7 @@ def test_what_does_not_touch_a_robot_moves_as_without_it(solids):
     system.set_state(v=v)
     for _ in range(48):
         system.step()
-        assert system.complementarity.residual < ROUND_OFF
+        assert system.complementarity.residual < 1.6 * ROUND_OFF  # times 1.5 m/s and g dt
     assert system.v[-3] == pytest.approx(1.5 - MU * G * system.t, abs=1e-9)
     ground = forces_from_the_ground(system)
     weights = sorted(force[2] for force in ground.values())

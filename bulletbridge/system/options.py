@@ -517,8 +517,8 @@ ELSEWHERE = {
             *("applyExternalForce", "apply_force", "add_force", "external_force"),
             *("applyExternalTorque", "apply_torque", "xfrc_applied"),
         ),
-        "system.tau += system.wrench(bb.Frame('link'), force), or forces={{'push': bb.Wrench(...)}}"
-        " when it is made",
+        "system.tau += system.wrench(bb.Frame('link'), force), where force [N] is along world axes;"
+        " what acts at every stage of a step is forces={{'push': bb.Wrench(...)}} of the system",
     ),
     "getContactPoints": "system.contacts()",
     "getConstraintState": "system.reactions()",
