@@ -18,6 +18,8 @@ from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import STICKING_POINT
 
 RADIUS, LINK, DT = 0.03, 0.1, 1 / 240
+ROLLS = 0.006
+"""Most that resists rolling and spinning [m]: what both bodies of a contact have."""
 SAME = 1e-9
 """Difference of velocities [m/s, rad/s] per unit of them; both solve to 1e-12 of what rows sum, and
 where impulses depend on each other these are known to a hundred-thousandth."""
@@ -28,13 +30,33 @@ def assert_as_near_as_solved(one, other):
 
     Impulses x and y of a problem of D differ by a motion d with d^T M d = (x - y)^T D (x - y).
     Where rows that give way stand beside rigid ones, x - y may be all of what is pushed with, and
-    of D (x - y) each has left its residual.
+    of D (x - y) each has left its residual. Where faces share a load otherwise, Coulomb's law may
+    have several solutions: friction f against slip s makes f.s = -mu n |s|, and of others at most
+    that of their own load, so that a contact adds mu (n - m) (|s'| - |s|) for loads n, m.
     """
     d, terms = one.v - other.v, one._active.solver.terms(one.q, one.v, one.t)
     round_off = np.finfo(float).eps * max(1.0, np.abs(other.v).max())
     left = sum(each.complementarity.residual + round_off for each in (one, other))
     pushed = sum(DT * np.abs(c.force).sum() for each in (one, other) for c in each.contacts())
-    assert d @ terms.M @ d <= left * pushed
+    moved, most = d @ terms.M @ d, left * pushed
+    if moved > most:  # no mu is above 1
+        for x, y in zip(one.contacts(), other.contacts(), strict=True):
+            most += DT * abs(x.normal_force - y.normal_force) * slip_of(one, x, d)
+    assert moved <= most
+
+
+def slip_of(system, contact, v):
+    """Rate at which bodies that move by v slide over and roll on each other, in m/s at most."""
+    slip, turn = np.zeros(3), np.zeros(3)
+    for link, sign in ((contact.a, -1.0), (contact.b, 1.0)):
+        if link == "world":
+            continue
+        R, p = system.link_pose(link)
+        at = bb.Frame(link, xyz=R.T @ (contact.point - p))
+        for k, way in enumerate(np.eye(3)):
+            slip[k] += sign * system.wrench(at, way) @ v
+            turn[k] += sign * system.wrench(at, np.zeros(3), way) @ v
+    return np.linalg.norm(slip) + ROLLS * np.linalg.norm(turn)
 
 
 class Tied:
