@@ -93,7 +93,7 @@ def test_a_removed_body_is_noticed_even_if_its_id_is_taken(world, fixed):
         with pytest.raises(WorldError, match="removed"):
             act()
     assert world.snapshot() == before
-    pybullet.resetSimulation(world.client)
+    pybullet.resetSimulation(physicsClientId=world.client)
     with pytest.raises(WorldError, match="'robot'.*removed"):
         bodies.check()
     pybullet.disconnect(world.client)

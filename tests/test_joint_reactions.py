@@ -99,7 +99,7 @@ def test_trees_bear_what_recursion_in_pinocchio_says(world, seed):
         borne = data.f[model.getJointId(name)]
         size = max(1.0, *(np.abs(f.vector).max() for f in data.f))
         assert_allclose(reaction.in_link, borne.vector, atol=RTOL * size)
-    pybullet.resetSimulation(world.client)
+    pybullet.resetSimulation(physicsClientId=world.client)
 
 
 def two_parts(rng):
@@ -192,7 +192,7 @@ def test_a_joint_bears_what_the_weld_does_that_takes_its_place(world, seed):
     assert_allclose(np.concatenate([joint.force, joint.torque]), told, atol=1e-9 * max(1.0, size))
     for name, owner in (("shoulder", "a/"), ("wrist", "a/"), ("slide", "t/")):
         assert_allclose(found[name].in_link, others[owner + name].in_link, atol=1e-8 * size)
-    pybullet.resetSimulation(world.client)
+    pybullet.resetSimulation(physicsClientId=world.client)
 
 
 def table(height):
