@@ -121,3 +121,14 @@ def test_sines_that_are_asked_together_are_those_of_each():
         expected[:, rate] += offset + size * np.sin(2.0 * np.pi * frequency * times + phase)
     expected[:, 1] = 0.5 + 2.0 * times
     assert_allclose(found, expected, atol=1e-13)  # of phases up to 42 rad
+
+
+def test_a_sine_of_a_users_own_kind_is_asked_itself():
+    class Decaying(Sine):
+        def over(self, t):
+            return super().over(t) * np.exp(-t)[:, None]
+
+    times, plain = np.array([0.0, 0.4, 1.0]), Sine(2.0, 0.5)
+    found = Script((("", 0, Decaying(2.0, 0.5)), ("", 1, plain)), 2).at(times)
+    assert_allclose(found[:, 0], found[:, 1] * np.exp(-times), atol=1e-15)
+    assert found[1, 1] == pytest.approx(2.0 * np.sin(0.4 * np.pi))

@@ -55,10 +55,14 @@ class Script:
     @cached_property
     def _kinds(self) -> tuple[list[int], Sine, list[tuple[str, int, ForceSignal]]]:
         """Rates of sines, these as one, of which each takes as long as all; and other signals."""
-        alike = [(rate, signal) for _, rate, signal in self.signals if isinstance(signal, Sine)]
+        alike = [
+            (rate, signal)
+            for _, rate, signal in self.signals
+            if isinstance(signal, Sine) and type(signal) is Sine
+        ]
         numbers = [[s.amplitude, s.frequency, s.phase, s.offset] for _, s in alike]
         columns: Any = np.reshape(numbers, (-1, 4)).T[:, :, None]
-        others = [each for each in self.signals if not isinstance(each[2], Sine)]
+        others = [each for each in self.signals if type(each[2]) is not Sine]
         return [rate for rate, _ in alike], Sine(*columns), others
 
     def _refuse(self, times: Array) -> None:
