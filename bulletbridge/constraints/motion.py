@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -213,16 +212,17 @@ class Motion:
         for k, signal in enumerate((self.x, self.y, self.z, self.angle)):
             if signal is not still:
                 found[:, k] = values(signal, t)
-        return finite(found, t)
+        require_finite(found, t)
+        return found
 
 
-def finite(found: Array, t: Array) -> Array:
-    """What a motion has come to, (len(t), 4, 3).
+def require_finite(found: Array, t: Array) -> None:
+    """Refuse numbers (len(t), 4, 3) that a motion has come to.
 
     Raises:
-        ModelError: A number of it is not finite.
+        ModelError: One of them is not finite.
     """
-    if not isfinite(float(found.sum())):
-        bad = int(np.argmin(np.isfinite(found).all(axis=(1, 2))))
+    finite = np.isfinite(found)
+    if not finite.all():
+        bad = int(np.argmin(finite.all(axis=(1, 2))))
         raise ModelError(f"a prescribed motion is not finite at t = {t[bad]:g} s: {found[bad]}")
-    return found

@@ -18,7 +18,7 @@ from bulletbridge.bullet.constraints import (
 from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
 from bulletbridge.compilation.stored_calls import StoredCall
-from bulletbridge.constraints.motion import Formula, Motion, finite
+from bulletbridge.constraints.motion import Formula, Motion, require_finite
 from bulletbridge.constraints.moved_frames import MOVED, drive_frame
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import WORLD, Link
@@ -99,7 +99,8 @@ class Way(Motion):
             if left >= 1.0 - ENDED:
                 line[:, 1] = self.before
                 line[:, 2] = (rates - self.before) / span.part
-        return finite(found, t)
+        require_finite(found, t)
+        return found
 
 
 class FrameMemory(NamedTuple):
