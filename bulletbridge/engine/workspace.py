@@ -2,7 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,6 +80,19 @@ class Terms(NamedTuple):
     forces: Array  # (nv,) constant and scripted torques, springs, dampers of the joints
     stations: np.ndarray  # of the beams, with places and velocities by each mode
     beams: np.ndarray  # records with amplitudes and places of their roots
+
+
+class ClosingTerms(NamedTuple):
+    """Terms of the equations of motion that need no forces, and where bodies are."""
+
+    M: Array
+    J: Array
+    rows: np.ndarray  # those of users are empty
+    targets: np.ndarray
+    poses: np.ndarray
+    axes: np.ndarray
+    beams: np.ndarray
+    stations: np.ndarray
 
 
 class SolverArrays:
@@ -263,11 +276,11 @@ class SolverArrays:
         if self.user_size:
             found = self.terms(q, v, t)
             return found.M, found.J, found.g, found.g_t
-        M, J, rows, *_ = self._closing(q, t)
-        return M, J, rows["g"], rows["g_t"]
+        found = self._closing(q, t)
+        return found.M, found.J, found.rows["g"], found.rows["g_t"]
 
-    def _closing(self, q: Array, t: float) -> tuple[Any, ...]:
-        """M, J, rows (but users'), targets, poses, axes, beams and stations at a configuration."""
+    def _closing(self, q: Array, t: float) -> ClosingTerms:
+        """What closing loops at a configuration is made of."""
         nv, e = self.mechanism.nv, self.encoded
         poses, axes, rows = copied(self.poses), copied(self.axes), copied(self.rows[0])
         beams, stations = copied(self.beams), copied(self.stations)
@@ -278,7 +291,7 @@ class SolverArrays:
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
         M = np.add(M, M.T, order="C")  # the upper triangle was zero
         M.reshape(-1)[:: nv + 1] *= 0.5
-        return M, J, rows, targets, poses, axes, beams, stations
+        return ClosingTerms(M, J, rows, targets, poses, axes, beams, stations)
 
     def poses_at(self, q: Array) -> np.ndarray:
         """Poses (nb) of all bodies at a configuration."""
