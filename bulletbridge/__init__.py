@@ -178,11 +178,10 @@ def __dir__() -> list[str]:
 CALLED_HERE = {
     **dict.fromkeys(("Gear", "Chain", "Belt", "Mimic", "RackAndPinion"), "Coupling"),
     **dict.fromkeys(
-        ("Hinge", "Pin", "Ball", "Point2Point", "Weld", "Fixed", "Slider", "Constraint"),
-        "LoopJoint, with a bulletbridge.JointModel",
-    ),
-    **dict.fromkeys(
-        ("Revolute", "Prismatic", "Universal", "Cylindrical", "Planar", "Screw"),
+        (
+            *("Hinge", "Pin", "Ball", "Point2Point", "Weld", "Fixed", "Slider", "Constraint"),
+            *("Revolute", "Prismatic", "Universal", "Cylindrical", "Planar", "Screw"),
+        ),
         "LoopJoint, with a bulletbridge.JointModel",
     ),
     **dict.fromkeys(("Rod", "Link"), "Distance"),
