@@ -419,15 +419,30 @@ class Solver(SolverArrays):
             self.asked_forces.require_finite(self._places, float(self.control[0]["t"]), *state)
         return failure
 
-    def roll(self, steps: int, every: int, table: Array) -> int:
-        """Advance by steps and keep one state in ``every``, as lines of the table.
+    def roll(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
+        """Advance by many steps and keep one state in ``every``, as lines of the table.
+
+        Args:
+            done: Steps that were made before, whose lines are kept.
+            steps: How many there shall be, with those.
+            every: One state in so many is kept,
+            table: as a line here.
 
         Returns:
-            The failure that stopped it, with the state before that step restored, or DONE.
+            The failure that stopped it, with the state before that step, or DONE; and steps done.
         """
-        whole = steps - steps % every
-        failure = self.advance(whole, table)
-        return failure or (self.advance(steps % every) if steps % every else DONE)
+        failure = DONE
+        while done < steps and not failure:
+            left = table[done // every : steps // every]
+            short = min(-done % every, steps - done)  # up to the next state that is kept
+            if short or not len(left):
+                failure = self.advance(short or steps - done)
+            else:
+                failure = self.advance(len(left) * every, left)
+            done += self.advanced
+            if short and not failure and len(left):
+                self.put_record(left[0])
+        return failure, done
 
     def advance(self, steps: int, record: Array = NO_RECORD) -> int:
         """Advance by many steps; one that is too long is tried again in finer ones.

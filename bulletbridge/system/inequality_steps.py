@@ -410,51 +410,40 @@ class InequalitySteps:
             self._tell(step)
         return failure
 
-    def roll(self, steps: int, every: int, table: Array) -> int | None:
-        """Advance by steps in one call, unless time drives them or it is found out what holds."""
+    def roll(
+        self, done: int, steps: int, every: int, table: Array, while_pushed: bool = False
+    ) -> tuple[int, int]:
+        """Advance in one call, unless time drives steps or it is found out what holds.
+
+        Args:
+            done: Steps that were made before.
+            steps: How many there shall be, with those.
+            every: One state in so many is kept,
+            table: as a line here.
+            while_pushed: Whether to end once no limit pushes, where limits are all that acts.
+
+        Returns:
+            As ``stepping.Stepper.roll``.
+        """
         if self._limited or self._is_moved:
-            return None
+            return DONE, done
+        step = self._take_stepper(None)
         surroundings = self._shown.surroundings() if self._contacts else None
-        trace = Trace(table, every, 0, 0)
+        trace = Trace(table, every, done, int(while_pushed))
         try:
-            failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
-            began: Array | None = None
-            while failure:
-                if began is None or done > trace.before:
-                    began = self._active.snapshot()
-                if not self._active.reconsider(failure):
-                    break
-                trace = trace._replace(before=done)  # and goes on from there
-                failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
-            if began is not None and failure and not np.array_equal(began, self._active.snapshot()):
-                self._active.take_back(began)
-            if not failure:
-                self._tell(self._take_stepper(None))
+            failure, done = step.roll(surroundings, steps, trace)
         except BaseException:
             self._shown.show(self._active.solver)
             raise
-        return failure
+        if not failure:
+            self._tell(step)
+        return failure, done
 
     @property
     def _is_moved(self) -> bool:
         """Whether time drives steps."""
         moved = self._constraints.loop_axes.encoded.motions
         return bool(moved) or self._active.solver.is_prescribed
-
-    def roll_at_limits(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
-        """Advance as long as limits push, which are all that acts, unless time drives steps.
-
-        Returns:
-            The failure that stopped it, with the state before that step, or DONE; and how many of
-            so many steps are done, ``done`` of which were before.
-        """
-        if self._is_moved:
-            return DONE, done
-        step = self._take_stepper(None)
-        failure, done = step.roll(None, steps, Trace(table, every, done, 1))
-        if not failure:
-            self._tell(step)
-        return failure, done
 
     @property
     def of_joints_alone(self) -> InequalityStepper | None:

@@ -100,5 +100,5 @@ def run_world(
             f"the loops are open by {c['opened'] * length:.3g} m or rad at the start (limit"
             f" {allowed * length:.1g}); assemble the system there, and start from what it finds"
         )
-    failure = solver.roll(steps, every, table)
+    failure, _ = solver.roll(0, steps, every, table)
     return explain(solver, failure, True) if failure else ""

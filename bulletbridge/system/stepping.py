@@ -41,12 +41,18 @@ class Stepper(Protocol):
         """Advance by one step; the failure that stopped it, with the state before it, or DONE."""
         ...
 
-    def roll(self, steps: int, every: int, table: Array) -> int | None:
-        """Advance by steps in one call, with one state in ``every`` kept as a line of the table.
+    def roll(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
+        """Advance by many steps in few calls, as far as these get: by none at all, maybe.
+
+        Args:
+            done: Steps that were made before.
+            steps: How many there shall be, with those.
+            every: One state in so many is kept,
+            table: as a line here.
 
         Returns:
-            The failure that stopped it, or DONE; None where steps are made one by one, with nothing
-            done.
+            The failure that stopped it, with the state before that step, or DONE, also where the
+            next step has to be made alone; and steps done.
         """
         ...
 
@@ -69,9 +75,9 @@ class CompiledSteps:
         """Advance by one step."""
         return self._active.solver.step()
 
-    def roll(self, steps: int, every: int, table: Array) -> int | None:
-        """Advance by steps in one call."""
-        return self._active.solver.roll(steps, every, table)
+    def roll(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
+        """Advance in one call."""
+        return self._active.solver.roll(done, steps, every, table)
 
 
 class SlidingSteps:
@@ -97,14 +103,12 @@ class SlidingSteps:
                 return DONE
         return self._python.step()
 
-    def roll(self, steps: int, every: int, table: Array) -> int | None:
-        """Advance by steps in one call, if all of them can be made so."""
-        start = self._active.snapshot()
+    def roll(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
+        """Advance in one call, up to a step that is tried in Python."""
         with self._sliding() as solver:
-            if solver is not None and not solver.roll(steps, every, table):
-                return DONE
-        self._active.take_back(start)
-        return None
+            if solver is not None:
+                _, done = solver.roll(done, steps, every, table)
+        return DONE, done
 
     @contextmanager
     def _sliding(self) -> Generator[Solver | None]:
@@ -140,42 +144,20 @@ class WatchedSteps:
         failure = self._active.solver.step()
         return self._limited.step() if failure == AT_LIMIT else failure
 
-    def roll(self, steps: int, every: int, table: Array) -> int | None:
-        """Not in one call, but in few: see ``go_ahead``."""
-        return None
-
-    def go_ahead(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
-        """Advance by calls that make many steps, as far as they get.
-
-        Args:
-            done: Steps that were made before.
-            steps: How many there shall be, with those.
-            every: One state in so many is kept,
-            table: as a line here.
-
-        Returns:
-            The failure that stopped it, with the state before that step, or DONE; and steps done.
-        """
-        solver, failure = self._active.solver, DONE
+    def roll(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
+        """Advance by calls for as long as limits push, and for as long as none does."""
+        solver = self._active.solver
         while done < steps:
+            before = done
             if self._limited.are_at_limit:
-                before = done
-                failure, done = self._limited.roll_at_limits(done, steps, every, table)
-                if failure or done == before:
-                    break
-                continue
-            left = table[done // every : steps // every]
-            short = min(-done % every, steps - done)  # up to the next state that is kept
-            if short or not len(left):
-                stopped = solver.advance(short or steps - done)
+                failure, done = self._limited.roll(done, steps, every, table, while_pushed=True)
             else:
-                stopped = solver.advance(len(left) * every, left)
-            done += solver.advanced
-            if short and not stopped and len(left):
-                solver.put_record(left[0])
-            if stopped:  # the next step is made, or refused, alone
-                break
-        return failure, done
+                failure, done = solver.roll(done, steps, every, table)
+            if failure == AT_LIMIT:
+                return DONE, done  # limits act in the next step
+            if failure or done == before:
+                return failure, done
+        return DONE, done
 
 
 class PythonSteps:
@@ -191,9 +173,9 @@ class PythonSteps:
         solver = self._active.solver
         return self._python.step(solver, solver.control["dt"].item())
 
-    def roll(self, steps: int, every: int, table: Array) -> int | None:
+    def roll(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
         """Not in one call."""
-        return None
+        return DONE, done
 
 
 def choose_steps(
@@ -337,26 +319,15 @@ class Stepping:
             self._in_call = False
 
     def _roll(self, steps: int, every: int, table: Array) -> None:
-        active, stepper = self._active, self.stepper or self._chosen()
-        start = active.snapshot()
-        failure = stepper.roll(steps, every, table)
-        while failure and active.reconsider(failure):
-            active.take_back(start)
-            failure = stepper.roll(steps, every, table)
-        if failure:
-            against = self._inequalities.in_the_way
-            raise_failure(active.solver, failure, stepper.tries_others, against)
-        if failure is None:
-            done = 0
-            while done < steps:
-                stepper, failure = self.stepper or self._chosen(), DONE
-                if isinstance(stepper, WatchedSteps):
-                    failure, done = stepper.go_ahead(done, steps, every, table)
-                    if done == steps:
-                        return
-                failure = failure or stepper.step()
-                if failure:
-                    self._reconsider(stepper, failure)
-                done += 1
-                if done % every == 0:
-                    table[done // every - 1] = self.record()
+        done = 0
+        while True:
+            stepper = self.stepper or self._chosen()
+            failure, done = stepper.roll(done, steps, every, table)
+            if done == steps:
+                return
+            failure = failure or stepper.step()
+            if failure:
+                self._reconsider(stepper, failure)
+            done += 1
+            if done % every == 0:
+                table[done // every - 1] = self.record()
