@@ -22,6 +22,8 @@ from test_links import row
 import bulletbridge as bb
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.constraints.motion import Motion, Sine
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.engine.islands import IslandStepper
 from bulletbridge.engine.redundancy import FEWEST_POSES, MOST_POSES, number_of_poses
 from bulletbridge.engine.sparse_plan import SparseStepper
@@ -100,6 +102,44 @@ def test_a_push_in_the_step_before_a_state_was_saved_is_over(tmp_path, mode):
     for _ in range(2):
         client.restoreState(kept)
         assert drive(client, body, WARM, 60)[0] == first
+
+
+def test_groups_that_join_after_a_restore_go_on_as_before():
+    """Two pairs of balls meet on a floor: what is joined starts from where Bullet has the balls."""
+    client = BulletClient(pybullet.DIRECT, mode="exact")
+    client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
+    client.setGravity(0, 0, -9.81)
+    client.createMultiBody(0.0, client.createCollisionShape(pybullet.GEOM_PLANE))
+    ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    balls = [
+        client.createMultiBody(0.2, ball, basePosition=[x, y, 0.0501])
+        for x in (0.0, 0.2)
+        for y in (0.0, 0.12)
+    ]
+    for a, b, speed in ((*balls[:2], 1.0), (*balls[2:], -1.0)):
+        ends = [0, 0.06, 0], [0, -0.06, 0]
+        client.createConstraint(a, -1, b, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], *ends)
+        for body, turn in ((a, [3.0, 2.0, 1.0]), (b, [-1.0, 2.0, 3.0])):
+            client.resetBaseVelocity(body, [speed, 0, 0], turn)
+
+    def step() -> bytes:
+        client.stepSimulation()
+        told = [
+            *(client.getBasePositionAndOrientation(body) for body in balls),
+            *(client.getBaseVelocity(body) for body in balls),
+        ]
+        return np.concatenate([part for parts in told for part in parts]).tobytes()
+
+    kept, first = list[int](), list[bytes]()
+    groups = session_of(client._client).groups
+    while len(groups) != 1 and len(kept) < 100:
+        kept.append(client.saveState())
+        first.append(step())
+    assert len(groups) == 1 and len(kept) > 10
+    first += [step() for _ in range(10)]
+    for start in (*range(-8, 0), *range(-8, 0)):
+        client.restoreState(kept[start])
+        assert [step() for _ in range(10 - start)] == first[start - 10 :]
 
 
 def test_a_file_holds_what_bullet_knows(tmp_path):

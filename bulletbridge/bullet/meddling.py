@@ -86,19 +86,30 @@ class Meddling:
                     return probe
         return None
 
-    def tell_moved(self, numbers: Sequence[float], bodies: str) -> None:
+    def shown_as(self, numbers: list[float]) -> list[float] | None:
+        """What was shown, q and v in a row; None if that is not, to round-off, what Bullet has.
+
+        Args:
+            numbers: q and v as Bullet has them.
+        """
+        if self.shown is None:
+            return None
+        given = [*self.shown[0], *self.shown[1]]
+        if given == numbers:
+            return given
+        shown, now = np.array(given), np.array(numbers)
+        for part in self.quaternions:
+            now[part] = np.copysign(1.0, now[part] @ shown[part]) * now[part]
+        return given if np.allclose(now, shown, rtol=MOVED, atol=MOVED) else None
+
+    def tell_moved(self, numbers: list[float], bodies: str) -> None:
         """Warn if what Bullet has is not what it was shown, beyond round-off.
 
         Args:
             numbers: q and v as Bullet has them.
             bodies: Who was moved.
         """
-        if self.shown is None or self.told:
-            return
-        shown, now = np.array([*self.shown[0], *self.shown[1]]), np.array(numbers)
-        for part in self.quaternions:
-            now[part] = np.copysign(1.0, now[part] @ shown[part]) * now[part]
-        if np.allclose(now, shown, rtol=MOVED, atol=MOVED):
+        if self.shown is None or self.told or self.shown_as(numbers) is not None:
             return
         self.told = True
         other = self._other()

@@ -492,8 +492,13 @@ class BulletBodies:
 
     @contextmanager
     def showing(self, q: Array, v: Array) -> Generator[None]:
-        """Have a state in Bullet for a while, as to ask what touches there."""
-        before = self.numbers()
+        """Have a state in Bullet for a while, as to ask what touches there.
+
+        Bullet normalises quaternions, so that its own numbers may come back with another last bit:
+        where they are of what was shown before, that is shown again.
+        """
+        now = self.numbers()
+        before = self._meddling.shown_as(now) or now
         self.write(q, v)
         try:
             yield

@@ -257,6 +257,8 @@ class ExactGroup:
             return False
         if not self.joined.recall(memory.joined):
             return False
+        if not memory.joined.disturbed:
+            self.system.write()  # what is joined to others starts from what Bullet makes of that
         self._reactions, self._pushes = {}, memory.pushes
         self._pushed = True  # the forces that were put back were those of the step before
         self._exerted = self._told = self._sensed = None
