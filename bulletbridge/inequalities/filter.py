@@ -24,11 +24,16 @@ from bulletbridge.inequalities.link_plan import link_arrays, links_pay_beside_lo
 from bulletbridge.inequalities.sparse_filter_kernel import run_sparse_filter
 from bulletbridge.inequalities.state_filter import NO_SUCH_BODY
 from bulletbridge.inequalities.sticking import POSITION, VELOCITY, filter_arrays
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE, STICKING_POINT
 from bulletbridge.numerics.projection import Caps
 from bulletbridge.numerics.records import Array, Mask
 
+PARTS = 8, 64
+"""Numbers of parts in which rates are followed along the loops where they cannot be closed else."""
+CUT_OFF = 99.0
+"""Rate [rad/s, m/s] from which on one may have been cut off, as by Bullet at 100."""
 NO_STICKING_POINTS = np.zeros(0, STICKING_POINT)
 OPAQUE = np.dtype((np.void, STICKING_POINT.itemsize))
 """The same without fields, which numpy would copy one by one."""
@@ -414,7 +419,62 @@ class Filter:
         if self.takes_links(count) and (failure == DENSE_REQUIRED or failure in OPEN):
             failure = self._dense.call((numbers, count, free, led))
         if failure in OPEN and count > 0:
-            failure = self.run(numbers, 0, free, led)
+            return self.run(numbers, 0, free, led)
+        if failure == NOT_CLOSED and led and not self.solver.user_size:
+            return self._follow(numbers, free)
+        return failure
+
+    def _follow(self, numbers: Array, free: int) -> int:
+        """Close loops that cannot be closed where a step has led, on a way there; as ``run``.
+
+        As of chains that are all but stretched, whose links turn further in a step than the loops
+        let them: the rates found are followed along the loops, in parts.
+        """
+        solver, nq, start = self.solver, self._nq, self.solver.state.copy()
+        found, dt = numbers.copy(), solver.control["dt"].item()
+        rates = self._rates_along_loops(found[nq:], free)
+        for parts in PARTS:
+            numbers[:nq], numbers[nq:] = start[:nq], rates
+            taken = np.zeros_like(self.multipliers)
+            for _ in range(parts):
+                displace(solver.bodies, numbers[:nq].copy(), numbers[nq:], dt / parts, numbers)
+                if self._close_from(start, numbers, free) != DONE:
+                    break
+                taken += self.multipliers
+            else:
+                self._before[:], self.multipliers[:] = start, taken
+                return DONE
+        numbers[:], solver.state[:] = found, start
+        return NOT_CLOSED
+
+    def _rates_along_loops(self, found: Array, free: int) -> Array:
+        """Rates (nv,) at the start of a step, of those that it has led to, that open no loop there.
+
+        Bias forces do no work along the loops, but in one explicit step they multiply the energy of
+        what turns fast. So no more of it is left than forces make without them; than there was,
+        where rates are as large as those that engines cut off, of which that cannot be told.
+        """
+        solver, nq = self.solver, self._nq
+        start, dt = solver.state.copy(), solver.control["dt"].item()
+        q, v, t = start[:nq], start[nq:-1], float(start[-1])
+        moving, resting = (solver.terms(q, rates, t) for rates in (v, np.zeros_like(v)))
+        M = moving.M
+        pair = [found, found + dt * np.linalg.solve(M, moving.h - resting.h)]
+        for k, rates in enumerate(pair):
+            numbers = np.concatenate([q, rates])
+            if self._close_from(start, numbers, free) == DONE:
+                pair[k] = numbers[nq:]
+        solver.state[:] = start
+        along, unbiased = pair
+        if np.abs(found).max() > CUT_OFF:
+            unbiased = v
+        energy, most = along @ M @ along, unbiased @ M @ unbiased
+        return along * math.sqrt(most / energy) if energy > most else along
+
+    def _close_from(self, start: Array, numbers: Array, free: int) -> int:
+        """Close the loops near ``numbers``, at the end of the step that has begun at ``start``."""
+        self.solver.state[-1] = start[-1]
+        failure: int = self._dense.call((numbers, 0, free, 0))
         return failure
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
