@@ -116,6 +116,10 @@ SWEEPS_NEARBY, ROUNDS_NEARBY = 50, 2
 NEXT_TO = 1e-5
 """Residual [m/s or rad/s] that sweeps leave, from which on a softer problem leads to a solution."""
 
+LIFT_LEFT, LEAST_LIFT = 0.7, 1e-4
+"""What part of the lift of the problem before each problem has (``lower_from_open``), and the share
+of the whole after which there is none."""
+
 
 class Proximal(NamedTuple):
     """A sequence of problems, each softened about the solution of the one before.
@@ -870,6 +874,54 @@ def approach_by_softer_problems(
     return Outcome(residual, sweeps, newtons)
 
 
+@helper
+def put_lift(p: ComplementarityProblem, n: int, lift: Array) -> None:
+    """What stops and contacts are lifted by so that no impulses at all solve the problem."""
+    for i in range(n):
+        bound, b = p.bounds[i], p.b[i]
+        lift[i] = 0.0
+        if bound.owner < 0:
+            if bound.upper == math.inf and bound.lower > -math.inf:
+                lift[i] = max(0.0, -b)
+            elif bound.lower == -math.inf and bound.upper < math.inf:
+                lift[i] = min(0.0, -b)
+        elif bound.first == 1:
+            most = bound.mu * math.fabs(b)
+            if bound.count == 2:
+                most = math.hypot(most, p.bounds[i + 1].mu * p.b[i + 1])
+            lift[bound.owner] += most
+
+
+@outlined
+def lower_from_open(p: ComplementarityProblem, n: int, tolerance: float, found: Outcome) -> Outcome:
+    """Solve with all stops and contacts lifted apart, and go on from there to ever less lift.
+
+    What jams bears impulses that are many times those that press it together, far from all that
+    leads there at once. If some velocity takes all that touches apart faster than friction holds
+    it, problems with any lift have a solution, too. x stays where that comes no nearer.
+    Source: Acary, Cadoux, Lemaréchal and Malick 2011, which shows that there is a solution then.
+    """
+    lift, before, asked = p.lifted[0], p.lifted[1], p.lifted[2]
+    put_lift(p, n, lift)
+    for i in range(n):
+        before[i], asked[i], p.x[i] = p.x[i], p.right[i], 0.0
+    sweeps, newtons, residual, left = found.sweeps, found.newton, math.inf, 1.0
+    while left > 0.0:
+        left = LIFT_LEFT * left if left > LEAST_LIFT else 0.0
+        for i in range(n):
+            p.b[i] = p.right[i] = asked[i] + left * lift[i]
+        velocities(p, p.x, p.w, n)
+        lowered = find(p, n, tolerance, ANYWHERE)
+        sweeps, newtons = sweeps + lowered.sweeps, newtons + lowered.newton
+        residual = lowered.residual
+    if not residual < found.residual:
+        residual = found.residual
+        for i in range(n):
+            p.x[i] = before[i]
+        velocities(p, p.x, p.w, n)
+    return Outcome(residual, sweeps, newtons)
+
+
 @outlined
 def solve_complementarity(
     p: ComplementarityProblem, n: int, tolerance: float, effort: int
@@ -911,6 +963,8 @@ def solve_complementarity(
         if residual <= tolerance:
             return Outcome(residual, 0, newtons)
     found = find(p, n, tolerance, effort)
+    if found.residual > NEAR and effort == ANYWHERE and p.parts.state[USED] == 0:
+        found = lower_from_open(p, n, tolerance, found)
     if near:
         return Outcome(found.residual, found.sweeps, newtons + found.newton)
     return share(p, n, tolerance, found, newtons)

@@ -31,7 +31,7 @@ DERIVATIVES = 5
 OWN_W, OTHER_W, OWN, OTHER, RADIUS = range(DERIVATIVES)
 """Derivatives of a row of a map: by its velocity and that of the other row of its cone, by their
 impulses, and by that of the cone's owner."""
-LINES = 13 + DERIVATIVES
+LINES = 16 + DERIVATIVES
 """Lines of scratch of a problem."""
 
 
@@ -95,6 +95,7 @@ class ComplementarityProblem(NamedTuple):
     pivots: Array  # (n,) of the factors in A, or that they have none
     found: Array  # (n,) impulses from nearby, while others are looked for far away
     known: Array  # (n,) the last that are known of a path
+    lifted: Array  # (3, n) while contacts are lifted: by what, impulses and right sides before
     slopes: Array  # (DERIVATIVES, n) of a map
     parts: Parts
 
@@ -303,7 +304,8 @@ def complementarity_problem(
         vectors[10],
         vectors[11],
         vectors[12],
-        vectors[13:LINES],
+        vectors[13:16],
+        vectors[16:LINES],
         room.parts,
     )
 
