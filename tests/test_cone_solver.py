@@ -1,14 +1,20 @@
 """The compiled solver of inequalities against an established cone solver, in its place too."""
 
+# what solves in the place of the compiled solver is set here
+# pyright: reportPrivateUsage=false
+
+import re
 import sys
 
 import numpy as np
 import pytest
 from support.complementarity import SOLVER, solve_by
 from support.planar import PIN, assembled, four_bar
+from support.solid_worlds import DT, G
 
 import bulletbridge as bb
-from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.errors import BulletBridgeWarning, MissingExtraError, ModelError
+from bulletbridge.numerics.complementarity import natural_residual
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
 
 
@@ -86,3 +92,28 @@ def test_what_the_cone_solver_raises_undoes_the_step(monkeypatch):
     assert np.array_equal(before, (system.q, system.v))
     monkeypatch.undo()
     system.step()
+
+
+def without_friction(D, b, bounds):
+    """Impulses of a single contact without friction, and what they leave of Coulomb's law."""
+    x = np.zeros(len(b))
+    x[0] = max(0.0, -b[0] / D[0, 0])
+    return x, float(natural_residual(np.array(D), np.array(b), bounds, x, np.zeros(len(b))))
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_law_that_is_not_met_is_told_once_with_the_bodies(solids, monkeypatch, rolled):
+    """Friction would have taken mu g dt (1 + m r² / J) off the lowest point of a ball."""
+    pytest.importorskip("clarabel")
+    solids.ground()
+    ball = solids.solid('<sphere radius="0.1"/>', [0, 0, 0.1], friction=0.3)
+    system = solids.system(ball, impulse_solver="clarabel")
+    monkeypatch.setattr(system._inequalities, "_reference", without_friction)
+    system.set_state(v=[0, 0, 0, 0.5, 0, 0])
+    with pytest.warns(BulletBridgeWarning) as told:
+        system.rollout(20) if rolled else [system.step() for _ in range(20)]
+    assert len(told) == 1  # of this pair no more
+    law = r"the law of the contact of 'world' and '\w+', which is missed by ([\d.e-]+) m/s"
+    missed = re.search(law, str(told[0].message))
+    assert float(missed[1]) == pytest.approx(0.3 * G * DT * 2, rel=3e-3)
+    assert system.v[3] == pytest.approx(0.5, abs=1e-9)

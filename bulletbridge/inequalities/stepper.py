@@ -26,6 +26,7 @@ from bulletbridge.engine.sparse_plan import UNTOUCHED, SparseStepper
 from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.arrays import (
     ALONE,
+    APART,
     BUDGET,
     BY_LINKS,
     GAVE,
@@ -39,6 +40,7 @@ from bulletbridge.inequalities.arrays import (
     NEWTONS,
     PREDICTIONS,
     RATES,
+    RECOVER,
     REPORT,
     RESIDUAL,
     RIGHT,
@@ -95,6 +97,7 @@ from bulletbridge.inequalities.steps_kernel import (
     NOTED,
     REMEMBERED,
     STEPS,
+    UNMET,
     StepArrays,
     Trace,
     TracedForces,
@@ -110,6 +113,7 @@ from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.records import (
     CONTACT_POINT,
 )
+from bulletbridge.numerics.complementarity import natural_residual
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, parts_of
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Memory, Remembered
@@ -204,6 +208,8 @@ class InequalityStepper:
         gave_way: Which of these did not hold, where a step ended by ``GAVE_WAY``.
         overran: Axes of limits, and pairs of bodies, that closing loops has led past, or into each
             other, in steps that could not be made otherwise; for others to tell, and to clear.
+        unmet: Pairs of bodies that touch, and axes of motors or limits, whose laws no impulses were
+            found to meet, and by how much [m/s or rad/s]; none of them where many touch. Likewise.
         report: (REPORT,) of the last step.
         tau: (nv,) forces on the rates in the last step.
         contact_rows: (n,) and more, the rows of each of its contacts.
@@ -227,6 +233,7 @@ class InequalityStepper:
         self._counts: Ints = np.zeros(COUNTS, np.int64)
         self.rigid, self.gave_way = rigid, ""
         self.overran = set[tuple[int, ...]]()
+        self.unmet = dict[tuple[int, ...], float]()
         self._multipliers = np.zeros((3, solver.encoded.nc))
         self._reference = reference
         self._interruption: BaseException | None = None
@@ -551,7 +558,53 @@ class InequalityStepper:
             return GAVE_WAY
         if failure != DONE and not np.isfinite(self.impulses[X]).all():
             self._forget_impulses()  # they would be the next start
+        if failure == DONE and self.report.item(RESIDUAL) > UNMET:
+            self._note_unmet()
         return failure
+
+    def _note_unmet(self) -> None:
+        """Note of what the last step did not meet the law, where that matters to how it moves."""
+        what, left = self._least_met()
+        if left > UNMET * max(1.0, float(np.abs(self.solver.v).max())):
+            self.unmet[what] = max(left, self.unmet.get(what, 0.0))
+
+    def _least_met(self) -> tuple[tuple[int, ...], float]:
+        """Whose rows miss their law by most, as in ``unmet``, and by how much [m/s or rad/s].
+
+        That what is wedged cannot be moved apart breaks no law.
+        """
+        n, x, apart = int(self.report[ROWS]), self.impulses[X], self.report[APART] > 0.0
+        limits, contacts = self.joint_limits["row"], self.contact_rows[: len(self.contact_points)]
+        if self.report[BY_LINKS] or self.report[TOGETHER] < n:  # not all velocities are known
+            return (), 0.0 if apart else self.report.item(RESIDUAL)
+        w = self.D[0, :n, :n] @ x[:n] + self.impulses[RIGHT, :n]
+        if apart:
+            stops = np.concatenate([limits[limits >= 0], contacts["normal"]])
+            w[stops] -= self.impulses[RECOVER, stops]
+        worst, worst_row = 0.0, 0
+        for i, bound in enumerate(self.bound_records[:n]):
+            alone = bound["owner"] < 0
+            if not (alone or bound["first"]):
+                continue
+            rows = [i] if alone else [bound["owner"], *range(i, i + bound["count"])]
+            block, bounds = self.D[0][np.ix_(rows, rows)], self.bound_records[rows]
+            bounds["owner"][1:] = 0
+            b = w[rows] - block @ x[rows]
+            left = natural_residual(block, b, bounds, x[rows], np.zeros(len(rows)))
+            if left > worst:
+                worst, worst_row = left, i
+        return self._acting_in(worst_row), worst
+
+    def _acting_in(self, row: int) -> tuple[int, ...]:
+        """The bodies that touch, or the axis, whose row that was in the last step."""
+        contacts = self.contact_rows[: len(self.contact_points)]
+        touching = (contacts["normal"] <= row) & (row < contacts["end"])
+        for point in self.contact_points[touching]:
+            return int(point["body_a"]), int(point["body_b"])
+        for rows in (self.joint_limits, self.motor_rows):
+            for one in rows[rows["row"] == row]:
+                return (int(one["axis"]),)
+        return ()
 
     @property
     def supplied(self) -> Array:

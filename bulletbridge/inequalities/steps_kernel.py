@@ -19,6 +19,7 @@ from bulletbridge.inequalities.arrays import (
     MOVING,
     PREDICT,
     PREDICTED_STEP,
+    RESIDUAL,
     ROWS,
     STEP,
     WITH_FRICTION,
@@ -35,6 +36,8 @@ ASK = -1
 """Instead of a failure: contacts are to be found by others, at the prediction that was made."""
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
+UNMET = 1e-3
+"""Residual [m/s or rad/s] from which on it is told that the law of what touches is not met."""
 STEPS, CONTACTS, COUNTS = range(3)
 """What is counted: steps that were done, contacts of the last one."""
 LED_TO, ACCOUNTED, NOTED = range(3)
@@ -157,6 +160,8 @@ def step_with_contacts(
             break
         a.counts[STEPS] = n + 1
         keep_state(trace.table, trace.every, trace.before + n + 1, a.state, a.control)
+        if a.report[RESIDUAL] > UNMET:
+            break  # which is told
     note_end(a, failure)
     return failure
 

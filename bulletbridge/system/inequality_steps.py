@@ -45,6 +45,13 @@ OVERRAN = (
     " use a smaller dt; no more is told of it"
 )
 """What is said where nothing that was tried closes loops within limits."""
+UNMET = (
+    "step to t = {t:.6g} s: no impulses were found that meet the law of {what}, which is missed by"
+    " {left:.3g} m/s or rad/s: bodies stick or slide there as friction or limits could not have it,"
+    " as where they jam; use a smaller dt, less friction or motors with less force, and see"
+    " complementarity.residual for how far later steps are off; no more is told of it"
+)
+"""What is said where impulses miss Coulomb's law, or that of a limit or motor, by much."""
 
 
 def led_into(step: InequalityStepper) -> Iterator[tuple[int, int]]:
@@ -151,6 +158,7 @@ class InequalitySteps:
         self._led_past = set[int]()  # axes of joints of which it was told
         self._led_into = set[tuple[int, int]]()  # bodies likewise
         self._overran = set[tuple[int, ...]]()  # what else was
+        self._unmet = set[tuple[int, ...]]()  # whose law was not met
         self._spare: InequalityStepper | None = None  # while others hold than those of this one
         self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
 
@@ -273,6 +281,20 @@ class InequalitySteps:
                 warn_user(OVERRAN.format(t=self._active.t, what=what))
             self._overran |= step.overran
             step.overran.clear()
+        if step.unmet:
+            for which in sorted(step.unmet.keys() - self._unmet):
+                told = {"what": self._touching_or_driven(which), "left": step.unmet[which]}
+                warn_user(UNMET.format(t=self._active.t, **told))
+            self._unmet |= step.unmet.keys()
+            step.unmet.clear()
+
+    def _touching_or_driven(self, which: tuple[int, ...]) -> str:
+        """What has a law, as in ``InequalityStepper.unmet``, in words."""
+        if len(which) == 2:
+            return f"the contact of {self._names_of_bodies(which)}"
+        if which:
+            return f"the limit or motor of {self._name_of(which[0])}"
+        return "contacts of many bodies"
 
     def _names_of_bodies(self, bodies: tuple[int, ...]) -> str:
         """First links of two bodies, in words."""
@@ -307,6 +329,7 @@ class InequalitySteps:
         self._led_past.clear()
         self._led_into.clear()
         self._overran.clear()
+        self._unmet.clear()
         self.holding.forget()
         if self._stepper is not None:
             self._stepper.forget()
