@@ -15,7 +15,7 @@ import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel, LoopJoint
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
-from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.bundled import bundled, find
 from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
@@ -662,6 +662,59 @@ def test_ball_and_universal_joints_are_damped_about_each_axis(put, tag):
         read_model(put(head + links + ball + universal + "</robot>"))
 
 
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_screws_and_planar_joints_in_drakes_words_lose_what_theirs_do(put):
+    """A nut of 1 kg goes by its pitch a turn, and dampers act on what Drake has them act on."""
+    pitch, turned = 0.05, 0.7
+    thread = f'<dynamics damping="0.4"/><drake:screw_thread_pitch value="{pitch}"/>'
+    flat = '<dynamics damping="0.1 0.2 0.3"/>'
+    text = (
+        '<robot name="press" xmlns:drake="https://drake.mit.edu">'
+        + (link("world", "") + link("nut") + link("plate"))
+        + joint("screw", "world", "nut", thread, "screw")
+        + joint("flat", "nut", "plate", flat, "planar")
+    )
+    text = re.sub(r"(</?)joint\b", r"\1drake:joint", text) + "</robot>"
+    with load(put(text)) as loaded:
+        system = loaded.system
+        _, before = system.link_pose("nut")
+        system.assemble({"screw": turned}, {"screw": 1.0, "flat_x": 1.0, "flat_turn": 1.0})
+        way = system.link_pose("nut")[1] - before
+        axis = np.array((0.0, 1.0, 0.0)) @ rpy_matrix((0.0, 0.0, 0.2)).T
+        np.testing.assert_allclose(way, pitch * turned / (2.0 * np.pi) * axis, rtol=0, atol=1e-12)
+        lost = {
+            name: system.terms().forces[one.v][0] for name, one in system.mechanism.joints.items()
+        }
+    lost = {name: x for name, x in lost.items() if abs(x) > 1e-15}
+    assert lost == pytest.approx({"screw": -0.4, "flat_x": -0.1, "flat_turn": -0.3}, rel=1e-14)
+    with pytest.raises(ModelError, match="'screw' is a screw without <drake:screw_thread_pitch"):
+        read_model(put(text.replace(f'value="{pitch}"', "")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("ball", JointModel.BALL),
+        ("drake:ball", JointModel.BALL),
+        ("drake:universal", JointModel.UNIVERSAL),
+    ],
+)
+def test_balls_and_universal_joints_whose_child_has_a_parent_are_loops(put, kind, model):
+    prefix, _, kind = kind.rpartition(":")
+    tag = f"{prefix}:joint" if prefix else "joint"
+    closing = (
+        f'<{tag} name="pin" type="{kind}"><parent link="rocker"/><child link="ground"/>'
+        f'<origin xyz="0.7 0 0"/></{tag}></robot>'
+    )
+    head = '<robot xmlns:drake="https://drake.mit.edu" '
+    text = FOUR_BAR.replace("<robot ", head).replace("</robot>", closing)
+    (loop,) = read_model(put(text)).constraints
+    assert isinstance(loop, LoopJoint) and loop.model is model and loop.name == "pin"
+    assert (loop.a.link, loop.a.xyz, loop.b.link) == ("rocker", (0.7, 0.0, 0.0), "ground")
+    if model is JointModel.UNIVERSAL:  # turns about x, then about y
+        assert (loop.axis, loop.axis_b) == ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+
+
 def test_older_files_of_gepetto_name_loops_and_spherical_joints_by_a_word(put):
     tips = "".join(
         f'<link name="closing1_{n}"/><joint name="closing1_{n}_frame" type="fixed">'
@@ -923,7 +976,10 @@ def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
         ),
         ("<drake:ball_constraint/>", "lacks <drake:ball_constraint_body_A>"),
         ("<drake:tendon_constraint/>", "names no joint"),
-        ('<drake:joint name="s" type="screw"/>', "type 'screw'; read are ball, universal"),
+        (
+            '<drake:joint name="s" type="curvilinear"/>',
+            "type 'curvilinear'; read are ball, universal, planar, screw",
+        ),
         ('<xacro:include filename="a"/>', "declare xmlns:xacro="),
     ],
 )

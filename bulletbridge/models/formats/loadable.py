@@ -35,6 +35,8 @@ UNBOUNDED = "1e9"
 BOUNDED = "revolute", "prismatic"
 """Kinds of joints that have a range."""
 DRAKE_JOINTS = {"ball": Retyped("spherical"), "universal": Retyped("universal", "xy")}
+PLANAR, SCREW = "planar", "screw"
+PITCH = "drake:screw_thread_pitch"
 X = 1.0, 0.0, 0.0
 
 
@@ -48,6 +50,8 @@ def take_drake_joints(tree: UrdfTree) -> dict[str, Retyped]:
     """
     found: dict[str, Retyped] = {}
     for element in tree.robot.findall("joint"):
+        if element.get("type") == PLANAR:
+            element.tag = "drake:joint"  # which has it as URDF has, with three dampings
         if element.get("type") not in DRAKE_JOINTS:
             continue
         turns = element.get("type") == "universal" and element.find("axis") is not None
@@ -59,13 +63,28 @@ def take_drake_joints(tree: UrdfTree) -> dict[str, Retyped]:
         element.tag = "drake:joint"
     for element in tree.robot.findall("drake:joint"):
         name, kind = element.get("name", ""), element.get("type", "")
-        if kind not in DRAKE_JOINTS:
-            tree.fail(
-                f"<drake:joint> '{name}' has type '{kind}'; read are {', '.join(DRAKE_JOINTS)}"
-            )
+        where = f"joint '{name}'"
         element.tag = "joint"
+        if kind == PLANAR:
+            losses = element.findall("dynamics")
+            damped = any(len((loss.get("damping") or "").split()) > 1 for loss in losses)
+            said = tree.triple(losses[0], "damping", ORIGIN, where) if damped else ()
+            for loss in losses:
+                element.remove(loss)
+            found[name] = Retyped(PLANAR, numbers=said)
+            continue
+        if kind == SCREW:
+            pitch = element.find(PITCH)
+            advance = 0.0 if pitch is None else tree.number(pitch, "value", 0.0, where)
+            if not advance:
+                tree.fail(f"{where} is a screw without <{PITCH} value=...>; give its advance [m]")
+            found[name] = Retyped(SCREW, numbers=(advance,))
+        elif kind in DRAKE_JOINTS:
+            found[name] = DRAKE_JOINTS[kind]
+        else:
+            known = ", ".join((*DRAKE_JOINTS, PLANAR, SCREW))
+            tree.fail(f"<drake:joint> '{name}' has type '{kind}'; read are {known}")
         element.set("type", "spherical")
-        found[name] = DRAKE_JOINTS[kind]
     return found
 
 
@@ -191,16 +210,29 @@ def free_base(tree: UrdfTree) -> tuple[Triple, Triple] | None:
 
 
 def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
-    """Make joints others: spherical, fixed, or two hinges with a link without mass between.
+    """Make joints others: spherical, fixed, or hinges and slides with links without mass between.
 
-    Their damping acts on each rate.
+    Their damping acts on each rate; that of a screw on its turn.
     """
     notes: list[str] = []
-    for name, (kind, axes) in retyped.items():
+    for name, (kind, axes, numbers) in retyped.items():
         joint = tree.joints[name]
+        if kind == PLANAR:
+            notes.append(_planar_in_steps(tree, joint, numbers))
+            continue
+        axis = " ".join(repr(x) for x in tree.axis(joint))
         for tag in ("axis", "limit", "mimic", "safety_controller"):
             for element in joint.findall(tag):
                 joint.remove(element)
+        if kind == SCREW:
+            way = f"{name}_way"
+            _in_steps(
+                tree, joint, [Step(name, "continuous", axis), Step(way, "prismatic", axis, 0.0)]
+            )
+            advance = repr(numbers[0] / (2.0 * np.pi))
+            Xml.SubElement(tree.joints[way], "mimic", joint=name, multiplier=advance)
+            notes.append(f"joint '{name}' is a screw: a turn, a way '{way}' and a coupling of both")
+            continue
         if kind != "universal":
             if joint.get("type") != kind:
                 notes.append(f"joint '{name}' is {kind}, as the file beside the URDF says")
@@ -214,43 +246,49 @@ def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
 
 
 class Step(NamedTuple):
-    """One of the joints that stand for a joint with several freedoms: name, type and axis."""
+    """One of the joints that stand for a joint with several freedoms.
+
+    Attributes:
+        name: Its name.
+        kind: Its type in a URDF.
+        axis: As a URDF has it.
+        damping: Its own; None for what the joint has that it stands for.
+    """
 
     name: str
     kind: str
     axis: str
+    damping: float | None = None
 
 
-def planar_in_steps(tree: UrdfTree) -> list[str]:
-    """Make planar joints, which Bullet cannot report, two slides and a turn in the same plane.
+def _planar_in_steps(tree: UrdfTree, joint: Xml.Element, damping: tuple[float, ...]) -> str:
+    """Make a planar joint, which Bullet cannot report, two slides and a turn in the same plane.
 
     Returns:
         What is to be said about it.
     """
-    notes: list[str] = []
-    for name, joint in tree.joints.items():
-        if joint.get("type") != "planar":
-            continue
-        normal = np.array(tree.axis(joint))
-        length = float(np.linalg.norm(normal))
-        if not length > SHORTEST:
-            tree.fail(f"joint '{name}' has an axis without length; give the normal of its plane")
-        normal /= length
-        k = int(np.argmin(np.abs(normal)))
-        x = np.eye(3)[k] - normal[k] * normal
-        x /= np.linalg.norm(x)
-        axes = ("x", "prismatic", x), ("y", "prismatic", np.cross(normal, x))
-        steps = [
-            Step(f"{name}_{end}", kind, " ".join(repr(float(each)) for each in axis))
-            for end, kind, axis in (*axes, ("turn", "continuous", normal))
-        ]
-        for tag in ("axis", "limit", "mimic", "dynamics", "safety_controller"):
-            for element in joint.findall(tag):
-                joint.remove(element)
-        _in_steps(tree, joint, steps)
-        said = ", ".join(f"'{step.name}'" for step in steps)
-        notes.append(f"joint '{name}' is planar: two slides and a turn, {said}")
-    return notes
+    name = joint.get("name", "")
+    normal = np.array(tree.axis(joint))
+    length = float(np.linalg.norm(normal))
+    if not length > SHORTEST:
+        tree.fail(f"joint '{name}' has an axis without length; give the normal of its plane")
+    normal /= length
+    k = int(np.argmin(np.abs(normal)))
+    x = np.eye(3)[k] - normal[k] * normal
+    x /= np.linalg.norm(x)
+    axes = ("x", "prismatic", x), ("y", "prismatic", np.cross(normal, x))
+    steps = [
+        Step(f"{name}_{end}", kind, " ".join(repr(float(each)) for each in axis), loss)
+        for (end, kind, axis), loss in zip(
+            (*axes, ("turn", "continuous", normal)), damping or (None,) * 3, strict=True
+        )
+    ]
+    for tag in ("axis", "limit", "mimic", "safety_controller"):
+        for element in joint.findall(tag):
+            joint.remove(element)
+    _in_steps(tree, joint, steps)
+    said = ", ".join(f"'{step.name}'" for step in steps)
+    return f"joint '{name}' is planar: two slides and a turn, {said}"
 
 
 def _in_steps(tree: UrdfTree, joint: Xml.Element, steps: list[Step]) -> None:
@@ -261,7 +299,7 @@ def _in_steps(tree: UrdfTree, joint: Xml.Element, steps: list[Step]) -> None:
     """
     name, below = joint.get("name", ""), end(joint, "child")
     between = [f"{name}_cross", *(f"{name}_cross_{k}" for k in range(2, len(steps)))]
-    taken = {step.name for step in steps} & tree.joints.keys()
+    taken = ({step.name for step in steps} - {name}) & tree.joints.keys()
     if taken or tree.links.keys() & set(between):
         first = sorted(taken | (tree.links.keys() & set(between)))[0]
         tree.fail(
@@ -272,12 +310,15 @@ def _in_steps(tree: UrdfTree, joint: Xml.Element, steps: list[Step]) -> None:
     for step, child in zip(steps, [*between, below], strict=True):
         if step is not steps[0]:
             joint = Xml.SubElement(tree.robot, "joint")
-            joint.extend(Xml.Element("dynamics", each.attrib) for each in losses)
+            if step.damping is None:
+                joint.extend(Xml.Element("dynamics", each.attrib) for each in losses)
             Xml.SubElement(joint, "parent", link=on)
             Xml.SubElement(joint, "child", link=child)
         joint.attrib.update(name=step.name, type=step.kind)
         joint.findall("child")[0].set("link", child)
         Xml.SubElement(joint, "axis", xyz=step.axis)
+        if step.damping:
+            Xml.SubElement(joint, "dynamics", damping=repr(step.damping))
         if step.kind == "prismatic":
             Xml.SubElement(joint, "limit", effort=UNBOUNDED, velocity=UNBOUNDED)
         on = child

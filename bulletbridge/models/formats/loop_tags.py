@@ -62,7 +62,8 @@ def take_second_parents(tree: UrdfTree) -> list[str]:
     A URDF is a tree, but exporters write what they are given. Where every link has a parent, the
     first one is the root.
     """
-    joints, links = tree.robot.findall("joint"), list(tree.links)
+    joints = [each for each in tree.robot if each.tag in ("joint", "drake:joint")]
+    links = list(tree.links)
     rootless = links and set(links) <= {end(joint, "child") for joint in joints}
     held = set(links[:1]) if rootless else set[str]()
     made: list[str] = []
@@ -81,6 +82,9 @@ def take_second_parents(tree: UrdfTree) -> list[str]:
             joint.remove(origin)
             for element in joint.findall("link1"):
                 element.attrib |= origin.attrib
+        if kind == "universal" and joint.find("axis") is None:  # as Drake's turns
+            Xml.SubElement(joint, "parent_axis", xyz="1 0 0")
+            Xml.SubElement(joint, "child_axis", xyz="0 1 0")
         made.append(f"'{joint.get('name')}' of '{child}'")
     if not made:
         return []

@@ -45,10 +45,18 @@ RETYPED = ("spherical", "fixed", *UNIVERSAL)
 
 
 class Retyped(NamedTuple):
-    """A joint of the tree that is to be another one: kind, and the axes of a universal joint."""
+    """A joint of the tree that is to be another one.
+
+    Attributes:
+        kind: What it is to be.
+        axes: Of a universal joint.
+        numbers: Dampings of a planar joint along x and y and about its normal; the advance of a
+            screw [m a turn].
+    """
 
     kind: str
     axes: str = ""
+    numbers: tuple[float, ...] = ()
 
 
 class Pair(NamedTuple):

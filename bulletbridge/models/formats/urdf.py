@@ -17,7 +17,6 @@ from bulletbridge.models.formats.loadable import (
     angle_notes,
     empty_frames,
     free_base,
-    planar_in_steps,
     retype,
     settle_limits,
     settle_meshes,
@@ -73,7 +72,7 @@ def read_robot(
     robot, of_xacro, expanded = read_expanded(path, arguments or {})
     tree = UrdfTree(path, robot)
     hung = tree.add_world()
-    of_drake, second = take_drake_joints(tree), take_second_parents(tree)
+    second, of_drake = take_second_parents(tree), take_drake_joints(tree)
     scenery = tree.leave_scenery()
     check_tree(robot, path)
     numbers = tree.settle_numbers()
@@ -101,8 +100,6 @@ def read_robot(
         *sidecar.notes,
         *retype(tree, retyped),
     ]
-    planar = planar_in_steps(tree)
-    notes += planar
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += [*rotors.notes, *drive_notes(tree)]
     notes += [*loose_mimics(tree), *limit_notes(tree, mimics), *plugin_notes(tree)]
@@ -125,7 +122,7 @@ def read_robot(
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
     plain = Path(path.name.removesuffix(XACRO)).stem
-    of_tree = hung or second or scenery or numbers or added.notes or settled or retyped or planar
+    of_tree = hung or second or scenery or numbers or added.notes or settled or retyped
     changed = expanded or of_tree or foreign or frames or moved
     if changed or loose is not None or not is_plain_text(path):
         urdf = folder.resolve() / f"{plain}{URDF}"
