@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bulletbridge.errors import UnknownNameError, require_kind
-from bulletbridge.mechanism.model import Joint, Mechanism
+from bulletbridge.errors import UnknownNameError, refuse_name, require_kind
+from bulletbridge.mechanism.model import Joint
 from bulletbridge.studies.figures import shown_in_notebooks
 from bulletbridge.system.recording import Recording
 
@@ -64,19 +64,21 @@ def _level(axes: "Axes", size: float) -> None:
         axes.set_ylim(middle - 0.01 * size, middle + 0.01 * size)
 
 
-def _joint(mechanism: Mechanism, name: str) -> Joint:
+def _joint(recording: Recording, name: str) -> Joint:
     """The joint of this name.
 
     Raises:
-        UnknownNameError: There is none; it tells how to draw what a constraint of it bears.
+        UnknownNameError: There is none; of a constraint it tells how to draw what that bears.
     """
-    try:
-        return mechanism.joint(name)
-    except UnknownNameError as error:
-        if name in mechanism.links:
-            raise
-        said = f"; what a constraint bears is drawn of system.run(1.0, reactions=['{name}'])"
-        raise UnknownNameError(f"{error}{said}") from None
+    mechanism, closed = recording.mechanism, recording.constraints
+    if name in closed:
+        raise UnknownNameError(
+            f"'{name}' is no joint; what a constraint bears is drawn of"
+            f" system.run(1.0, reactions=['{name}'])"
+        )
+    if name not in mechanism.joints and name not in mechanism.links and closed:
+        refuse_name("joint or constraint", name, [*mechanism.joints, *closed])
+    return mechanism.joint(name)
 
 
 def plot(recording: Recording, *joints: str) -> "Figure":
@@ -108,7 +110,7 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     positions, rates, *loads = figure.subplots(rows, 1, sharex=True)
     for name in joints or single:
         if name in mechanism.joints or name not in borne:
-            ends = PARTS.get(_joint(mechanism, name).kind, (MODES, MODES))
+            ends = PARTS.get(_joint(recording, name).kind, (MODES, MODES))
             both = (positions, recording.position(name)), (rates, recording.rate(name))
             for (axes, lines), parts in zip(both, ends, strict=True):
                 several = [f"{name} {end}" for end, _ in zip(parts, lines.T, strict=False)]

@@ -2,7 +2,7 @@
 
 import csv
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import (
     Hinting,
     ModelError,
@@ -57,6 +58,7 @@ class Recording(Hinting):
             torque [N m]. Those of a constraint are in the world's axes, as of
             ``System.reactions``; of a joint in the axes of the link that it carries, as of
             ``System.joint_reactions``.
+        constraints: What else could have been asked for, by name.
     """
 
     ELSEWHERE: ClassVar = {
@@ -78,6 +80,7 @@ class Recording(Hinting):
     margin: Array
     passes: np.ndarray
     reactions: dict[str, Array] = field(default_factory=dict)
+    constraints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Have reactions that were not asked for told as that."""
@@ -101,7 +104,7 @@ class Recording(Hinting):
             for name in parts[0].reactions
         }
         joined = (np.concatenate(c) for c in zip(*columns, strict=True))
-        return cls(parts[0].mechanism, *joined, reactions=reactions)
+        return cls(parts[0].mechanism, *joined, reactions, parts[0].constraints)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One of the columns (n,) by name, as ``run["crank"]`` or ``run["crank.rate"]``.
@@ -214,12 +217,16 @@ class Recording(Hinting):
         return self.v[:, part.start] if part.stop - part.start == 1 else self.v[:, part]
 
 
-def from_table(mechanism: Mechanism, table: Array) -> Recording:
-    """Recording from rows of (q, v, t, rank, margin, passes)."""
+def from_table(
+    mechanism: Mechanism, table: Array, constraints: Iterable[Constraint] = ()
+) -> Recording:
+    """Recording from rows of (q, v, t, rank, margin, passes), of what closes these loops."""
     nq, nv = mechanism.nq, mechanism.nv
     q, v = table[:, :nq], table[:, nq : nq + nv]
     t, rank, margin, passes = table[:, nq + nv :].T
-    return Recording(mechanism, t, q, v, rank.astype(int), margin, passes.astype(int))
+    names = tuple(constraint.name for constraint in constraints)
+    figures = rank.astype(int), margin, passes.astype(int)
+    return Recording(mechanism, t, q, v, *figures, constraints=names)
 
 
 def _require_kind(path: Path) -> str:

@@ -654,7 +654,7 @@ class System:
         table = np.zeros((steps // every, len(self._active.solver.state) + 3))
         if not reactions:
             self._stepping.roll(steps, every, table)
-            return from_table(self.mechanism, table)
+            return from_table(self.mechanism, table, self.constraints)
         names, kept = list(reactions), len(table)
         self._loads_of(names)  # refused before the first step
         loads = np.zeros((kept, len(names), 6))
@@ -664,7 +664,7 @@ class System:
         if steps % every:
             self._stepping.roll(steps % every, steps, table[:0])
         borne = {name: loads[:, k] for k, name in enumerate(names)}
-        return replace(from_table(self.mechanism, table), reactions=borne)
+        return replace(from_table(self.mechanism, table, self.constraints), reactions=borne)
 
     def _loads_of(self, names: Sequence[str]) -> Array:
         """Forces, then torques (n, 6) of constraints and joints, as recordings keep them."""
@@ -686,7 +686,7 @@ class System:
 
     def recorded(self) -> Recording:
         """The state that the last step ended in, as a recording of one."""
-        return from_table(self.mechanism, np.array([self._stepping.record()]))
+        return from_table(self.mechanism, np.array([self._stepping.record()]), self.constraints)
 
     def compiled(self) -> tuple[Solver, Decision]:
         """What steps without Python, and its rank.
