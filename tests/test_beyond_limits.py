@@ -99,6 +99,30 @@ def test_loops_are_closed_within_limits_where_they_can_be():
         system.set_state(before)
 
 
+def test_a_slide_stays_within_its_limits_where_hinges_that_have_none_turn():
+    """An arm with a slide, and two ways to reach what its end is pinned to: by a slide of -0.354 m,
+    just beyond its range, from where it is drawn, and by one of -0.271 m from elsewhere."""
+    load = Load(1.0, (0.1, 0.0, 0.0), 0.01 * np.eye(3))
+    ram = with_joint(empty_mechanism(), "first", "revolute", "barrel", load=load)
+    place = (0.49, -0.333, 0.0), (np.pi / 2, 0.0, 1.989)
+    ram = with_joint(ram, "slide", "prismatic", "rod", "barrel", *place, load)
+    place = (-0.393, 0.213, 0.0), (0.0, 0.0, 2.999)
+    ram = with_joint(ram, "last", "revolute", "end", "rod", *place, load)
+    end = bb.Frame("world", (-0.78495981, 0.43464698, 0.213))
+    loop = bb.LoopJoint("pin", bb.JointModel.BALL, bb.Frame("end"), end)
+    slide = ram.joints["slide"]
+    joints = {**ram.joints, "slide": replace(slide, lower=-0.353, upper=-0.239)}
+    for guess, within_limits, inside in [
+        ({"slide": -0.239}, False, False),
+        ({"first": -2.541, "slide": -0.271}, False, True),
+        ({"slide": -0.239}, True, True),
+    ]:
+        system = bb.System(replace(ram, joints=joints), [loop])
+        system.assemble(guess=guess, within_limits=within_limits)
+        assert system.evaluate().largest("metres") < 1e-12
+        assert (-0.353 - SHALLOW <= system.q["slide"] <= -0.239 + SHALLOW) is inside
+
+
 def test_hinges_are_not_wound_up_by_closing():
     """From a guess that is far off the way leads round; whole turns are taken back."""
     with bb.load("four_bar") as loaded:

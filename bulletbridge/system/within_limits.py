@@ -1,7 +1,8 @@
 """Closed configurations within joint limits, where the one nearest to a guess leaves some.
 
 Least squares on all gaps with limits as bounds on joint positions: a trust region that stays inside
-them, from the guess, from what had closed, and from random positions within limits.
+them, from the guess, from what had closed, and from random positions within limits, where hinges
+that have none stay as they are, and then are turned too.
 """
 
 import numpy as np
@@ -72,6 +73,10 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
     free = ~held & (low < high) & moves
     rows = solver.encoded.has_position
     bounded = free & np.isfinite(high - low)
+    turning = np.zeros(mechanism.nv, bool)  # hinges that may stand anywhere on their way round
+    for joint in mechanism.joints.values():
+        turning[joint.v.start] = joint.kind == "revolute"
+    turning &= free & ~bounded
 
     def search(start: Array) -> Array:
         at = np.where(single >= 0, start[single], 0.0)
@@ -87,14 +92,16 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
         return displaced(solver, start, move)
 
     starts = [guess, closed]
-    for _ in range(RANDOM_STARTS):
+    for number in range(RANDOM_STARTS * (1 + int(turning.any()))):
         start, inside = guess.copy(), rng.uniform(size=mechanism.nv)
         width = high[bounded] - low[bounded]
         start[single[bounded]] = low[bounded] + inside[bounded] * width
+        if number >= RANDOM_STARTS:
+            start[single[turning]] += np.pi * (2.0 * inside[turning] - 1.0)
         starts.append(start)
     found: list[tuple[float, Array]] = []
     for number, start in enumerate(starts):
-        if number == 2 and found:
+        if number in (2, 2 + RANDOM_STARTS) and found:
             break
         q = unwound(solver, guess, search(start), t)
         if open_by(solver, q, t) < NEARLY and not joints_beyond(mechanism, q):
