@@ -199,6 +199,8 @@ def test_plugins_couple_joints_and_close_loops_as_elements_do(tmp_path: Path) ->
     expected = read(arm(joint(OWN + own)), tmp_path).constraints
     spec = read(by_plugin, tmp_path)
     assert spec.constraints == expected and len(expected) == 1
+    hyphens = by_plugin.replace("libroboticsgroup_gazebo_mimic_joint_plugin.so", "gz-mimic-joint")
+    assert read(hyphens, tmp_path).constraints == expected
     assert any("'j2' follow as Gazebo's plugin mimic_joint has it" in note for note in spec.notes)
     assert not any("left out: 1 plugin" in note for note in spec.notes)
     both = arm(joint(OWN + own)).replace("</model>", f"{plugin}</model>")

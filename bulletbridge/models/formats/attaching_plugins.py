@@ -22,7 +22,7 @@ CLOSING = "closed_loop_plugin"
 """What is in the file name of the plugin that puts a hinge."""
 
 FOLLOWING = "mimic_joint"
-"""What is in the file name of plugins in which one joint follows another."""
+"""What is in the file name of plugins in which one joint follows another, also with a hyphen."""
 PLUGIN = "plugin"
 
 
@@ -89,7 +89,8 @@ def coupled_joints(plugin: Xml.Element) -> tuple[str, str]:
 def following(plugin: Xml.Element) -> tuple[str, Xml.Element] | None:
     """The joint that a plugin has follow, and which one how, as ``<mimic>``; None for any other."""
     leader, name = coupled_joints(plugin)
-    if FOLLOWING not in plugin.get("filename", "") or not leader or not name:
+    called = plugin.get("filename", "").replace("-", "_")
+    if FOLLOWING not in called or not leader or not name:
         return None
     numbers = {key: (plugin.findtext(key) or "").strip() for key in ("multiplier", "offset")}
     said = {key: text for key, text in numbers.items() if text}
