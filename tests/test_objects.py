@@ -59,7 +59,8 @@ def use():
     blocks = np.concatenate([one.block, one.block])
     told = [gather(records, line, table, n, m), float(line[0]), one.call((table, n, m))]
     told += [StoredCall(twice, (blocks,), (table, n, m)).call((table, n, m))]
-    told += [one.with_rest((table, n, m))(()), both(0.25, (n, line)), nothing(line), float(line[0])]
+    whole = one.with_rest((table, n, m)).call
+    told += [whole(()), both(0.25, (n, line)), nothing(line), float(line[0])]
     return told
 
 if __name__ == "__main__":

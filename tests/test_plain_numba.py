@@ -55,7 +55,7 @@ if __name__ == "__main__":
     blocks = np.concatenate([one.block for one in fills])
     every = StoredCall(fill_all, (blocks, counter), (1,))
     hits = sum(fill.stats.cache_hits.values())
-    print(fills[0].call((2,)), every.call((4,)), every.with_rest((5,))(()), hits)
+    print(fills[0].call((2,)), every.call((4,)), every.with_rest((5,)).call(()), hits)
     print(place.sum(), other.sum())
 """
 RIGHT = ["3", "9", "21", "48.0", "48.0"]

@@ -70,7 +70,7 @@ def test_a_stored_call_is_the_call():
     assert bound.call((given, n)) == 2424 and fixed[1][0] == expected
     fixed[2][2, 1] += 3.0  # in place
     assert twice(bound.block, given, n) == 2 * 2424 and fixed[1][0] == expected + 3.0
-    everything = bound.with_rest((given, n))
+    everything = bound.with_rest((given, n)).call
     fixed[1][0] = 0.0
     assert everything(()) == 2424 and fixed[1][0] == expected + 3.0
 

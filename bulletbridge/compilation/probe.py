@@ -184,7 +184,7 @@ def try_calls() -> None:
     calls = (
         lambda: gather(record, x, table, 2, whole, 3),
         lambda: bound.call((whole, 3)),
-        lambda: bound.with_rest((whole, 3))(()),
+        lambda: bound.with_rest((whole, 3)).call(()),
         lambda: by_block(bound.block, whole, 3) - 1,
     )
     for call in calls:

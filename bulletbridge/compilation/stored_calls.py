@@ -7,6 +7,7 @@ all kernels, calls the kernel with them.
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -22,6 +23,19 @@ Ints = NDArray[np.int64]
 def block_of(count: int) -> np.dtype[Any]:
     """The type of so many words in a row; one object each, by which compiled code knows it."""
     return np.dtype([("words", WORD, (count,))])
+
+
+@dataclass(frozen=True, slots=True)  # whose fields are found sooner than those of a tuple
+class WholeCall:
+    """A kernel all of whose arguments stay.
+
+    Attributes:
+        block: What ``call_stored`` takes in other kernels, with an empty tuple.
+        call: Takes that tuple; it keeps the arrays alive.
+    """
+
+    block: Any
+    call: Callable[[tuple[()]], int]
 
 
 class StoredCall:
@@ -58,15 +72,16 @@ class StoredCall:
         self.block = self._store(())
         self.call = self._entry(self.block, examples, fixed)
 
-    def with_rest(self, rest: tuple[Any, ...]) -> Callable[[tuple[()]], int]:
-        """The call with the rest stored as well; it takes an empty tuple.
+    def with_rest(self, rest: tuple[Any, ...]) -> "WholeCall":
+        """The call with the rest stored as well.
 
         Raises:
             TypeError: The rest is not of the types of the examples.
         """
         if self._machine is not None:
             self._machine.require_rest(rest)
-        return self._entry(self._store(rest), (), (self._fixed, rest))
+        block = self._store(rest)
+        return WholeCall(block, self._entry(block, (), (self._fixed, rest)))
 
     def _store(self, rest: tuple[Any, ...]) -> Any:
         """A block, for what it holds."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall, WholeCall
 from bulletbridge.engine.records import (
     DENSE_REQUIRED,
     DONE,
@@ -82,18 +82,9 @@ class HandingStepper:
         """Itself."""
         return self
 
-    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+    def one_step(self, tau: Array) -> WholeCall:
         """Call that advances by one step with forces that stay."""
-        whole, take_over = self._whole, self.take_over
-        step = self._bound.with_rest((whole.still, tau, NO_RECORD, *self._rest, 0, 1))
-
-        def call(nothing: tuple[()]) -> int:
-            failure = step(nothing)
-            if failure == DENSE_REQUIRED:
-                failure = take_over(whole.still, tau, NO_RECORD)
-            return failure
-
-        return call
+        return self._bound.with_rest((self._whole.still, tau, NO_RECORD, *self._rest, 0, 1))
 
 
 def count(c: np.void, taken: list[int]) -> None:

@@ -1,6 +1,5 @@
 """Parts of a system that nothing joins, each stepped by itself."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.stored_calls import StoredCall, in_turn
+from bulletbridge.compilation.stored_calls import StoredCall, WholeCall, in_turn
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.islands_kernel import ISLAND, Joined, Layout, run_islands
 from bulletbridge.engine.records import CONTROL, DENSE_REQUIRED
@@ -396,9 +395,13 @@ class IslandStepper:
         """Nothing: the whole is evaluated at once."""
         return DENSE_REQUIRED
 
-    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+    def one_step(self, tau: Array) -> WholeCall:
         """Call that advances by one step with forces that stay."""
         return self._stored().with_rest((self._whole.still, tau, NO_RECORD, 1))
+
+    def take_over(self, targets: np.ndarray, tau: Array, record: Array) -> int:
+        """No step: none is left over."""
+        return DENSE_REQUIRED
 
 
 def work(nv: int, nc: int) -> float:

@@ -179,7 +179,8 @@ class StepDifferentiator:
                 fixed = run, arrays, solver.arrays, *found
                 self._steps[method] = StoredCall(differentiate_steps, fixed, rest)
         if changes is self._room[0] and forces is solver.tau and targets is solver.still:
-            self._again = method, forces, self._steps[method].with_rest(rest)  # nothing else acts
+            again = self._steps[method].with_rest(rest).call  # nothing else acts
+            self._again = method, forces, again
         failure = self._steps[method].call(rest)
         self._equations.raise_interruption()
         return failure

@@ -1,12 +1,12 @@
 """The compiled step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall, WholeCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.engine.backend import SolverName
@@ -135,8 +135,12 @@ class CompiledStepper(Protocol):
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
         ...
 
-    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+    def one_step(self, tau: Array) -> WholeCall:
         """Call that advances by one step with forces that stay."""
+        ...
+
+    def take_over(self, targets: np.ndarray, tau: Array, record: Array) -> int:
+        """A step that was DENSE_REQUIRED; the failure that stopped it, or DONE."""
         ...
 
     def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
@@ -190,7 +194,7 @@ class Solver(SolverArrays):
         self.contact_rows: object = None  # and finds rows of contacts anywhere
         self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
-        self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
+        self._step: WholeCall | None = None  # with forces that stay
         self._step_tau = NO_RECORD
         self._step_slides = False  # whether it has friction of loop joints
         self._asked = bool(encoded.motions) or self.user_size > 0
@@ -202,7 +206,7 @@ class Solver(SolverArrays):
             ModelError: A compiled function does not compile for what it is given.
         """
         super().take_script(script)
-        self.differentiator = self.step_differentiator = self.step_adjoint = None
+        self.differentiator = self.step_differentiator = self.step_adjoint = self._step = None
 
     def memory(self) -> Memory:
         """All that its kernels work on: state, settings, factors, what the step control knows."""
@@ -334,15 +338,30 @@ class Solver(SolverArrays):
 
     def step(self) -> int:
         """``advance(1)``; in a call that takes nothing where all that acts is tau."""
+        step = self._step
+        if step is None or self.held or self._step_tau is not self.tau:
+            step = self.one_step()
+            if step is None:
+                return self.advance(1)
+        failure = step.call(())
+        return failure and self.finish_step(failure)
+
+    def one_step(self) -> WholeCall | None:
+        """A step in a call that takes nothing; None where more acts than tau."""
         if self._asked or self._by_call or self.script.signals or self.held:
-            return self.advance(1)
+            return None
         step = self._step
         if step is None or self._step_tau is not self.tau:
             stepper, rest = self.stepper, (self.still, self.tau, NO_RECORD, STEP, 1)
             stored = self.stored_call(STEP)
             step = stepper.one_step(self.tau) if stepper else stored.with_rest(rest)
             self._step, self._step_tau = step, self.tau
-        failure = step(())
+        return step
+
+    def finish_step(self, failure: int) -> int:
+        """Do a step otherwise that has failed so in a call of ``one_step``; a failure, or DONE."""
+        if failure == DENSE_REQUIRED and self.stepper is not None:
+            failure = self.stepper.take_over(self.still, self.tau, NO_RECORD)
         if not failure:
             return failure
         return self._try_otherwise(failure) if failure in TOO_LONG else self.advance(1)

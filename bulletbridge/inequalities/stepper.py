@@ -9,7 +9,7 @@ import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import Callback
-from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall, WholeCall
 from bulletbridge.compilation.words import arrays_in
 from bulletbridge.engine.clusters_plan import ClusterStepper
 from bulletbridge.engine.records import (
@@ -94,6 +94,7 @@ from bulletbridge.inequalities.steps_kernel import (
     CONTACTS,
     COUNTS,
     LED_TO,
+    LIMITED,
     NOTED,
     REMEMBERED,
     STEPS,
@@ -104,6 +105,7 @@ from bulletbridge.inequalities.steps_kernel import (
     keep_state,
     predict,
     step_at_contacts,
+    step_watched,
     step_with_contacts,
     trace_forces,
 )
@@ -254,6 +256,7 @@ class InequalityStepper:
         self._asked = solver.tau  # for which they are made
         self._traces: dict[BackendName, StoredCall] = {}
         self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
+        self._watched: tuple[WholeCall, Callable[[tuple[()]], int]] | None = None
         self._links = self._may_take_links()
         self._leaves_links = self._links and is_tied(solver)  # now and then, at contacts
         self._links_pay, self._pause = True, np.zeros(2)  # steps without them, and the last such
@@ -418,7 +421,8 @@ class InequalityStepper:
             rest = steady, *own, NO_TRACE, 1
             with announce_compilation(kernel):
                 stored = StoredCall(kernel, fixed, rest)
-            made = self._made[which] = Calls(stored, stored.with_rest(rest), detector, version)
+            whole = stored.with_rest(rest).call
+            made = self._made[which] = Calls(stored, whole, detector, version)
         return made
 
     @property
@@ -439,6 +443,35 @@ class InequalityStepper:
         """Whether a step that is done is done: no Python is called, and nothing is taken back."""
         asks = self.solver.user_size > 0 or bool(self.solver.asked_forces)
         return self.rigid is None and self._reference is None and not asks
+
+    def watched(self, free: WholeCall) -> Callable[[tuple[()]], int] | None:
+        """A step without inequalities up to a joint limit, and with them at one, in one call.
+
+        A failure goes to ``finish_alone`` where ``had_limits``.
+
+        Args:
+            free: One without.
+
+        Returns:
+            None where steps take more than a call of a kernel.
+        """
+        if self._watched is not None and self._watched[0] is free:
+            return self._watched[1]
+        if not (self._is_steady and self._asks_nobody):
+            return None
+        way = self._without_contacts
+        self._calls(way, None)  # made anew if what they are made for has changed
+        fixed = free.block, self._ways[way].block, self._step_arrays(NO_CONTACTS), self.joint_limits
+        rest = self._steady, NO_CONTACTS, NO_TRACE
+        with announce_compilation(step_watched):
+            call = StoredCall(step_watched, fixed, rest).with_rest(rest).call
+        self._watched = free, call
+        return call
+
+    @property
+    def had_limits(self) -> bool:
+        """Whether the last step by ``watched`` was one with inequalities."""
+        return bool(self._counts[LIMITED])
 
     def step(self, contact_points: np.ndarray | None = None) -> int:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
@@ -858,6 +891,16 @@ class InequalityStepper:
             The failure that stopped it, with the state before it, or DONE.
         """
         failure = self._take_alone() if surroundings is None else self._take(surroundings)
+        return failure and self._finish(surroundings, failure, halvings)
+
+    def finish_alone(self, failure: int) -> int:
+        """Do a step otherwise that has failed so in a call without contacts; a failure, or DONE."""
+        way = self._without_contacts
+        failure = self._end_at(way, None, failure, NO_CONTACTS, NO_TRACE)[0]
+        return failure and self._finish(None, failure, MOST_HALVINGS)
+
+    def _finish(self, surroundings: Surroundings | None, failure: int, halvings: int) -> int:
+        """Do a step otherwise that has failed so; arguments and result are those of ``advance``."""
         if failure == OVERRUN and halvings == 0:
             return self._take_past(surroundings)
         if failure not in TOO_LONG or halvings == 0:
@@ -1070,6 +1113,7 @@ class InequalityStepper:
             call = StoredCall(run_inequalities, (solver.arrays, own), rest)
         self._ways: dict[BackendName, StoredCall] = {"dense": call}
         self._made, self._predict, self._traces, self._alone = {}, {}, {}, None
+        self._watched = None
         kept = arrays_in((own._replace(loose=NOTHING_LOOSE),))  # of which nothing is used again
         if self._links:
             assert isinstance(solver.stepper, SparseStepper)

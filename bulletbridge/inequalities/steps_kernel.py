@@ -12,7 +12,7 @@ import numpy as np
 from bulletbridge.compilation.jit import bundling, caller, helper, kernel, outlined
 from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.constraints.records import JointLimit, MotorRow
-from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
+from bulletbridge.engine.records import AT_LIMIT, DENSE_REQUIRED, DONE, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
 from bulletbridge.inequalities.arrays import (
     BUDGET,
@@ -38,8 +38,9 @@ REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
 UNMET = 1e-3
 """Residual [m/s or rad/s] from which on it is told that the law of what touches is not met."""
-STEPS, CONTACTS, COUNTS = range(3)
-"""What is counted: steps that were done, contacts of the last one."""
+STEPS, CONTACTS, LIMITED, COUNTS = range(4)
+"""What is counted: steps that were done, contacts of the last one; whether a watched one had
+inequalities."""
 LED_TO, ACCOUNTED, NOTED = range(3)
 """Lines of what is noted, states (nq + nv + 1) and lengths of steps [s]: where the last step led,
 not a number if it failed; the state that the energy budget belongs to, and is not known of."""
@@ -207,6 +208,37 @@ def step_at_contacts(
     return failure
 
 
+@caller
+def step_watched(
+    free: Any,
+    run: Any,
+    a: StepArrays,
+    joint_limits: Records[JointLimit],
+    given: Given,
+    contacts: Records[ContactPoint],
+    trace: Trace,
+) -> int:
+    """A step without inequalities up to a joint limit, and with them at one; a failure, or DONE.
+
+    ``counts[LIMITED]`` says which it was.
+
+    Args:
+        free: One without, stored with all its arguments.
+        run: As of ``predict``,
+        a: as there.
+        joint_limits: (n,) as they are in the last step.
+        given: As of ``predict``.
+        contacts: None.
+        trace: None.
+    """
+    failure, limited = AT_LIMIT, led_to(a) and any_limit_pushed(a, joint_limits)
+    if not limited:
+        failure = call_stored(free, ())
+        limited = failure == AT_LIMIT
+    a.counts[LIMITED] = int(limited)
+    return step_at_contacts(run, a, given, contacts, trace, 1) if limited else failure
+
+
 class TracedForces(NamedTuple):
     """What motors, friction and limits of joints do in steps.
 
@@ -274,6 +306,25 @@ def any_pushed(a: StepArrays) -> bool:
     """Whether any inequality pushed in the last step."""
     for i in range(int(a.report[ROWS])):
         if a.impulses[X, i] != 0.0:
+            return True
+    return False
+
+
+@helper
+def led_to(a: StepArrays) -> bool:
+    """Whether the state is that to which the last step with inequalities led."""
+    for k in range(len(a.state)):
+        if a.noted[LED_TO, k] != a.state[k]:
+            return False
+    return True
+
+
+@helper
+def any_limit_pushed(a: StepArrays, joint_limits: Records[JointLimit]) -> bool:
+    """Whether any joint limit pushed in the last step with inequalities."""
+    for i in range(len(joint_limits)):
+        row = joint_limits[i].row
+        if row >= 0 and a.impulses[X, row] != 0.0:
             return True
     return False
 

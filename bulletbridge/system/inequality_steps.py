@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.constraints.encode import encode_places
-from bulletbridge.engine.records import DONE, OVERRUN
+from bulletbridge.engine.records import AT_LIMIT, DONE, OVERRUN
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, UnsupportedError, warn_user
 from bulletbridge.inequalities.arrays import APART, MOVING, PUSHED, ROOM
@@ -431,6 +431,29 @@ class InequalitySteps:
         if failure == DONE:
             self.holding.note_done(step, names if rigid is not None else NOBODY)
             self._tell(step)
+        return failure
+
+    def step_watched(self) -> int | None:
+        """One step in which limits act if one is met, where that takes one call of a kernel.
+
+        Returns:
+            The failure that stopped it, or DONE; None where it takes more, with nothing done.
+        """
+        solver, step = self._active.solver, self._stepper
+        free = solver.one_step()
+        if free is None or step is None or step.solver is not solver:
+            return None
+        call = step.watched(free)
+        if call is None:
+            return None
+        failure = call(())
+        if failure and not step.had_limits:
+            failure = solver.finish_step(failure)
+            return self.step() if failure == AT_LIMIT else failure
+        if failure:
+            failure = step.finish_alone(failure)
+            if not failure:
+                self._tell(step)
         return failure
 
     def roll(

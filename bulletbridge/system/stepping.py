@@ -139,10 +139,15 @@ class WatchedSteps:
 
     def step(self) -> int:
         """Advance by one step."""
-        if self._limited.are_at_limit:
-            return self._limited.step()
+        limited = self._limited
+        if limited.latest is not None:  # a limit was met before
+            watched = limited.step_watched()
+            if watched is not None:
+                return watched
+            if limited.are_at_limit:
+                return limited.step()
         failure = self._active.solver.step()
-        return self._limited.step() if failure == AT_LIMIT else failure
+        return limited.step() if failure == AT_LIMIT else failure
 
     def roll(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
         """Advance by calls for as long as limits push, and for as long as none does."""
