@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from bulletbridge.compilation.jit import helper
 from bulletbridge.constraints.records import JointLimit, MotorRow, Target
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
@@ -24,8 +25,8 @@ SUPPLIED = 2
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
     COMPLIED, KEPT, BY_LINKS, UNPLANNED, COMPLYING_IN, COMPLYING_AFTER, PARTING_IN, PARTING_AFTER,
-    ALONE, TOGETHER, LET_PAST, LED_PAST, REST_IN, REST_AFTER, REPORT,
-) = range(26)  # fmt: skip
+    ALONE, TOGETHER, LET_PAST, LED_PAST, REST_IN, REST_AFTER, WHILE_PUSHED, REPORT,
+) = range(27)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
@@ -34,7 +35,8 @@ no plan of this expects; steps until motors that could not give way, and bodies 
 moved apart, try again, and the last such wait; whether each island was solved for alone; rows that
 are solved for together, before those of loose bodies; whether a step is made though closing loops
 leads past a limit or into a contact, and which (``overrun.overrun``); steps until contacts that
-begin to slide are looked at for rest again, and the last such wait. A budget that is not a number
+begin to slide are looked at for rest again, and the last such wait; whether steps end once no
+inequality has pushed in one. A budget that is not a number
 begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
@@ -45,6 +47,15 @@ velocities that they gave, of the prediction and of moving bodies apart, squares
 without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
 at the start, warm start, first solution, what motors ask for, which rows hold,
 their strengths, impulses, what they give way by, velocity of a prediction without motors."""
+
+
+@helper
+def any_pushed(x: Array, report: Array) -> bool:
+    """Whether any inequality pushed in the last step, by impulses x (rows,)."""
+    for i in range(int(report[ROWS])):
+        if x[i] != 0.0:
+            return True
+    return False
 
 
 class InequalityArrays(NamedTuple):

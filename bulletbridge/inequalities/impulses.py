@@ -553,10 +553,11 @@ def restrict(f: Factors, h: InequalityProblem, rank: int, first: int, last: int)
         keep_raw(h, i)
     whiten_rows(f.L, C, f.first)
     for i in range(last - first):
-        full = square(C, i)
+        left = full = square(C, i)
         h.lengths[first + i] = full
-        project_short_out(f.Y, rank, C[i], h.delta_v)
-        left = square(C, i)
+        if rank > 0:
+            project_short_out(f.Y, rank, C[i], h.delta_v)
+            left = square(C, i)
         if left < 0.01 * full:  # lost a digit: twice is enough
             project_out(f.Y, rank, C[i])
             left = square(C, i)

@@ -46,10 +46,12 @@ from bulletbridge.inequalities.arrays import (
     STEP,
     SWEEPS,
     TAKEN,
+    WHILE_PUSHED,
     WITH_FRICTION,
     WORK,
     Given,
     X,
+    any_pushed,
 )
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.projection import Row
@@ -189,6 +191,8 @@ def run_inequality_islands(
         whole.state[nq + nv] = state[islands[1].state - 1]
         put_start(layout, before, own)
         put_rows(layout, rows, own)
+        if own.report[WHILE_PUSHED] > 0.0 and not any_pushed(own.impulses[X], own.report):
+            break
     scatter(islands, state, layout.q, layout.v, whole.state)
     report(controls, count, c)
     c.factored = BY_GATHERED

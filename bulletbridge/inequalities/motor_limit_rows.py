@@ -105,17 +105,17 @@ def motion_row(C: Array, n: int, axis: int, G: Array) -> None:
         C[n, axis] = 1.0
 
 
-@outlined
+@helper
 def motion_state(
-    axis: int, C: Array, n: int, axes: Records[Axis], own: LoopAxisRows, q: Array, v: Array
+    axis: int, axes: Records[Axis], own: LoopAxisRows, q: Array, v: Array
 ) -> tuple[float, float]:
-    """Position and rate along a joint's motion, whose row is C[n].
+    """Position and rate along a joint's motion.
 
     A turn of a spherical joint has no position, and nothing that drives it asks for one.
     """
     if axis < 0:
         loop_axis = own.rows[-1 - axis]
-        return loop_axis.g, rate_along(C, n, v) + loop_axis.g_t
+        return loop_axis.g, rate_along(own.G, -1 - axis, v) + loop_axis.g_t
     at = int(axes[axis].q)
     return q[at] if at >= 0 else 0.0, v[axis]
 
@@ -174,7 +174,7 @@ def put_motor_rows(
         if not drive.force > 0.0:
             continue
         motion_row(room.C, n, drive.axis, own.G)
-        position, rate = motion_state(drive.axis, room.C, n, axes, own, q, v)
+        position, rate = motion_state(drive.axis, axes, own, q, v)
         yielding = compliance(drive, dt)
         if yielding > 0.0:
             pushed = drive.stiffness * (drive.position - position) + drive.damping * drive.velocity
@@ -217,15 +217,15 @@ def put_limit_rows(
         limit = joint_limits[i]
         listed = limit.row
         limit.row = -1
-        motion_row(room.C, n, limit.axis, own.G)
-        position, rate = motion_state(limit.axis, room.C, n, a.axes, own, q, v)
+        position, rate = motion_state(limit.axis, a.axes, own, q, v)
         end = position + dt * rate
         if limit.lower < end < limit.upper and listed > AT_LOWER:
             continue
+        motion_row(room.C, n, limit.axis, own.G)
         below = listed == AT_LOWER or (listed > AT_LOWER and end <= limit.lower)
         away = position - limit.lower if below else position - limit.upper
         inside = away >= 0.0 if below else away <= 0.0
-        _, asked.initial[n] = motion_state(limit.axis, room.C, n, a.axes, own, q, before)
+        _, asked.initial[n] = motion_state(limit.axis, a.axes, own, q, before)
         asked.restitution[n] = 0.0
         asked.gap[n] = away / dt if inside else 0.0
         asked.stabilisation[n] = 0.0
@@ -244,7 +244,8 @@ def put_limit_rows(
 def list_passed(
     joint_limits: Records[JointLimit],
     own: LoopAxisRows,
-    a: Arrays,
+    axes: Records[Axis],
+    dt: float,
     q: Array,
     v: Array,
     bounds: Records[RowBounds],
@@ -256,37 +257,39 @@ def list_passed(
     Args:
         joint_limits: As ``put_limit_rows`` left them,
         own: likewise.
-        a: Arrays.
+        axes: Of the mechanism.
+        dt: Step [s].
         q: (nq,) at the start of the step.
         v: (nv,) with the impulses of all rows.
         bounds: Of these.
     """
     found = False
     for i in range(len(joint_limits)):
-        found |= passes(joint_limits[i], own, a, q, v, bounds) != 0
+        found |= passes(joint_limits[i], own, axes, dt, q, v, bounds) != 0
     if not found:
         return False
     for i in range(len(joint_limits)):
         limit = joint_limits[i]
-        side = passes(limit, own, a, q, v, bounds)
+        side = passes(limit, own, axes, dt, q, v, bounds)
         if side == 0 and limit.row >= 0:
             side = AT_LOWER if bounds[limit.row].upper > 0.0 else AT_UPPER
         limit.row = side if side != 0 else -1
     return True
 
 
-@outlined
+@helper
 def passes(
     limit: JointLimit,
     own: LoopAxisRows,
-    a: Arrays,
+    axes: Records[Axis],
+    dt: float,
     q: Array,
     v: Array,
     bounds: Records[RowBounds],
 ) -> int:
     """Which limit v leads beyond, though no row holds there: AT_LOWER, AT_UPPER or 0."""
-    position, rate = motion_state(limit.axis, own.G, -1 - limit.axis, a.axes, own, q, v)
-    end = position + a.control.dt * rate
+    position, rate = motion_state(limit.axis, axes, own, q, v)
+    end = position + dt * rate
     holds_up = limit.row >= 0 and bounds[limit.row].upper > 0.0
     if end < min(limit.lower, position) - SHALLOW and not holds_up:
         return AT_LOWER

@@ -50,7 +50,7 @@ def overrun(a: Arrays, h: InequalityProblem, moved: Array, end_v: Array) -> int:
         shift = rate_of(axis, own.G, closing)
         if math.fabs(shift) <= bent:
             continue
-        position, rate = motion_state(axis, own.G, -1 - axis, a.axes, own, start, moved)
+        position, rate = motion_state(axis, a.axes, own, start, moved)
         placed = position + dt * rate
         end = placed + shift
         if end < min(limit.lower, position, placed) - bent:

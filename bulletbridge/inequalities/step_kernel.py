@@ -64,12 +64,15 @@ from bulletbridge.inequalities.arrays import (
     SWEEPS,
     TAKEN,
     TOGETHER,
+    WHILE_PUSHED,
     WITH_FRICTION,
     WITH_MOTORS,
     WITHOUT_MOTORS,
     WORK,
     Given,
     InequalityArrays,
+    X,
+    any_pushed,
 )
 from bulletbridge.inequalities.contact_rows import energy_of_contacts, work_of_springs_of
 from bulletbridge.inequalities.energy_budget import (
@@ -305,7 +308,8 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
                 break
             for k in range(len(v)):
                 h.delta_v[k] = v[k] + (h.moving[k] if report[APART] > 0.0 else 0.0)
-            if not list_passed(h.joint_limits, h.axis_rows, a, q, h.delta_v, p.bounds):
+            dt, bounds = a.control.dt, p.bounds
+            if not list_passed(h.joint_limits, h.axis_rows, a.axes, dt, q, h.delta_v, bounds):
                 break
             copy_into(v, h.pushed)
             copy_into(h.moving, predicted)
@@ -447,6 +451,8 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
             report[BY_LINKS] = report[ALONE] = 0.0
             state[nq + nv] = end.t
             c.done = n + 1
+            if report[WHILE_PUSHED] > 0.0 and not any_pushed(impulses[X], report):
+                break
         return c.failure
 
     return do_task

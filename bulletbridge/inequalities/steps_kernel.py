@@ -22,11 +22,13 @@ from bulletbridge.inequalities.arrays import (
     RESIDUAL,
     ROWS,
     STEP,
+    WHILE_PUSHED,
     WITH_FRICTION,
     WITH_MOTORS,
     WITHOUT_MOTORS,
     Given,
     X,
+    any_pushed,
 )
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -189,19 +191,19 @@ def step_at_contacts(
     """
     failure, n = DONE, 0
     note_start(a)
+    a.report[WHILE_PUSHED] = trace.while_pushed
     while n < steps and failure == DONE:
         count = steps - n
         if trace.every > 0:  # up to the next that is kept
             count = min(count, trace.every - (trace.before + n) % trace.every)
-        if trace.while_pushed > 0:
-            count = 1
         now = driven_by(given, given.tau[min(n, len(given.tau) - 1) :])
         failure = call_stored(run, (now, contacts, STEP, count))
         n += a.control[0].done
         if failure == DONE:
             keep_state(trace.table, trace.every, trace.before + n, a.state, a.control)
-            if trace.while_pushed > 0 and not any_pushed(a):
+            if trace.while_pushed > 0 and not any_pushed(a.impulses[X], a.report):
                 break
+    a.report[WHILE_PUSHED] = 0.0
     a.counts[STEPS] = n
     note_contacts(a, contacts)
     note_end(a, failure)
@@ -299,15 +301,6 @@ def trace_forces(
     note_contacts(a, contacts)
     note_end(a, failure)
     return failure
-
-
-@helper
-def any_pushed(a: StepArrays) -> bool:
-    """Whether any inequality pushed in the last step."""
-    for i in range(int(a.report[ROWS])):
-        if a.impulses[X, i] != 0.0:
-            return True
-    return False
 
 
 @helper
