@@ -4,6 +4,7 @@
 where a kernel of the package was never called.
 """
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -112,6 +113,12 @@ def contacts() -> None:
     system.rollout(STEPS)
     system = four_bar(limits="always")
     system.rollout(STEPS)
+    stopped = hung(empty_mechanism(), "link")
+    joint = replace(stopped.joints["link_hinge"], lower=0.0, upper=1.0)
+    system = bb.System(replace(stopped, joints={joint.name: joint}), limits=True)
+    system.tau = np.array([-1.0])
+    for _ in range(STEPS):
+        system.step()
     client = pybullet.connect(pybullet.DIRECT)
     ball = pybullet.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1, physicsClientId=client)
     body = pybullet.createMultiBody(1.0, ball, physicsClientId=client)
