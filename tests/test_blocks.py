@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bulletbridge.compilation.block_sizes import LANES, MOST_TURNED
+from bulletbridge.compilation.block_sizes import LANES, MOST_TURNED, in_blocks
 from bulletbridge.compilation.jit import (
     add_lines,
     add_sixes,
@@ -24,6 +24,7 @@ from bulletbridge.compilation.jit import (
     take_lines_from,
     take_rows,
 )
+from bulletbridge.numerics.complementarity import factorise_bordered, solve_bordered
 from bulletbridge.numerics.lu import back_lines, lu_real
 from bulletbridge.numerics.many_sides import add_product, solve_down, solve_up
 from bulletbridge.numerics.records import Array, Ints
@@ -317,3 +318,32 @@ def test_lines_of_six() -> None:
     sizes = np.abs(part[:, 0]) @ np.abs(of) + np.abs(part[:, 1]) @ np.abs(y[20:26])
     assert close(after(4)[1], one, sizes)
     assert close(after(5)[1], one + other, sizes)
+
+
+@kernel
+def solved_bordered(A: Array, b: Array, n: int, turns: Array) -> int:
+    """Solve A x = b (m,), whose first n rows are symmetric, in place; whether it can be."""
+    done = factorise_bordered(A, n, len(b), turns)
+    solve_bordered(A, b, n, len(b), turns)
+    return int(done)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 3), (4, 7), (7, 9), (8, 8), (20, 31), (61, 61)])
+def test_rows_that_stick_and_others_below_them_are_solved_for(n, m):
+    """Whatever stands below the diagonal of the symmetric rows, and beyond the last number.
+
+    A factorisation of m rows without growth leaves m² roundings of products of A and x.
+    """
+    random = np.random.default_rng(m)
+    A, x = random.normal(size=(m, m)), random.normal(size=m)
+    A[:n, :n] = A[:n, :n] @ A[:n, :n].T + np.eye(n)
+    given = np.full((m, in_blocks(m)), np.nan)
+    given[:, :m] = A
+    given[:n, :n][np.tril_indices(n, -1)] = 7.0
+    found, turns = A @ x, np.zeros(m + 4)
+    assert solved_bordered(given, found, n, turns)
+    bound = m**2 * np.finfo(float).eps * np.abs(A).max() * np.abs(found).sum()
+    np.testing.assert_allclose(A @ found, A @ x, rtol=0, atol=bound)
+    given[:, :m] = A
+    given[n // 2, n // 2] = -1.0
+    assert not solved_bordered(given, found, n, turns)

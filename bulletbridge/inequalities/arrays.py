@@ -72,7 +72,7 @@ class InequalityArrays(NamedTuple):
         kept: (contacts,) what those of the last step exerted.
         local: (contacts,) room for those carried to the start of the step.
         C: (2, rows, nv) the rows less what the constraints forbid, whitened, and as they were.
-        D: (2, rows, rows) of the mixed problem, and room.
+        D: (2, rows, rows and more) of the mixed problem, and room; lines of whole blocks.
         parts: Coordinates that no constraint joins, and room to eliminate them.
         loose: Bodies that nothing but contacts can hold, and room to solve for them.
         bounds: (rows,)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.block_sizes import in_blocks
 from bulletbridge.compilation.stored_calls import StoredCall, in_turn
 from bulletbridge.compilation.words import arrays_in
 from bulletbridge.constraints.arrays import Encoded
@@ -222,7 +223,7 @@ class InequalityIslands:
         part, end = rows.parts[i], rows.parts[i + 1]
         limited = self._asked.inequalities
         lines = rows.impulses[part["impulses"] : end["impulses"]].reshape(IMPULSES, -1)
-        C, D = np.zeros((2, n, nv)), np.zeros((2, n, n))
+        C, D = np.zeros((2, n, nv)), np.zeros((2, n, in_blocks(n)))
         bodies = solver.mechanism.bodies
         loose = loose_bodies(0, np.zeros(len(bodies), np.int64), bodies["v"], D[1])
         return InequalityArrays(

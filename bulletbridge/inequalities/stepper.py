@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.block_sizes import in_blocks
 from bulletbridge.compilation.jit import Callback
 from bulletbridge.compilation.stored_calls import StoredCall, WholeCall
 from bulletbridge.compilation.words import arrays_in
@@ -1075,7 +1076,7 @@ class InequalityStepper:
         self.contact_rows = grown(self.contact_rows, contacts)
         self.contact_impulses = grown(self.contact_impulses, contacts)
         self._points = grown(self._points, contacts)
-        self.C, self.D = grown(self.C, 2, rows, nv), grown(self.D, 2, rows, rows)
+        self.C, self.D = grown(self.C, 2, rows, nv), grown(self.D, 2, rows, in_blocks(rows))
         self.bound_records = grown(self.bound_records, rows)
         self.impulses = grown(self.impulses, IMPULSES, max(rows, nv))
         self._loose = self._loose_bodies(rows)

@@ -27,7 +27,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.compilation.block_sizes import LANES
+from bulletbridge.compilation.jit import add_lines, helper, kernel, outlined
 from bulletbridge.numerics.complementarity_rows import (
     ALWAYS,
     CONVEX,
@@ -298,11 +299,13 @@ def put_right_sides(p: ComplementarityProblem, n: int, m: int) -> None:
 def factorise_bordered(A: Array, n: int, m: int, turns: Array) -> bool:
     """Eliminate in A (m, m), whose first n rows are symmetric; False unless these are positive.
 
-    Of them the upper triangle and what is right of it are looked at, and some are taken at once:
-    what is below is then gone through less often. Of the rows after them the largest is taken
-    first; ``turns`` (m,) receives whom they changed with. On the diagonal are reciprocals
+    Of them the upper triangle and what is right of it are looked at; below it room is used, since
+    lines are gone through in whole blocks, of which each line of A has to consist. Some are taken
+    at once: what is below is then gone through less often. Of the rows after them the largest is
+    taken first; ``turns`` (m,) receives whom they changed with. On the diagonal are reciprocals
     afterwards.
     """
+    width = A.shape[1]
     for first in range(0, n, PANEL):
         last = min(first + PANEL, n)
         for k in range(first, last):
@@ -324,8 +327,10 @@ def factorise_bordered(A: Array, n: int, m: int, turns: Array) -> bool:
         for i in range(last, n):
             a, b, c, d = A[one, i] * p, A[two, i] * q, A[three, i] * r, A[four, i] * t
             if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
-                for j in range(i, m):
-                    A[i, j] -= a * A[one, j] + b * A[two, j] + c * A[three, j] + d * A[four, j]
+                turns[0], turns[1], turns[2], turns[3] = -a, -b, -c, -d
+                begin = LANES * (i // LANES)
+                blocks, lines = (m - begin + LANES - 1) // LANES, width * one + begin
+                add_lines(A, width * i + begin, turns, 0, A, lines, PANEL, blocks)
         for i in range(n, m):
             a = A[i, one] * p
             b = (A[i, two] - a * A[one, two]) * q

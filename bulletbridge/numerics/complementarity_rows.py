@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.compilation.block_sizes import in_blocks
 from bulletbridge.compilation.jit import add_sixes, along_sixes, helper, outlined
 from bulletbridge.numerics.records import Array, Int, Ints, Real, Records, dtype_of
 
@@ -273,7 +274,7 @@ def scaled(p: Any, i: int, d: float, x: Array, w: Array) -> tuple[float, float, 
 class Room(NamedTuple):
     """Room to solve a problem in."""
 
-    A: Array  # (n, n)
+    A: Array  # (n, n) and more, whole blocks each line
     vectors: Array  # (LINES or more, n)
     parts: Parts
 
@@ -353,7 +354,7 @@ NO_PARTS = parts_of(np.zeros((0, 0)), np.zeros(1, np.int64))
 
 def room_for(n: int, lines: int = LINES, parts: Parts = NO_PARTS) -> Room:
     """Room for a problem of n rows."""
-    return Room(np.zeros((n, n)), np.zeros((lines, n)), parts)
+    return Room(np.zeros((n, in_blocks(n))), np.zeros((lines, n)), parts)
 
 
 @helper
