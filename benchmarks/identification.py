@@ -70,7 +70,7 @@ def measured(
 def evolve(fit: Fit, goal: float, most: int) -> tuple[Array, float]:
     """Parameters by CMA-ES, and their sum of squares."""
     cma: Any = import_module("cma")
-    spread = [far(name) for name in fit.names] + [NOISE] * 2 + [0.05] * 2
+    spread = [far(name) for name in fit.names] + [NOISE] * 2 + [0.05 * fit.span] * 2
     lowest = np.where(np.isfinite(fit.lowest), fit.lowest, -1e3)
     options = {
         "CMA_stds": spread, "bounds": [lowest.tolist(), None], "seed": 1, "verbose": -9,

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.solid_worlds import BLOCK, DT, G
 
 import bulletbridge as bb
 from bulletbridge.errors import InfeasibleError, ModelError
+from bulletbridge.mechanism.kinematics import displace
 
 NOISE, STEPS = 1e-3, 120
 TRUTH = {
@@ -112,3 +114,28 @@ def test_recordings_that_do_not_fit_are_refused(connect):
     stewart = bb.load("stewart", connect()._client).system
     with pytest.raises(ModelError, match="another mechanism"):
         bb.identify(stewart, run, ["gravity.z"])
+
+
+def test_friction_of_a_block_that_slides_is_found(solids, rng):
+    """x = v n dt - mu g dt² n (n + 1)/2 of Euler's steps: slowed by friction, then at rest.
+
+    Rates into the ground, which the start has too, show nowhere, and are no hindrance.
+    """
+    mu, speed, n = 0.35, 1.0, np.arange(101)[::4]
+    solids.ground(plane=True)
+    block = solids.solid(f'<box size="{BLOCK}"/>', (0, 0, 0.15), friction=0.25)
+    system = solids.system(block)
+    moving = np.minimum(n, int(speed / (mu * G * DT)))
+    x = speed * moving * DT - mu * G * DT**2 * moving * (moving + 1) / 2.0
+    first, name = system.recorded(), "b.lateral_friction"
+    q = np.tile(first.q, (len(n), 1))
+    q[:, 0] = x
+    v = np.zeros((len(n), 6))
+    v[0, 3] = speed
+    run = replace(bb.Recording.joined([first] * len(n)), t=n * DT, q=q, v=v)
+    for k in range(len(n)):
+        away = NOISE * rng.standard_normal(6)
+        displace(system.mechanism.bodies, run.q[k].copy(), away, 1.0, q[k])
+    found = bb.identify(system, replace(run, q=q), [name])
+    assert abs(found.values[name] - mu) <= 4.0 * found.errors[name] < 0.1
+    assert abs(found.noise / NOISE - 1.0) <= 4.0 / np.sqrt(2.0 * found.residuals.size)

@@ -7,9 +7,9 @@ import numpy as np
 
 from bulletbridge.control.closed_kinematics import nearest_closed
 from bulletbridge.errors import InfeasibleError, ModelError, StepError
-from bulletbridge.mechanism.displacement import configuration_difference
+from bulletbridge.mechanism.displacement import configuration_differences
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
@@ -19,9 +19,20 @@ from bulletbridge.system.tangents import Freedoms, freedoms_at
 REACH = 1e-5
 """Change of a parameter, of its size, by which trajectories are differentiated."""
 DISTINCT = 1e-8
-"""Weakest combination of parameters that a motion tells, relative to the strongest."""
-NOT_NEGATIVE = ("mass", "armature", "damping", "stiffness", "friction", "length")
+"""What a combination of parameters moves beside the start, of what they move, to be told by it."""
+NOT_NEGATIVE = (
+    *("mass", "armature", "damping", "stiffness", "friction", "length"),
+    *("lateral_friction", "rolling_friction", "spinning_friction", "restitution"),
+)
 """Fields of parameters that are no less than zero."""
+HELD = 1e-4
+"""What a displacement of the start moves, as a share of what it would if nothing held it, below
+which it is left as recorded: noise that shows there would be a thousand times that of the rest."""
+RECORDED = 0.1
+"""How much nearer the start is known than parameters, all in their sizes: a search is not to try
+what contacts let happen on one side alone, like leaps, before it has tried the parameters."""
+TOLD = 1e-4
+"""Share of a standard error, squared, that a step must gain for the search to go on."""
 FLAT = float(np.finfo(np.float64).eps)
 """Slope of half the sum of squares that ends a search. It has units: anything larger ends it early
 where a motion tells little of a parameter. Other searches end where they come no further."""
@@ -43,7 +54,7 @@ class Identification:
         noise: Standard deviation of the residuals [rad or m], over all that was measured.
         q: (nq,) the start that fits best, loops closed.
         v: (nv,) its velocity.
-        residuals: (records - 1, k) measured less simulated, of all records but the start.
+        residuals: (records, k) measured less simulated, the start included.
         simulations: Trajectories that were run.
         iterations: Steps of the optimiser.
     """
@@ -87,15 +98,18 @@ class Fit:
         self.names, self.sizes = tuple(sizes), np.array(list(sizes.values()))
         known = system.parameters
         self.first = np.array([known[name] for name in self.names]) / self.sizes
-        self.joints = tuple(system.mechanism.joint(name) for name in measured)
+        rates = np.arange(system.mechanism.nv)
+        parts = [rates[system.mechanism.joint(name).v] for name in measured]
+        self.measured: Ints = np.concatenate([np.zeros(0, np.int64), *parts])
         self.every = round(float(run.t[1] - run.t[0]) / system.dt)
         self.steps = self.every * (len(run.t) - 1)
         self.q, self.v = nearest_closed(system, run.q[0]), run.v[0]
-        copy = system.differentiable()
-        copy.start_from((self.q, self.v, float(run.t[0])), {})
-        self.v = np.array(copy.v)
-        found = freedoms_at(copy.tangent_solver())
+        self.near = system.differentiable()
+        self.near.start_from((self.q, self.v, float(run.t[0])), {})
+        self.v = np.array(self.near.v)
+        found = freedoms_at(self.near.tangent_solver())
         self.ways: tuple[Freedoms, Freedoms] = found[0], found[1]
+        self.span = float(run.t[-1] - run.t[0])
         self.lowest = np.array(
             [0.0 if name.rpartition(".")[2] in NOT_NEGATIVE else -np.inf for name in self.names]
             + [-np.inf] * (len(found[0]) + len(found[1]))
@@ -104,23 +118,27 @@ class Fit:
 
     @property
     def start(self) -> Array:
-        """(n,) where the search begins: parameters in their sizes, displacements of the start."""
+        """(n,) where the search begins: parameters in their sizes, displacements of the start.
+
+        Its rates are what they would move by over the whole recording.
+        """
         return np.concatenate([self.first, np.zeros(len(self.ways[0]) + len(self.ways[1]))])
 
     def state(self, x: Array) -> tuple[Array, Array]:
-        """Start q (nq,), loops closed, and v (nv,) of a point x (n,) of the search."""
+        """Start q (nq,), closed as parameters are now, and v (nv,) of a point x (n,)."""
         p, fq = len(self.names), len(self.ways[0])
         way, q = self.ways[0].directions @ x[p : p + fq], self.q.copy()
         if way.any():
             displace(self.system.mechanism.bodies, self.q, way, 1.0, q)
             q = nearest_closed(self.system, q)
-        return q, self.v + self.ways[1].directions @ x[p + fq :]
+        return q, self.v + self.ways[1].directions @ x[p + fq :] / self.span
 
     def residuals(self, xs: Sequence[Array]) -> Array:
-        """(worlds, records, k) measured less simulated; NaN of what could not be run."""
-        n, p, nv = len(xs), len(self.names), self.system.mechanism.nv
+        """(worlds, records, k) measured less simulated; NaN from where one could not be run."""
+        n, nv = len(xs), self.system.mechanism.nv
         starts = [self.state(x) for x in xs]
         tau = np.broadcast_to(self.tau, (n, self.steps, nv))
+        parameters = [self.values(x) for x in xs]
         found = rollout(
             self.system,
             np.array([q for q, _ in starts]),
@@ -129,28 +147,30 @@ class Fit:
             steps=self.steps,
             every=self.every,
             t=float(self.run.t[0]),
-            parameters={
-                name: np.array([x[k] for x in xs]) * self.sizes[k]
-                for k, name in enumerate(self.names[:p])
-            },
+            parameters={name: np.array([one[name] for one in parameters]) for name in self.names},
         )
         self.simulations += n
         self.failure = next(iter(found.failures.values()), "")
-        return np.stack([self.compare(q) for q in found.q])
+        told = list[Array]()
+        for k, (start, values) in enumerate(zip(starts, parameters, strict=True)):
+            first = start[0] if k in found.failures else self.begin(start, values)
+            told.append(self.compare(np.vstack([first, found.q[k]])))
+        return np.stack(told)
+
+    def values(self, x: Array) -> dict[str, float]:
+        """Parameters of a point x (n,) of the search."""
+        found = x[: len(self.names)] * self.sizes
+        return dict(zip(self.names, found.tolist(), strict=True))
+
+    def begin(self, start: tuple[Array, Array], values: dict[str, float]) -> Array:
+        """The start q (nq,), closed as these parameters ask for."""
+        self.near.start_from((*start, float(self.run.t[0])), values)
+        return np.array(self.near.q)
 
     def compare(self, q: Array) -> Array:
         """(records, k) measured less simulated of one trajectory q (records, nq)."""
-        parts, measured = list[Array](), self.run.q[1:]
-        for joint in self.joints:
-            if joint.kind in ("spherical", "free"):
-                pairs = zip(measured, q, strict=True)
-                away = [
-                    configuration_difference(self.system.mechanism, a, b)[joint.v] for a, b in pairs
-                ]
-                parts.append(np.array(away))
-            else:
-                parts.append(measured[:, joint.q] - q[:, joint.q])
-        return np.hstack(parts)
+        away = configuration_differences(self.system.mechanism, self.run.q, q)
+        return away[:, self.measured]
 
     def misfit(self, x: Array) -> Array:
         """All residuals of x (n,), large ones where its trajectory could not be run."""
@@ -159,6 +179,8 @@ class Fit:
 
     def jacobian(self, x: Array) -> Array:
         """(residuals, n) by central differences, all trajectories at once; one-sided at bounds.
+
+        Nothing changes with displacements of the start that something holds, as contacts do.
 
         Raises:
             StepError: A trajectory beside x could not be run.
@@ -176,7 +198,15 @@ class Fit:
                 f" that are nearer, or take a shorter recording ({self.failure})"
             )
         more, less = found.reshape(2, len(x), -1)
-        return np.asarray(((more - less) / (up + down)[:, None]).T, np.float64)
+        slopes = np.array(((more - less) / (up + down)[:, None]).T)
+        told, of_start = self.told_of_start(slopes), slopes[:, len(self.names) :]
+        of_start[:] = told @ (told.T @ of_start)
+        return slopes
+
+    def told_of_start(self, slopes: Array) -> Array:
+        """Orthonormal (residuals, k): what the start moves, as far as nothing holds it there."""
+        left, sizes, _ = np.linalg.svd(slopes[:, len(self.names) :], full_matrices=False)
+        return np.asarray(left[:, sizes > HELD * np.sqrt(len(self.run.t))], np.float64)
 
 
 def identify(
@@ -192,7 +222,8 @@ def identify(
     Trajectories are simulated from start to end, and least squares of what was measured less what
     was simulated are sought by a trust region (``scipy.optimize.least_squares``); all trajectories
     of a derivative are one ``rollout``. The start is found along with the parameters, on closed
-    loops, since it was measured with noise too. Velocities of the recording only serve as a guess
+    loops, since it was measured with noise too, as far as the motion tells it: a rate into the
+    ground may be any. Velocities of the recording only serve as a guess
     for it. A motion that is so sensitive that the guess leads elsewhere in the end is beyond it:
     take a shorter part of the recording first, and what that gives as the next guess.
 
@@ -228,32 +259,36 @@ def identify(
         )
     bounds = (fit.lowest, np.full(len(fit.start), np.inf))
     start = np.maximum(fit.start, fit.lowest)
-    best = least_squares(fit.misfit, start, fit.jacobian, bounds, x_scale="jac", gtol=FLAT)
-    p, J = len(fit.names), np.asarray(best.jac, np.float64)
-    left = np.asarray(best.fun, np.float64)
-    variance = float(left @ left) / max(1, len(left) - len(best.x))
-    lengths = np.linalg.norm(J, axis=0)
+    enough = TOLD / (len(run.t) * len(fit.measured))
+    scale = np.where(np.arange(len(start)) < len(fit.names), 1.0, RECORDED)
+    best = least_squares(
+        fit.misfit, start, fit.jacobian, bounds, x_scale=scale, ftol=enough, gtol=FLAT
+    )
+    p, left = len(fit.names), np.asarray(best.fun, np.float64)
+    told = fit.told_of_start(best.jac)
+    J = best.jac[:, :p] - told @ (told.T @ best.jac[:, :p])
+    lengths = np.linalg.norm(best.jac[:, :p], axis=0)
     _, s, Vt = np.linalg.svd(J / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
-    if not np.all(lengths > 0.0) or s[-1] <= DISTINCT * s[0]:
+    if not np.all(lengths > 0.0) or s[-1] <= DISTINCT:
         part = np.abs(Vt[-1]) if np.all(lengths > 0.0) else (lengths == 0.0).astype(float)
-        mixed = [name for name, x in zip(fit.names, part, strict=False) if x > 0.1 * part.max()]
+        mixed = [name for name, x in zip(fit.names, part, strict=True) if x > 0.1 * part.max()]
         raise InfeasibleError(
-            f"the motion does not tell {', '.join(mixed) or 'where it started'} apart; identify"
-            " fewer parameters, measure more joints, or record a motion that moves them"
+            f"the motion does not tell {', '.join(mixed)} apart; identify fewer parameters, measure"
+            " more joints, or record a motion that moves them"
         )
+    variance = float(left @ left) / max(1, len(left) - p - told.shape[1])
     root = (Vt.T / s) / lengths[:, None]
-    covariance = variance * (root @ root.T)[:p, :p] * np.outer(fit.sizes, fit.sizes)
-    values = dict(zip(fit.names, (best.x[:p] * fit.sizes).tolist(), strict=True))
-    there = system.differentiable()
-    there.start_from((*fit.state(best.x), float(run.t[0])), values)
+    covariance = variance * (root @ root.T) * np.outer(fit.sizes, fit.sizes)
+    values = fit.values(best.x)
+    q = fit.begin(fit.state(best.x), values)
     return Identification(
         values,
         dict(zip(fit.names, np.sqrt(np.diag(covariance)).tolist(), strict=True)),
         covariance,
         float(np.sqrt(variance)),
-        np.array(there.q),
-        np.array(there.v),
-        left.reshape(len(run.t) - 1, -1),
+        q,
+        np.array(fit.near.v),
+        left.reshape(len(run.t), -1),
         fit.simulations,
         int(best.njev or 0),
     )
