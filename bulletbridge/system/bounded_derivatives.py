@@ -33,7 +33,7 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.numerics.sharing import AMPLE
-from bulletbridge.system.contact_report import contacts_of, force_of_inequalities
+from bulletbridge.system.contact_report import contact_states
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import (
     Ended,
@@ -129,17 +129,25 @@ class Made(NamedTuple):
         after: Where it has led.
         step: How.
         surroundings: What it could touch; None for nothing.
+        rows: (rows, nv) of its inequalities.
     """
 
     solver: Solver
     after: Ended
     step: InequalityStepper
     surroundings: Surroundings | None
+    rows: Array
 
     @property
     def moving(self) -> Array:
         """Rates (nv,) that led to where contacts were found."""
         return self.step.impulses[MOVING, : len(self.solver.v)].copy()
+
+    @property
+    def push(self) -> Array:
+        """Forces (nv,) of its inequalities on the rates."""
+        x = self.step.impulses[X, : len(self.rows)]
+        return np.asarray(x @ self.rows / self.step.dt, np.float64)
 
 
 class Leads(NamedTuple):
@@ -245,11 +253,11 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     Raises:
         UnsupportedError: Something in the step is not known, or it is about to become another one.
     """
-    solver, after, step, _ = made
+    solver, after, step = made.solver, made.after, made.step
     if step.report[APART]:
         raise UnsupportedError(f"bodies are taken out of each other{OTHERWISE}")
     differentiator, nv = step_differentiator_of(solver), len(solver.v)
-    push = force_of_inequalities(step)
+    push = made.push
     place_by_all = rates_by_all = np.zeros((nv, 3 * nv))
     if len(step.contact_points):
         place_by_all, rates_by_all = np.split(_where_contacts_are_found(made), 2)
@@ -266,8 +274,10 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
         raise UnsupportedError(acting.idle[0].about)
     if acting.asked:
         pushes = pushes + _change_of_forces(acting, leads, pushes, solver, size)
-    sticking = None if touching is None else _that_stick(made, touching, place_by_all)
-    if sticking is not None and solver.encoded.nc:
+    sticking = None
+    if touching is not None and solver.encoded.nc:
+        sticking = _that_stick(made, touching, place_by_all)
+    if sticking is not None:
         led = led + led[:, 2 * nv :] @ pushes
         place = np.zeros(len(solver.q))
         displace(solver.bodies, solver.q, rates, step.dt, place)
@@ -531,8 +541,10 @@ class Weighed(NamedTuple):
 def _admissible(solver: Solver) -> Array:
     """(3 nv, n) directions in which states that satisfy their constraints move, and forces."""
     nv = len(solver.v)
-    J = solver.terms(solver.q, solver.v, solver.t).J
-    free = np.eye(nv) if not len(J) else np.eye(nv) - np.linalg.pinv(J, rcond=WEAKEST) @ J
+    if not solver.encoded.nc:
+        return np.eye(3 * nv)
+    J = solver.closing_terms(solver.q, solver.v, solver.t)[1]
+    free = np.eye(nv) - np.linalg.pinv(J, rcond=WEAKEST) @ J
     found = np.zeros((3 * nv, 3 * nv))
     found[:nv, :nv] = found[nv : 2 * nv, nv : 2 * nv] = free
     found[nv : 2 * nv, :nv] = filtering(solver, solver.q, solver.v, solver.t) @ free
@@ -627,8 +639,10 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
     Raises:
         UnsupportedError: It says which row is not known, or about to change.
     """
-    solver, after, step, _ = made
+    solver, after, step = made.solver, made.after, made.step
     x, dt, nv = step.impulses[X], step.dt, len(solver.v)
+    if not len(step.motor_rows) and not len(step.joint_limits):
+        return
 
     def about(axis: int) -> str:
         return ABOUT.format(rate_names(solver.mechanism)[axis])
@@ -696,33 +710,32 @@ class Touching(NamedTuple):
     """Contacts that push, or might.
 
     Attributes:
-        numbers: Of them among those of the step.
+        numbers: (n,) of them among those of the step.
         varied: What they change by.
         rows: Rows of contacts anywhere.
     """
 
-    numbers: list[int]
+    numbers: Ints
     varied: ContactVariations
     rows: RowsAt
 
 
 def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
     """Those of the contacts of a step that push, or might; None for none."""
-    solver, _, step, surroundings = made
-    x, dt, moving, numbers = step.impulses[X], step.dt, made.moving, list[int]()
-    if not len(step.contact_points) or surroundings is None:
+    solver, step, surroundings = made.solver, made.step, made.surroundings
+    points, dt, moving = step.contact_points, step.dt, made.moving
+    if not len(points) or surroundings is None:
         return None
-    for k, (point, own) in enumerate(zip(step.contact_points, step.contact_rows, strict=False)):
-        n = int(own["normal"])
-        if x[n] > 0.0:
-            numbers.append(k)
-            continue
-        left = point["gap"] + dt * float(step.rows[n] @ (leads.rates - moving))
-        if own["compliance"] > 0.0:  # what springs back slower than it is moved out pushes nothing
-            left = dt * float(step.rows[n] @ leads.rates + step.impulses[ROOM, n])
-        if left <= CLEAR * dt and step.report[BY_LINKS] + step.D[0, n, n] > 0.0:
-            numbers.append(k)
-    if not numbers:
+    own = step.contact_rows[: len(points)]
+    at, compliant = own["normal"], own["compliance"] > 0.0
+    normals = made.rows[at]
+    left = points["gap"] + dt * (normals @ (leads.rates - moving))
+    # what springs back slower than it is moved out pushes nothing
+    left = np.where(compliant, dt * (normals @ leads.rates + step.impulses[ROOM, at]), left)
+    moves = np.full(len(at), bool(step.report[BY_LINKS])) | (step.D[0, at, at] > 0.0)
+    touch = (step.impulses[X, at] > 0.0) | ((left <= CLEAR * dt) & moves)
+    numbers: Ints = np.flatnonzero(touch)
+    if not len(numbers):
         return None
     place, rows = np.zeros(len(solver.q)), contact_rows_of(solver)
     displace(solver.bodies, solver.q, moving, dt, place)
@@ -730,8 +743,8 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
         rows,
         lambda q: surroundings.contact_points(q, moving, dt),
         place,
-        step.contact_points[numbers],
-        step.contact_rows["compliance"][numbers] > 0.0,
+        points[numbers],
+        compliant[numbers],
     )
     return Touching(numbers, varied, rows)
 
@@ -744,16 +757,65 @@ def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking
         touching: Its contacts.
         place_by_all: (nv, m) changes of the configuration that they were found at.
     """
-    step = made.step
-    states = [contact.state for contact in contacts_of(step, made.solver.mechanism)]
-    rub = np.minimum(step.contact_points["friction"], step.contact_points["friction_across"])
-    rub = np.where(step.contact_rows["compliance"][: len(rub)] > 0.0, 0.0, rub)  # these let go
+    points, states = made.step.contact_points, contact_states(made.step)
+    rub = np.minimum(points["friction"], points["friction_across"])
+    rub = np.where(made.step.contact_rows["compliance"][: len(rub)] > 0.0, 0.0, rub)  # these let go
     picked = [k for k, n in enumerate(touching.numbers) if states[n] == "sticking" and rub[n] > 0.0]
     if not picked:
         return None
     by_all = np.einsum("knj,km->njm", touching.varied.position_by_q[:, picked], place_by_all)
-    numbers = [touching.numbers[k] for k in picked]
-    return Sticking(step.contact_points[numbers], by_all, touching.rows)
+    return Sticking(points[touching.numbers[picked]], by_all, touching.rows)
+
+
+class Loads(NamedTuple):
+    """Contacts that push, or might: their six rows along normal, tangents, turns about these.
+
+    Attributes:
+        points: (n,) of dtype ``CONTACT_POINT``.
+        names: In words.
+        varied: Rows, and what these and gaps change by.
+        forces: (n, 6) along the rows.
+        mu: (n, 6) semi-axes of cones of friction; zero of normals, and where nothing rubs.
+        rates: (n, 6) along the rows,
+        bent: (n, 6, 3 nv) and what they change by as the rows do.
+        compliance: (n,) rate along the normal that its force gives way by.
+    """
+
+    points: np.ndarray
+    names: list[str]
+    varied: ContactVariations
+    forces: Array
+    mu: Array
+    rates: Array
+    bent: Array
+    compliance: Array
+
+
+def _loads_of(made: Made, leads: Leads, touching: Touching) -> Loads:
+    """What contacts push by, and along which rows.
+
+    Raises:
+        UnsupportedError: Loops hold the bodies of one of them to each other.
+    """
+    step, numbers, varied = made.step, touching.numbers, touching.varied
+    own, points, dt = step.contact_rows[numbers], step.contact_points[numbers], step.dt
+    k, roll = own["tangents"], own["roll"]
+    at = np.stack([own["normal"], k, k + 1, own["spin"], roll, roll + 1], axis=1)
+    there = at >= 0
+    there[:, 2], there[:, 5] = k >= 0, roll >= 0
+    names = [_name(point, made.solver.mechanism) for point in points]
+    off = np.abs(varied.C - made.rows[at]).max(axis=2) * there
+    if off.max() > ALIKE:
+        one = names[int(np.argmax(off.max(axis=1)))]
+        raise UnsupportedError(f"the {one} is one of bodies that loops hold{OTHERWISE}")
+    mu = np.where(there, step.bound_records["mu"][at], 0.0)
+    by_force = leads.changes[:, 2 * len(made.solver.v) :]
+    answers = np.einsum("krj,krj->kr", varied.C @ by_force, varied.C)
+    moves = answers > DEAD * np.einsum("krj,krj->kr", varied.C, varied.C) * np.trace(by_force)
+    mu[~moves], mu[:, 0] = 0.0, 0.0
+    bent = np.einsum("nkrj,j->krn", varied.C_by_q, leads.rates) @ leads.place_by_all
+    forces, gives = np.where(there, step.impulses[X][at], 0.0) / dt, dt * own["compliance"]
+    return Loads(points, names, varied, forces, mu, varied.C @ leads.rates, bent, gives)
 
 
 def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) -> Array:
@@ -767,163 +829,101 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
     Raises:
         UnsupportedError: It says which of them is not known, or about to change.
     """
-    solver, _, step, _ = made
-    x, dt, varied = step.impulses[X], step.dt, touching.varied
-    forces = np.zeros((len(touching.numbers), 6))
-    for k, number in enumerate(touching.numbers):
-        point, own = step.contact_points[number], step.contact_rows[number]
-        at = _rows_of(own)
-        name = _name(point, solver.mechanism)
-        forces[k, list(at)] = x[list(at.values())] / dt
-        if np.abs(varied.C[k, list(at)] - step.rows[list(at.values())]).max() > ALIKE:
-            raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
-        one = OneContact(
-            point, varied.C[k], varied.C_by_q[:, k], varied.gap_by_q[:, k], forces[k], at,
-            dt * float(own["compliance"]),
-        )  # fmt: skip
-        _add_contact(acting, one, made, leads, name)
-    by_place = np.einsum("knrj,nr->jk", varied.C_by_q, forces)
+    loads = _loads_of(made, leads, touching)
+    for k in range(len(loads.points)):
+        _add_contact(acting, loads, k, _normal_rate(loads, k, made, leads))
+    by_place = np.einsum("nkrj,kr->jn", loads.varied.C_by_q, loads.forces)
     return np.asarray(by_place @ leads.place_by_all, np.float64)
 
 
-class OneContact(NamedTuple):
-    """A contact that pushes.
-
-    Attributes:
-        point: Of dtype ``CONTACT_POINT``.
-        C: (6, nv) rows, along the normal, two tangents, turns about these three,
-        C_by_q: (nv, 6, nv) and what they change by,
-        gap_by_q: (nv,) as its gap.
-        forces: (6,) along them.
-        at: Rows of the step, by which of the six they are.
-        compliance: Rate along the normal that its force gives way by.
-    """
-
-    point: np.void
-    C: Array
-    C_by_q: Array
-    gap_by_q: Array
-    forces: Array
-    at: dict[int, int]
-    compliance: float
-
-
-def _bounces(one: OneContact, made: Made) -> bool:
+def _bounces(loads: Loads, k: int, made: Made) -> bool:
     """Whether a contact comes off again by its restitution.
 
     Raises:
         UnsupportedError: It is about to, or not to any more.
     """
-    if not one.point["restitution"] > 0.0:
+    point = loads.points[k]
+    if not point["restitution"] > 0.0:
         return False
-    gap, approach = float(one.point["gap"]), float(one.C[0] @ made.solver.v)
-    slack = min(-gap / made.step.dt, -approach - SLOWEST_BOUNCE)
+    approach = float(loads.varied.C[k, 0] @ made.solver.v)
+    slack = min(-float(point["gap"]) / made.step.dt, -approach - SLOWEST_BOUNCE)
     if abs(slack) <= CLEAR:
-        raise UnsupportedError(ABOUT_CONTACT.format(_name(one.point, made.solver.mechanism)))
+        raise UnsupportedError(ABOUT_CONTACT.format(loads.names[k]))
     return slack > 0.0
 
 
-def _normal_rate(one: OneContact, made: Made, leads: Leads) -> tuple[float, Array]:
+def _normal_rate(loads: Loads, k: int, made: Made, leads: Leads) -> tuple[float, Array]:
     """What a contact asks of its rate along the normal, and what that changes by (3 nv,)."""
-    moving, v, dt = made.moving, made.solver.v, made.step.dt
-    if _bounces(one, made):
-        if one.compliance > 0.0:
-            raise UnsupportedError(
-                f"the {_name(one.point, made.solver.mechanism)} gives way and bounces{OTHERWISE}"
-            )
-        drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], v) @ leads.place_by_all
-        drawn[len(v) : 2 * len(v)] += one.C[0]
-        share = float(one.point["restitution"])
-        return -share * float(one.C[0] @ v), -share * drawn
-    left, share = one.point["gap"] - dt * float(one.C[0] @ moving), 1.0
-    if one.compliance > 0.0:
-        within = dt * float(one.point["stiffness"]) * one.compliance  # while it is pressed
+    moving, v, dt, point = made.moving, made.solver.v, made.step.dt, loads.points[k]
+    normal, by_q = loads.varied.C[k, 0], loads.varied.C_by_q[:, k, 0]
+    compliance = float(loads.compliance[k])
+    if _bounces(loads, k, made):
+        if compliance > 0.0:
+            raise UnsupportedError(f"the {loads.names[k]} gives way and bounces{OTHERWISE}")
+        drawn = (by_q @ v) @ leads.place_by_all
+        drawn[len(v) : 2 * len(v)] += normal
+        share = float(point["restitution"])
+        return -share * float(normal @ v), -share * drawn
+    left, share = point["gap"] - dt * float(normal @ moving), 1.0
+    if compliance > 0.0:
+        within = dt * float(point["stiffness"]) * compliance  # while it is pressed
         if within < 1.0 - CLEAR and abs(left) <= CLEAR * dt:
-            raise UnsupportedError(ABOUT_CONTACT.format(_name(one.point, made.solver.mechanism)))
+            raise UnsupportedError(ABOUT_CONTACT.format(loads.names[k]))
         share = within if left < 0.0 else 1.0
     elif left < -SHALLOW:  # at rest they are in each other by rounding
         return 0.0, np.zeros(3 * len(v))
-    drawn = np.einsum("kj,j->k", one.C_by_q[:, 0], moving)
-    side = (drawn - one.gap_by_q / dt) @ leads.place_by_all + one.C[0] @ leads.rates_by_all
-    if one.compliance == 0.0:
+    drawn = by_q @ moving - loads.varied.gap_by_q[:, k] / dt
+    side = drawn @ leads.place_by_all + normal @ leads.rates_by_all
+    if compliance == 0.0:
         left = max(left, 0.0)
-    return -share * left / dt - one.compliance * float(one.forces[0]), share * side
+    return -share * left / dt - compliance * float(loads.forces[k, 0]), share * side
 
 
-def _add_contact(acting: Active, one: OneContact, made: Made, leads: Leads, name: str) -> None:
+def _add_contact(acting: Active, loads: Loads, k: int, normal: tuple[float, Array]) -> None:
     """Add the rows of a contact.
 
     Args:
         acting: Receives them.
-        one: That contact.
-        made: The step.
-        leads: Where forces lead.
-        name: What it is, in words.
+        loads: Of all contacts.
+        k: Which it is.
+        normal: What it asks of its rate along the normal, and what that changes by.
     """
-    step, none = made.step, np.zeros(leads.changes.shape[1])
-    bent = np.einsum("krj,j->rk", one.C_by_q, leads.rates) @ leads.place_by_all
-    rates, (normal, side) = one.C @ leads.rates, _normal_rate(one, made, leads)
-    by_force = leads.changes[:, 2 * len(made.solver.v) :]
-    load, about = float(one.forces[0]), ABOUT_CONTACT.format(name)
+    C, bent, forces, rates = loads.varied.C[k], loads.bent[k], loads.forces[k], loads.rates[k]
+    slopes, about = loads.varied.C_by_q[:, k], ABOUT_CONTACT.format(loads.names[k])
+    load, (rate, side), none = float(forces[0]), normal, np.zeros(bent.shape[1])
     if load == 0.0:
-        acting.idle.append(Asked(one.C[0], bent[0], side, 0.0, normal, 0.0, 0.0, about))
+        acting.idle.append(Asked(C[0], bent[0], side, 0.0, rate, 0.0, 0.0, about))
         return
-    by_place = one.C_by_q.transpose(1, 0, 2)
-    along = Asked(one.C[0], bent[0], side, load, normal, load, CLEAR, about, slopes=by_place[0])
+    along = Asked(C[0], bent[0], side, load, rate, load, CLEAR, about, slopes=slopes[:, 0])
     owner = acting.hold(along)
-    if one.compliance > 0.0:
-        acting.K[owner, owner] = one.compliance
+    if loads.compliance[k] > 0.0:
+        acting.K[owner, owner] = float(loads.compliance[k])
     for cone in ([1, 2], [3], [4, 5]):
-        rows = [
-            r
-            for r in cone
-            if r in one.at
-            and step.bound_records[one.at[r]]["mu"] > 0.0
-            and one.C[r] @ by_force @ one.C[r] > DEAD * (one.C[r] @ one.C[r]) * np.trace(by_force)
-        ]
+        rows = [r for r in cone if loads.mu[k, r] > 0.0]
         if not rows:
             continue
-        mu = step.bound_records["mu"][[one.at[r] for r in rows]]
-        used = float(np.linalg.norm(one.forces[rows] / mu)) / load
-        slip = rates[rows]
-        size = float(np.linalg.norm(mu * slip))
+        mu, slip, pushes = loads.mu[k, rows], rates[rows], forces[rows]
+        size, used = float(np.linalg.norm(mu * slip)), float(np.linalg.norm(pushes / mu)) / load
         slides = size > CLEAR * mu.max()
+        held = math.nan if slides else 0.0
         those = [
             Asked(
-                one.C[r],
-                bent[r],
-                none,
-                float(one.forces[r]),
-                np.nan if slides else 0.0,
-                np.inf,
-                0.0,
-                about,
-                slopes=by_place[r],
+                C[r], bent[r], none, float(forces[r]), held, math.inf, 0.0, about,
+                slopes=slopes[:, r],
             )
             for r in rows
-        ]
+        ]  # fmt: skip
         if slides:
-            if np.abs(one.forces[rows] + mu**2 * slip / size * load).max() > COULOMB * load:
-                raise UnsupportedError(f"friction of the {name} is not against its slip{OTHERWISE}")
+            if np.abs(pushes + mu**2 * slip / size * load).max() > COULOMB * load:
+                raise UnsupportedError(
+                    f"friction of the {loads.names[k]} is not against its slip{OTHERWISE}"
+                )
             acting.slide(those, owner, slip, mu)
         elif used < 1.0 - CLEAR:
             for row in those:
                 acting.hold(row)
         else:
             acting.idle += those
-
-
-def _rows_of(own: np.void) -> dict[int, int]:
-    """Rows of a contact in the step, by which they are of normal, tangents and turns."""
-    n, k, spin, roll = (int(own[name]) for name in ("normal", "tangents", "spin", "roll"))
-    found = {0: n}
-    if k >= 0:
-        found |= {1: k, 2: k + 1}
-    if spin >= 0:
-        found[3] = spin
-    if roll >= 0:
-        found |= {4: roll, 5: roll + 1}
-    return found
 
 
 def _name(point: np.void, mechanism: Mechanism) -> str:

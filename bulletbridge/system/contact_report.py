@@ -20,6 +20,8 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.evaluation import Reaction, reactions
 
+State = Literal["open", "sticking", "sliding", "held"]
+
 
 @dataclass(frozen=True)
 class ContactLoad:
@@ -47,7 +49,7 @@ class ContactLoad:
     predicted_gap: float
     force: Array
     moment: Array
-    state: Literal["open", "sticking", "sliding", "held"]
+    state: State
 
     @property
     def normal_force(self) -> float:
@@ -72,25 +74,13 @@ class JointLoad:
 def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactLoad, ...]:
     """All contacts of the last step."""
     found, names, dt = list[ContactLoad](), mechanism.first_links, step.dt
-    x, moving = step.impulses[X], np.zeros(step.C.shape[2])
+    moving = np.zeros(step.C.shape[2])
     if step.report[APART]:
         moving = step.impulses[MOVING, : len(moving)]
-    each = zip(step.contact_points, step.contact_rows, contact_loads(step), strict=False)
-    for number, (point, own, load) in enumerate(each):
-        n, k = int(own["normal"]), int(own["tangents"])
-        normal = point["normal"].copy()
-        moment, force, used = *np.split(load, 2), 0.0
-        if k >= 0:
-            semi = np.array([point["friction"], point["friction_across"]])
-            part = x[k : k + 2][semi > 0.0] / semi[semi > 0.0]
-            used = float(np.linalg.norm(part))
-        slides = used >= STICKING * x[n]
+    each = zip(step.contact_points, contact_states(step), contact_loads(step), strict=True)
+    for number, (point, state, load) in enumerate(each):
+        normal, (moment, force) = point["normal"].copy(), np.split(load, 2)
         gained = step.gained(number, moving)
-        state: Literal["open", "sticking", "sliding", "held"] = "open"
-        if not step.D[0, n, n] > 0.0:
-            state = "held"
-        elif x[n] > 0.0:
-            state = "sliding" if slides else "sticking"
         found.append(
             ContactLoad(
                 names[int(point["body_a"])],
@@ -105,6 +95,25 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactL
             )
         )
     return tuple(found)
+
+
+def contact_states(step: InequalityStepper) -> list[State]:
+    """How each contact of the last step acted in it."""
+    points, x = step.contact_points, step.impulses[X]
+    normals, k = (step.contact_rows[name][: len(points)] for name in ("normal", "tangents"))
+    semi = np.stack([points["friction"], points["friction_across"]], axis=1)
+    rubs = (k[:, None] >= 0) & (semi > 0.0)
+    used = np.divide(x[k[:, None] + np.arange(2)], semi, out=np.zeros(semi.shape), where=rubs)
+    slides = np.linalg.norm(used, axis=1) >= STICKING * x[normals]
+    found = list[State]()
+    for n, slid in zip(normals, slides, strict=True):
+        if not step.D[0, n, n] > 0.0:
+            found.append("held")
+        elif not x[n] > 0.0:
+            found.append("open")
+        else:
+            found.append("sliding" if slid else "sticking")
+    return found
 
 
 def contact_loads(step: InequalityStepper) -> Array:

@@ -1125,7 +1125,7 @@ class System:
         try:
             self.take_back(start)
             solver = solver_at_start(self._active.solver, step, self.constraints)
-            return bounded_step_derivatives(Made(solver, ended, step, around))
+            return bounded_step_derivatives(Made(solver, ended, step, around, step.rows))
         finally:
             self.take_back(end)
 
