@@ -32,7 +32,7 @@ from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask
-from bulletbridge.numerics.sharing import AMPLE
+from bulletbridge.system.asked_rows import OTHERWISE, WEAKEST, Active, Asked, Leads
 from bulletbridge.system.contact_report import contact_states
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import (
@@ -40,12 +40,10 @@ from bulletbridge.system.held_closing import (
     Led,
     Sticking,
     held_closing,
-    least_squares,
 )
 from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
+from bulletbridge.system.motor_agreement import Agreement
 
-WEAKEST = 1e-10
-"""Share of the strongest that a row which holds must have for itself, or it follows from others."""
 CONTRADICTS = 1e-7
 """Share of what is asked of rows that follow from others, by which they may ask for another."""
 DEAD = 1e-14
@@ -62,7 +60,6 @@ ABOUT = (
 ABOUT_CONTACT = (
     "the {} is about to act otherwise than in this step; use central differences of step()"
 )
-OTHERWISE = "; use central differences of step()"
 
 
 def require_no_force_limits(constraints: Iterable[Constraint]) -> None:
@@ -148,100 +145,6 @@ class Made(NamedTuple):
         """Forces (nv,) of its inequalities on the rates."""
         x = self.step.impulses[X, : len(self.rows)]
         return np.asarray(x @ self.rows / self.step.dt, np.float64)
-
-
-class Leads(NamedTuple):
-    """Where forces lead, before loops are closed.
-
-    Attributes:
-        rates: (nv,) those of the step, with the forces of its inequalities.
-        changes: (nv, 3 nv) of these, at constant forces of inequalities.
-        rates_by_all: (nv, 3 nv) changes of the rates that lead to where contacts are found,
-        place_by_all: (nv, 3 nv) and of that configuration.
-    """
-
-    rates: Array
-    changes: Array
-    rates_by_all: Array
-    place_by_all: Array
-
-
-class Asked(NamedTuple):
-    """What one row asks for.
-
-    Attributes:
-        row: (nv,)
-        bent: (3 nv,) what the row changes by, times the rates.
-        side: (3 nv,) right side.
-        force: That it exerts.
-        rate: That it holds; not a number if it slides.
-        room: Force by which it is off acting otherwise,
-        least: rate that this is to answer for at least,
-        about: and what is said then.
-        strength: Largest force of a motor; not a number for others.
-        slopes: (nv, nv) what the row changes by with the place that contacts are found at; None for
-            one that does not.
-    """
-
-    row: Array
-    bent: Array
-    side: Array
-    force: float
-    rate: float
-    room: float
-    least: float
-    about: str
-    strength: float = math.nan
-    slopes: Array | None = None
-
-
-class Active:
-    """Rows whose forces are not given: K δf + L δw = sides.
-
-    Attributes:
-        asked: What each asks for.
-        idle: Rows that exert all that they can, or nothing, and yet do not move: there is no kink
-            if others keep them so.
-        K: (m, m) by row and force, as entries,
-        L: and by row and rate.
-    """
-
-    def __init__(self) -> None:
-        self.asked, self.idle = list[Asked](), list[Asked]()
-        self.K, self.L = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
-
-    def hold(self, row: Asked) -> int:
-        """Add a row that holds its rate; its number."""
-        n = len(self.asked)
-        self.asked.append(row)
-        self.L[n, n] = 1.0
-        return n
-
-    def slide(self, rows: list[Asked], owner: int, slip: Array, mu: Array) -> None:
-        """Add the rows of a cone, whose forces are against their slip.
-
-        Args:
-            rows: (1 or 2) of them.
-            owner: Number of the row whose force is the radius of the cone.
-            slip: Their rates.
-            mu: Semi-axes of the cone.
-        """
-        size = float(np.linalg.norm(mu * slip))
-        way, load, first = mu * slip / size, self.asked[owner].force, len(self.asked)
-        turns = load / size * np.outer(mu, mu) * (np.eye(len(mu)) - np.outer(way, way))
-        for k, row in enumerate(rows):
-            self.asked.append(row)
-            self.K[first + k, first + k], self.K[first + k, owner] = 1.0, float(mu[k] * way[k])
-            for j in range(len(rows)):
-                self.L[first + k, first + j] = float(turns[k, j])
-
-    def matrices(self) -> tuple[Array, Array]:
-        """K and L (m, m)."""
-        found = np.zeros((2, len(self.asked), len(self.asked)))
-        for matrix, entries in zip(found, (self.K, self.L), strict=True):
-            for at, value in entries.items():
-                matrix[at] = value
-        return found[0], found[1]
 
 
 def bounded_step_derivatives(made: Made) -> StepDerivatives:
@@ -394,148 +297,6 @@ def _change_of_forces(
         if np.abs(left).max() > CONTRADICTS * np.abs(free).max():
             raise UnsupportedError(one.about)
     return pushes
-
-
-class Agreement:
-    """What motors come to that ask for more than loops, and rows that hold, let them do together.
-
-    Of the rates w along their rows that are possible, they take those that miss what each asks for
-    least (``sharing.agree``): among themselves by the squares of their strengths, then, beside
-    contacts, limits and friction that hold exactly what they ask for, by what they answer to their
-    own forces. With weights F², rows W of motors, C of what holds and a force κ along these,
-
-        Wᵀ F² (w - r) + Cᵀ κ = Jᵀ μ,     C u = c
-
-    changes by, along all T that the forces of these rows move at J T = 0, C T = 0,
-
-        Tᵀ (Wᵀ (F² (δw - δr) + δF² (w - r)) + δCᵀ κ - ∂(Jᵀ μ) δq) = 0
-
-    Args:
-        acting: All rows that act.
-        leads: Where forces lead.
-        S: (m, m) what rates along the rows answer to forces along them by.
-        free: (m, 3 nv) what rates along the rows change by at these forces.
-        solver: At the start of the step.
-    """
-
-    def __init__(self, acting: Active, leads: Leads, S: Array, free: Array, solver: Solver) -> None:
-        self._leads, self._free, self._solver, self._S = leads, free, solver, S
-        self._asked, self._D = acting.asked, S + acting.matrices()[0]
-        self._rows = np.array([one.row for one in acting.asked])
-        self._by_force = leads.changes[:, 2 * len(solver.v) :]
-
-    def reached(self, wanted: Array, sides: Array) -> tuple[Array, Array]:
-        """Rates (m,) that rows hold instead of those they ask for, and their changes (m, 3 nv)."""
-        strengths = np.array([one.strength for one in self._asked])
-        is_motor = np.isfinite(strengths)
-        motors, none = np.flatnonzero(is_motor), np.zeros(0, np.int64)
-        others = np.flatnonzero(~is_motor & np.isfinite(wanted))
-        if not len(motors):
-            return wanted, sides
-        loops = self._solver.encoded.nc > 0
-        if loops and self._count_by_strength(motors, strengths[motors], wanted):
-            weights = (strengths[motors] / strengths[motors].max()) ** 2
-            wanted, sides = self._agree(Weighed(motors, none, weights, False), wanted, sides)
-        if len(others):
-            weights = 1.0 / self._D.diagonal()[motors]
-            wanted, sides = self._agree(Weighed(motors, others, weights, True), wanted, sides)
-        return wanted, sides
-
-    def _count_by_strength(self, motors: Ints, strengths: Array, wanted: Array) -> bool:
-        """Whether no motor is so strong that it counts by what is needed (``sharing.weigh``)."""
-        forces, answers = np.array([one.force for one in self._asked]), self._S.diagonal()[motors]
-        off = (self._rows @ self._leads.rates - wanted - self._S @ forces)[motors]
-        counts = strengths**2 * answers
-        return bool(counts.max() <= AMPLE**2 * np.minimum(off**2 / answers, counts).max())
-
-    def _agree(self, among: "Weighed", wanted: Array, sides: Array) -> tuple[Array, Array]:
-        """The same, of motors among themselves or beside others."""
-        (motors, others, weights, _), solver, nv = among, self._solver, len(self._leads.rates)
-        of, count = np.concatenate([others, motors]), len(others)
-        D, rows = self._D[np.ix_(of, of)], self._rows[of]
-        units = np.sqrt(D.diagonal())
-        sizes, ways = np.linalg.eigh(D / np.outer(units, units))
-        strong = sizes > WEAKEST * sizes[-1]
-        if strong.all():
-            return wanted, sides
-        # forces by direction, and the rates that they give: orthonormal in D
-        along = ways[:, strong] / np.sqrt(sizes[strong]) / units[:, None]
-        C, M = np.split(D @ along, [count])
-        left, lengths, across = np.linalg.svd(C / units[:count, None])
-        rank = int((lengths > math.sqrt(WEAKEST)).sum())
-        meets = across[:rank].T @ (left[:, :rank] / lengths[:rank]).T / units[:count]
-        N = across[rank:].T
-        by_free = M @ N
-        stiff = by_free.T @ (weights[:, None] * by_free)
-
-        def nearest(at: Array, missed: Array, more: Array | float) -> Array:
-            """Along ``at``, and as near to what motors miss as what is left free allows."""
-            beside = by_free.T @ (weights * (missed + M @ at).T).T + more
-            return np.asarray(at - N @ np.linalg.solve(stiff, beside), np.float64)
-
-        off = rows @ self._leads.rates - wanted[of]
-        y = nearest(-meets @ off[:count], off[count:], 0.0)
-        missed = off[count:] + M @ y
-        pulls = np.concatenate([np.zeros(count), weights * missed])
-        pulls[:count] = -meets.T @ (M.T @ pulls[count:])
-        T, moved = self._by_force @ (rows.T @ along) @ N, self._by_force @ (rows.T @ (along @ y))
-        free: Array = self._free[of]
-        more: Array = np.zeros((N.shape[1], 3 * nv))
-        further = np.abs(np.concatenate([missed, D @ (along @ y)])).max()
-        if further > ALIKE * max(1.0, float(np.abs(self._leads.rates).max())):  # else no more of it
-            for pull, k in zip(pulls[:count], others, strict=True):
-                if (slopes := self._asked[int(k)].slopes) is not None:
-                    turned = float(pull) * slopes.T @ self._leads.place_by_all
-                    more += np.asarray(T.T @ turned, np.float64)
-            if among.by_answers:
-                by_q: Array = np.array([self._answer_by_q(int(k)) for k in motors])
-                of_weights = -(weights**2)[:, None] * by_q
-                more[:, :nv] += by_free.T @ (missed[:, None] * of_weights)
-            if solver.encoded.motions:
-                raise UnsupportedError(f"motors contradict each other in driven loops{OTHERWISE}")
-            if solver.encoded.nc:
-                none, push = np.zeros(nv), -rows.T @ pulls
-                closing = step_differentiator_of(solver).closing(solver.q, none, push, moved)
-                more[:, :nv] += T.T @ closing.bent
-                by_rows = np.asarray(np.linalg.solve(closing.M, closing.J.T), np.float64)
-                kept = by_rows @ np.linalg.solve(closing.J @ by_rows, closing.rate)
-                free = free.copy()
-                free[:, :nv] -= rows @ kept
-        of_rows = sides[of] - free
-        x = nearest(meets @ of_rows[:count], -of_rows[count:], more)
-        wanted, sides = wanted.copy(), sides.copy()
-        wanted[motors] = rows[count:] @ self._leads.rates + M @ y
-        sides[motors] = free[count:] + M @ x
-        return wanted, sides
-
-    def _answer_by_q(self, k: int) -> Array:
-        """What a motor's rate answers to its own force by changes by with positions (nv,).
-
-        With M x - Jᵀ λ = e, J x = 0, that is by -xᵀ ∂(M x - Jᵀ λ) + λᵀ ∂(J x).
-        """
-        solver, row, dt = self._solver, self._rows[k], float(self._solver.control[0]["dt"])
-        x = self._by_force @ row / dt
-        found = step_differentiator_of(solver).closing(solver.q, x, row, x)
-        by_q: Array = -x @ found.bent
-        if len(found.J):
-            by_q += least_squares(found.J.T, found.M @ x - row) @ found.rate
-        return np.asarray(dt * by_q, np.float64)
-
-
-class Weighed(NamedTuple):
-    """Motors that agree, and what they count by.
-
-    Attributes:
-        motors: Their rows.
-        others: Rows that hold what they ask for.
-        weights: (motors,)
-        by_answers: Whether these are the inverse of what each answers to its own force.
-    """
-
-    motors: Ints
-    others: Ints
-    weights: Array
-    by_answers: bool
 
 
 def _admissible(solver: Solver) -> Array:
