@@ -127,6 +127,7 @@ class DropInRun:
         self.pins, self.geared, self.bullets = list[Pin](), False, False
         self.unreached = set[int]()  # pins that are told to be moved out of reach
         self.led, self.into = set[str](), False  # joints and bodies that are told to be led on
+        self.fastest = 0.0  # rate [rad/s, m/s] after the last step, with which the next one begins
         self.dt, self.ground, self.body, self.joints = float(self.rng.choice(STEPS)), -1, -1, 0
         self.p: Any = bb.BulletClient(pybullet.DIRECT)
 
@@ -283,7 +284,8 @@ class DropInRun:
         if self.bullets or not (self.pins or self.geared):
             return places, now
         base = np.abs(self.p.getBaseVelocity(self.body)).max()
-        fastest = max(1.0, float(np.abs(rates).max(initial=0.0)), float(base))
+        ends = max(1.0, float(np.abs(rates).max(initial=0.0)), float(base))
+        fastest, self.fastest = max(ends, self.fastest), ends
         bent = BENT * (self.dt * fastest) ** 2
         for name, (lower, upper), old, new in zip(self._names(), limits, was, places, strict=True):
             beyond = max(lower - new, new - upper, 0.0) - max(lower - old, old - upper, 0.0)

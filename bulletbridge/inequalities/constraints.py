@@ -14,6 +14,9 @@ from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
+NARROW = 0.1
+"""Width [rad, m] of limits that a step may lead from one to the other of: both may act in it."""
+
 
 @dataclass(frozen=True)
 class Complementarity:
@@ -90,7 +93,12 @@ def joint_limits_of(mechanism: Mechanism, loop_axes: LoopAxes, joints: bool) -> 
         for n, freedom in enumerate(loop_axes.acting)
         if freedom.limits is not None and (joints or n < len(loop_axes.names))
     ]
-    limited = [(axis, *limits) for axis, *limits in found if np.any(np.isfinite(limits))]
+    limited = list[tuple[int, float, float]]()
+    for axis, lower, upper in found:
+        if 0.0 < upper - lower < NARROW:  # what leads beyond one may be pushed beyond the other
+            limited += [(axis, lower, np.inf), (axis, -np.inf, upper)]
+        elif np.any(np.isfinite([lower, upper])):
+            limited.append((axis, lower, upper))
     slides = {joint.v.start for joint in mechanism.joints.values() if joint.kind == "prismatic"}
     slides |= {-1 - int(n) for n in np.flatnonzero(loop_axes.encoded.in_metres)}
     joint_limits = np.zeros(len(limited), JOINT_LIMIT)

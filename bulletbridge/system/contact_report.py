@@ -139,7 +139,8 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
     limits: dict[int, float] = {}
     for stop in step.joint_limits:
         if stop["row"] >= 0:
-            limits[int(stop["axis"])] = float(x[stop["row"]]) / dt
+            axis = int(stop["axis"])
+            limits[axis] = limits.get(axis, 0.0) + float(x[stop["row"]]) / dt
     exerted = motors.names, motors.forces.tolist(), motors.frictions.tolist()
     found = {
         name: JointLoad(motor, friction, limits.get(motors.axis(name), 0.0) if limits else 0.0)
