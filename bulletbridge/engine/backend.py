@@ -18,6 +18,7 @@ class KktBackend(NamedTuple):
         factored: What ``control.factored`` is while s.f are the factors at the present
             configuration.
         update_positions: (a, f, instant, q, v) writes poses and residuals at q.
+        update_positions_apart: The same out of line, for what is rare.
         factorise: (a, f, instant) makes factors at the poses.
         factor_at: (a, f, instant, q, v) does both.
         admissible_acceleration: (a, f, q, v, tau, vdot) writes P M⁻¹ (tau - h), with factors of
@@ -41,6 +42,7 @@ class KktBackend(NamedTuple):
 
     factored: int
     update_positions: Callable[..., None]
+    update_positions_apart: Callable[..., None]
     factorise: Callable[..., None]
     factor_at: Callable[..., None]
     admissible_acceleration: Callable[..., None]

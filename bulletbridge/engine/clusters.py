@@ -61,6 +61,14 @@ def update_positions(a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v
     put_poses(a, f.rows, instant, q)
 
 
+@outlined
+def update_positions_apart(
+    a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array
+) -> None:
+    """The same out of line."""
+    update_positions(a, f, instant, q, v)
+
+
 @helper
 def column_of(k: int, columns: Ints) -> int:
     """Column of a rate in its cluster, or in the trunk."""
@@ -159,7 +167,7 @@ def factorise(a: Arrays, f: ClusterFactors, instant: Instant) -> None:
 @outlined
 def factor_at(a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array) -> None:
     """Poses, residuals and factors at q."""
-    update_positions(a, f, instant, q, v)
+    update_positions_apart(a, f, instant, q, v)
     factorise(a, f, instant)
 
 
@@ -321,6 +329,7 @@ def find_least_by_clusters(a: Arrays, f: ClusterFactors) -> None:
 CLUSTERS = KktBackend(
     BY_CLUSTERS,
     update_positions,
+    update_positions_apart,
     factorise,
     factor_at,
     admissible_acceleration,

@@ -241,6 +241,7 @@ def correcting(backend: KktBackend) -> Correction:
     numba resolves the functions that they close over when it compiles them.
     """
     update_positions, factor_at = backend.update_positions, backend.factor_at
+    update_positions_apart = backend.update_positions_apart
     correction_step, bounded_correction = backend.correction_step, backend.bounded_correction
     move_back, repeats = backend.move_back, backend.repeats
 
@@ -339,7 +340,7 @@ def correcting(backend: KktBackend) -> Correction:
         """
         for _ in range(a.control.passes):
             if a.control.directions == START:
-                update_positions(a, f, instant, q, v)
+                update_positions_apart(a, f, instant, q, v)
             else:
                 factor_at(a, f, instant, q, v)
             correction_step(a, f, a.control.rank)

@@ -81,11 +81,17 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
 def ask_forces(a: Arrays, q: Array, v: Array) -> None:
     """Have forces that are functions of the state written to where they act, at ``control.t``."""
     if a.control.asked != 0:
-        put_moving_frames(a.efforts, a.poses, a.axes, v)
-        for j in range(len(q)):
-            a.vectors[SEEN_Q, j] = q[j]
-        copy_into(a.vectors[SEEN_V], v)
-        call_back(a.control.asked, a.control.asked_for)
+        ask_python(a, q, v)
+
+
+@outlined
+def ask_python(a: Arrays, q: Array, v: Array) -> None:
+    """The same where there are any."""
+    put_moving_frames(a.efforts, a.poses, a.axes, v)
+    for j in range(len(q)):
+        a.vectors[SEEN_Q, j] = q[j]
+    copy_into(a.vectors[SEEN_V], v)
+    call_back(a.control.asked, a.control.asked_for)
 
 
 @helper
@@ -200,10 +206,16 @@ def set_implicit_horizon(a: Arrays, ahead: float) -> None:
 
 
 @outlined
+def put_bias_at_hand(a: Arrays, v: Array) -> None:
+    """Bias forces h (nv,) by the gravity in the poses, at the rates v, into vectors[BIAS]."""
+    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, v, a.vectors[BIAS])
+
+
+@helper
 def put_bias(a: Arrays, v: Array) -> None:
     """Bias forces h (nv,) at the rates v into vectors[BIAS], and twists into the poses."""
     put_gravity(a.poses, a.control.gravity)
-    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, v, a.vectors[BIAS])
+    put_bias_at_hand(a, v)
 
 
 @outlined
@@ -311,8 +323,20 @@ def put_nearest(a: Arrays, f: Factors, rank: int, v: Array) -> None:
 
 
 @outlined
+def kinematics_apart(a: Arrays, q: Array) -> None:
+    """Poses at q, out of line: for what is rare, or long beside a call."""
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+
+
+@outlined
+def composite_inertias_apart(a: Arrays) -> None:
+    """Inertias that bodies carry, at the poses at hand; likewise."""
+    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+
+
+@outlined
 def update_positions_apart(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
-    """``update_positions`` out of line: for what is rare, or long beside a call."""
+    """``update_positions`` out of line, likewise."""
     update_positions(a, f, instant, q, v)
 
 

@@ -25,6 +25,7 @@ from bulletbridge.engine.step_end import ending
 DENSE = KktBackend(
     BY_DENSE,
     update_positions,
+    update_positions_apart,
     factorise,
     factor_at,
     admissible_acceleration,

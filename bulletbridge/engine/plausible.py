@@ -23,7 +23,15 @@ from collections.abc import Callable
 from typing import Any
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.dense import ask_forces, filter_velocity, put_bias, script_elements
+from bulletbridge.engine.dense import (
+    ask_forces,
+    composite_inertias_apart,
+    filter_velocity,
+    kinematics_apart,
+    put_bias,
+    put_bias_at_hand,
+    script_elements,
+)
 from bulletbridge.engine.records import (
     BIAS,
     EULER,
@@ -44,9 +52,9 @@ from bulletbridge.engine.records import (
     Instant,
 )
 from bulletbridge.mechanism.bending import rates_of
-from bulletbridge.mechanism.dynamics import bias, composite_inertias, is_damped, joint_forces
+from bulletbridge.mechanism.dynamics import is_damped, joint_forces
 from bulletbridge.mechanism.inertias import own_inertia
-from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
+from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
 from bulletbridge.mechanism.records import Beam, Body, Pose, Station
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import (
@@ -203,7 +211,7 @@ def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
     for k in range(len(still)):
         still[k] = 0.0
     put(a.poses[0].av, ZERO)  # without weight
-    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, still, h)
+    put_bias_at_hand(a, still)
     most = -math.inf
     for i in range(len(tau)):
         joint_forces(a.axes, q, still[:nv], tau[i], forces)
@@ -217,10 +225,10 @@ def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
 @outlined
 def pose_all(a: Arrays, instant: Instant, q: Array) -> None:
     """Poses and inertias at q, and what elements are prescribed then."""
-    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    kinematics_apart(a, q)
     if a.control.driven > 0:
         script_elements(a, instant)
-    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+    composite_inertias_apart(a)
 
 
 @helper

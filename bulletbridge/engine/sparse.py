@@ -90,9 +90,17 @@ def update_positions(a: Arrays, f: SparseFactors, instant: Instant, q: Array, v:
 
 
 @outlined
+def update_positions_apart(
+    a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array
+) -> None:
+    """The same out of line."""
+    update_positions(a, f, instant, q, v)
+
+
+@outlined
 def factor_at(a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array) -> None:
     """Poses, residuals and factors at q."""
-    update_positions(a, f, instant, q, v)
+    update_positions_apart(a, f, instant, q, v)
     factorise(a, f, instant)
 
 

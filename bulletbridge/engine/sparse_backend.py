@@ -21,6 +21,7 @@ from bulletbridge.engine.sparse import (
     factor_at,
     factorise,
     update_positions,
+    update_positions_apart,
 )
 from bulletbridge.engine.sparse_border import (
     ELIMINATED,
@@ -152,6 +153,7 @@ def find_least_sparse(a: Arrays, f: SparseFactors) -> None:
 SPARSE = KktBackend(
     BY_SPARSE,
     update_positions,
+    update_positions_apart,
     factorise,
     factor_at,
     admissible_acceleration,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import bundling, call_back, helper, outlined
 from bulletbridge.constraints.records import JointLimit, MotorRow, Target
+from bulletbridge.engine.dense import kinematics_apart
 from bulletbridge.engine.records import (
     ONE_OVER_UNITS,
     PREDICTED_Q,
@@ -79,7 +80,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
 )
 from bulletbridge.inequalities.restitution import Impulses, bounce_share, is_usable, work_of
 from bulletbridge.inequalities.warm_start import ContactImpulse
-from bulletbridge.mechanism.kinematics import displace, kinematics, world_position
+from bulletbridge.mechanism.kinematics import displace, world_position
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity import (
     ANYWHERE,
@@ -307,7 +308,7 @@ def build_contact_rows(
     h, before = problem_of(asked, len(v)), a.vectors[START_V, : len(v)]
     room, predicted = room_for_rows(h), a.vectors[PREDICTED_Q, : len(q)]
     displace(a.bodies, q, h.moving, a.control.dt, predicted)
-    kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
+    kinematics_apart(a, predicted)
     points, found = h.contact_points[:together], h.contact_rows[:together]
     last = n = put_contact_rows(points, a, v, h.moving, before, n, room, found)
     if together < len(h.contact_points):
@@ -648,7 +649,7 @@ def recall_contacts(
             carry(a, h.contact_points[i], h.local[i], False)
     if count == 0:
         return
-    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    kinematics_apart(a, q)
     before = a.vectors[START_V, : len(v)]
     for i in range(contacts - 1, -1, -1):
         row, last = h.contact_rows[i].normal, h.contact_rows[i].end

@@ -2,11 +2,11 @@
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.records import Loop
+from bulletbridge.engine.dense import composite_inertias_apart, kinematics_apart
 from bulletbridge.engine.plausible import kinetic_energy_of_bodies
 from bulletbridge.engine.records import MEAN, Arrays
-from bulletbridge.mechanism.dynamics import composite_inertias
 from bulletbridge.mechanism.inertias import carried_inertia
-from bulletbridge.mechanism.kinematics import axis_twist, displace, kinematics, world_position
+from bulletbridge.mechanism.kinematics import axis_twist, displace, world_position
 from bulletbridge.mechanism.records import FREE
 from bulletbridge.numerics.records import Array, Matrix, Records, Vector
 from bulletbridge.numerics.spatial import (
@@ -45,8 +45,8 @@ def total_momentum(a: Arrays, v: Array) -> Pair:
 @outlined
 def momentum_at(a: Arrays, q: Array, v: Array) -> Pair:
     """``total_momentum`` at a configuration q, where poses are left."""
-    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
-    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+    kinematics_apart(a, q)
+    composite_inertias_apart(a)
     return total_momentum(a, v)
 
 

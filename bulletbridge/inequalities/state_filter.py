@@ -32,7 +32,7 @@ from bulletbridge.engine.correction import (
     name_open,
     tolerance,
 )
-from bulletbridge.engine.dense import bounded_correction, move_back
+from bulletbridge.engine.dense import bounded_correction, composite_inertias_apart, move_back
 from bulletbridge.engine.dense_backend import DENSE_APART
 from bulletbridge.engine.records import (
     CORRECTION,
@@ -59,7 +59,6 @@ from bulletbridge.inequalities.sticking import (
     measure_shift,
     place,
 )
-from bulletbridge.mechanism.dynamics import composite_inertias
 from bulletbridge.numerics.projection import (
     add_row,
     inner,
@@ -139,7 +138,7 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         if not from_start:
             factorise(a, f, instant)
         elif free > 0:
-            composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+            composite_inertias_apart(a)
         kept = factor_sticking(a, f, h, count)
         if c.failure != DONE:
             return

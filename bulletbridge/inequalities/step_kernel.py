@@ -15,6 +15,7 @@ from bulletbridge.engine.backend import KktBackend
 from bulletbridge.engine.dense import (
     admit,
     factor_at,
+    kinematics_apart,
     move_by,
     set_implicit_horizon,
 )
@@ -117,7 +118,7 @@ from bulletbridge.inequalities.warm_start import (
     keep_impulses,
     recall_impulses,
 )
-from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import (
     ContactPoint,
 )
@@ -314,7 +315,7 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
             copy_into(v, h.pushed)
             copy_into(h.moving, predicted)
             if len(h.contact_points) > 0:  # their rows were those of the prediction
-                kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+                kinematics_apart(a, q)
             solve_rows(a, f, h, asked, q, v, together)
         report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
         if len(h.contact_points) == 0 or report[ROWS] == 0.0:
