@@ -1456,6 +1456,7 @@ def test_numbers_are_what_bullet_takes_for_them(put, said, taken):
         ("-inf", "inf", (-np.inf, np.inf)),
         ("-Infinity", "+INF", (-np.inf, np.inf)),
         ("-0.5", "inf", (-0.5, 1e9)),
+        ("-1.79769e+308", "1.79769e+308", (-np.inf, np.inf)),
     ],
 )
 def test_infinite_limits_are_none(put, lower, upper, found):

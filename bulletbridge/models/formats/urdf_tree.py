@@ -19,14 +19,13 @@ from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.model_spec import ORIGIN
 from bulletbridge.models.urdf_file import NUMBERS, are_as_many, require_numbers
 from bulletbridge.models.xml_file import leading_number
-from bulletbridge.numerics.records import Array, are_numbers
+from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 MOVING = ("revolute", "continuous", "prismatic")
 """Kinds of joints with one coordinate."""
 LIMITS = "lower", "upper", "effort", "velocity"
 NO_NUMBER = re.compile(r"[+-]?(nan|inf)", re.IGNORECASE)
 """What Bullet reads as no number, or as an infinite one."""
-INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 COUNTS = NUMBERS | {
     "axis": {"xyz": 3},
     "limit": dict.fromkeys(LIMITS, 1),
@@ -251,13 +250,21 @@ class UrdfTree:
 
 def _settle_infinite(limit: Xml.Element) -> bool:
     """Make an infinite range none, and its infinite end or drive a very large one; whether any."""
-    endless = [key for key in LIMITS if INFINITE.fullmatch(limit.get(key, ""))]
+    endless = [key for key in LIMITS if _is_endless(limit.get(key, ""))]
     for key in endless:
         limit.set(key, "-1e9" if limit.get(key, "").strip().startswith("-") else "1e9")
     if set(RANGE) <= set(endless):
         for key in RANGE:
             del limit.attrib[key]
     return bool(endless)
+
+
+def _is_endless(text: str) -> bool:
+    """Whether a text is infinite, or a number that stands for that, such as the largest double."""
+    try:
+        return abs(float(text)) > LARGEST
+    except ValueError:
+        return False
 
 
 def _read_of(owner: Xml.Element) -> Iterator[Xml.Element]:
