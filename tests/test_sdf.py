@@ -278,6 +278,17 @@ def test_a_screw_universal_and_ball_in_the_tree_leave_free_what_they_should(tmp_
         assert system.mechanism.nv - rank(J) == freedoms
 
 
+def test_what_mimics_a_screw_follows_its_turn(tmp_path: Path) -> None:
+    thread = Y + "<screw_thread_pitch>0.02</screw_thread_pitch>"
+    second = joint("", kind="screw").replace("<axis></axis>", thread)
+    mimic = '<xyz>0 0 1</xyz><mimic joint="j2"><multiplier>3</multiplier></mimic>'
+    sdf = arm(second).replace("<xyz>0 0 1</xyz>", mimic, 1)
+    found = {each.name: each for each in read(sdf, tmp_path).constraints}
+    follows, screw = found["j1_mimic"], found["j2"]
+    assert isinstance(follows, bb.Coupling) and follows.coefficients == {"j1": 1.0, "j2_1": -3.0}
+    assert isinstance(screw, bb.Coupling) and screw.coefficients["j2_2"] == 1.0
+
+
 def test_a_spring_of_a_ball_is_not_lost_without_a_word(tmp_path: Path) -> None:
     """Neither Drake nor Gazebo has one: a generator of ropes wrote it for its own parser."""
     axis = "<axis><dynamics><damping>0.1</damping><spring_stiffness>2</spring_stiffness>"

@@ -220,6 +220,7 @@ def scene_of(graph: JointGraph) -> Scene:
     screws = [edge for edge in used.values() if edge.kind == "screw"]
     for screw in screws:
         scene.notes.append(f"screw '{screw.name}' is a turn, a way and a coupling of both")
+        joints[screw.name] = joints[f"{screw.name}_1"]  # what follows it follows its turn
     for gear in (*graph.gears, *map(_thread, screws)):
         factors = _of_tree(joints, gear.name, gear.factors)
         scene.loops.append(Coupling(gear.name, factors, gear.offset))
