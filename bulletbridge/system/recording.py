@@ -104,7 +104,8 @@ class Recording(Hinting):
             for name in parts[0].reactions
         }
         joined = (np.concatenate(c) for c in zip(*columns, strict=True))
-        return cls(parts[0].mechanism, *joined, reactions, parts[0].constraints)
+        names = parts[0].constraints
+        return cls(parts[0].mechanism, *joined, reactions=reactions, constraints=names)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One of the columns (n,) by name, as ``run["crank"]`` or ``run["crank.rate"]``.
