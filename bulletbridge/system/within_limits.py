@@ -74,8 +74,7 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
     rows = solver.encoded.has_position
     bounded = free & np.isfinite(high - low)
     turning = np.zeros(mechanism.nv, bool)  # hinges that may stand anywhere on their way round
-    for joint in mechanism.joints.values():
-        turning[joint.v.start] = joint.kind == "revolute"
+    turning[[j.v.start for j in mechanism.joints.values() if j.kind == "revolute"]] = True
     turning &= free & ~bounded
 
     def search(start: Array) -> Array:
