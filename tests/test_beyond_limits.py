@@ -692,8 +692,8 @@ def test_steps_at_limits_are_made_in_few_calls(every, monkeypatch):
         chain = replace(chain, joints={**chain.joints, name: joint})
     rolled, alone = (bb.System(chain, limits=True, dt=1 / 240) for _ in range(2))
     steps, kept, pushed, single = 700, list[np.ndarray](), 0, list[int]()
-    step = InequalitySteps.step
-    monkeypatch.setattr(InequalitySteps, "step", lambda own: single.append(1) or step(own))
+    limited = InequalitySteps.step
+    monkeypatch.setattr(InequalitySteps, "step", lambda own: single.append(1) or limited(own))
     for system in (rolled, alone):
         system.set_state([0.0, 0.0, 0.0])
     for n in range(steps):
