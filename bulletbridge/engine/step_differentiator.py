@@ -132,6 +132,11 @@ class StepDifferentiator:
         self._steps = dict[int, StoredCall]()  # compiled when they are first needed
         self._predict: StoredCall | None = None
         self._closing: StoredCall | None = None
+        self._turning = [
+            slice(int(body["v"]), int(body["v"]) + 3)
+            for body in solver.bodies[1:]
+            if body["joint"] in (FREE, SPHERICAL)
+        ]
         self._changes, self._vectors = found.of_all.changes, found.vectors
         self._nv, self._size = nv, len(solver.state)
         changes, states = self._room = np.empty((1, 2 * nv, 3 * nv)), solver.state[None].copy()
@@ -250,11 +255,9 @@ class StepDifferentiator:
         kept = e.rows["pivot"][0, :rank]
         nv = len(moved)
         turns = np.array([np.eye(nv), np.eye(nv)])
-        for body in solver.bodies[1:]:
-            if body["joint"] in (FREE, SPHERICAL):
-                part = slice(int(body["v"]), int(body["v"]) + 3)
-                for matrix, kind in zip(turns, (CARRIED, TURNED), strict=True):
-                    matrix[part, part] = step.maps[OF_CORRECTION, kind, part]
+        for part in self._turning:
+            for matrix, kind in zip(turns, (CARRIED, TURNED), strict=True):
+                matrix[part, part] = step.maps[OF_CORRECTION, kind, part]
         return Closing(
             step.M.copy(), step.J[kept], step.bent.copy(), found.rate[kept], turns[0], turns[1]
         )

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.jit import call_stored, caller, kernel, outlined
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.contact_rows import relative_row, tangents
+from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.derivatives import is_carried
 from bulletbridge.mechanism.kinematics import axis_twist, displace, kinematics
 from bulletbridge.mechanism.records import (
-    CONTACT_POINT,
     Axis,
     Beam,
     Body,
@@ -27,11 +27,12 @@ from bulletbridge.mechanism.records import (
     Pose,
     Station,
 )
-from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.records import Array, Ints, Mask, Records
 from bulletbridge.numerics.spatial import (
     ZERO,
     dot,
     motion_cross,
+    norm,
     put,
     scale,
     sub,
@@ -60,40 +61,170 @@ class Tree(NamedTuple):
     axes: Records[Axis]
 
 
+@outlined
+def put_six_rows(
+    tree: Tree, contact: ContactPoint, gap: float, direction: Array, C: Array, first: int
+) -> None:
+    """Rows of a contact whose bodies meet at a gap into C from ``first`` on, where poses are put.
+
+    Its normal, two tangents, turns about the three; direction (3,) becomes the first tangent.
+    """
+    normal = vec(contact.normal)
+    t1, t2 = tangents(normal, vec(direction))
+    put(direction, t1)
+    for m in range(ROWS_OF_ONE):
+        way = normal
+        if m % 3 > 0:
+            way = t1 if m % 3 == 1 else t2
+        wrench = (ZERO, way) if m < 3 else (way, ZERO)
+        relative_row(tree.bodies, tree.poses, tree.axes, contact, gap, wrench, C, first + m)
+
+
 @kernel
 def put_all_rows(
-    tree: Tree,
-    places: Array,
-    contact_points: Records[ContactPoint],
-    directions: Array,
-    C: Array,
+    tree: Tree, q: Array, contact_points: Records[ContactPoint], directions: Array, C: Array
 ) -> int:
-    """Rows of n contacts at m configurations: normal, two tangents, turns about the three.
+    """Rows of n contacts at a configuration q (nq,).
 
     Args:
         tree: Of whom; poses and axes are written.
-        places: (m, nq)
-        contact_points: (m n,) that were found there.
-        directions: (m n, 3) that each first tangent is the tangential part of; becomes that.
-        C: (6 m n, nv) receives the rows.
+        q: (nq,)
+        contact_points: (n,) that were found there.
+        directions: (n, 3) that each first tangent is the tangential part of; becomes that.
+        C: (6 n, nv) receives the rows.
     """
-    each = len(contact_points) // len(places)
+    kinematics(tree.bodies, tree.beams, tree.stations, q, tree.poses, tree.axes)
     for i in range(len(contact_points)):
-        if i % each == 0:
-            q = places[i // each]
-            kinematics(tree.bodies, tree.beams, tree.stations, q, tree.poses, tree.axes)
         contact = contact_points[i]
-        normal = vec(contact.normal)
-        t1, t2 = tangents(normal, vec(directions[i]))
-        put(directions[i], t1)
-        for m in range(6):
-            way = normal
-            if m % 3 > 0:
-                way = t1 if m % 3 == 1 else t2
-            wrench = (ZERO, way) if m < 3 else (way, ZERO)
-            at, gap = 6 * i + m, contact.gap
-            relative_row(tree.bodies, tree.poses, tree.axes, contact, gap, wrench, C, at)
+        put_six_rows(tree, contact, contact.gap, directions[i], C, ROWS_OF_ONE * i)
     return len(contact_points)
+
+
+@kernel
+def put_places_beside(
+    bodies: Records[Body], q: Array, moving: Ints, reaches: Array, u: Array, places: Array
+) -> int:
+    """Configurations (1 + 4 m, nq): q, and four beside it by each of m rates.
+
+    Args:
+        bodies: Of whom.
+        q: (nq,)
+        moving: (m,) rates.
+        reaches: (nv,) displacements by them.
+        u: (nv,) scratch: zero before, and after.
+        places: Receives them, in the order of ``ORDER_4``.
+    """
+    for j in range(len(q)):
+        places[0, j] = q[j]
+    for m in range(len(moving)):
+        k = moving[m]
+        u[k] = reaches[k]
+        for i in range(4):
+            displace(bodies, q, u, ORDER_4[i][0], places[1 + 4 * m + i])
+        u[k] = 0.0
+    return len(places)
+
+
+class Beside(NamedTuple):
+    """Contacts of a configuration, and the same ones beside it.
+
+    Attributes:
+        places: (1 + 4 m, nq) as of ``put_places_beside``.
+        contact_points: ((1 + 4 m) n,) there.
+        compliant: (n,) which give way, and so meet inside each other.
+        moving: (m,) rates that places differ by,
+        reaches: (nv,) by so much.
+    """
+
+    places: Array
+    contact_points: Records[ContactPoint]
+    compliant: Mask
+    moving: Ints
+    reaches: Array
+
+
+class Sought(NamedTuple):
+    """Contacts to be found again beside where they were found.
+
+    Attributes:
+        places: (1 + 4 m, nq) as of ``put_places_beside``.
+        contact_points: ((1 + 4 m) n,) receives them; those of the first place are there.
+        v: (nv,) rates that they are found with,
+        dt: in a step [s].
+        near: Distance within which they are the same [m].
+    """
+
+    places: Array
+    contact_points: Records[ContactPoint]
+    v: Array
+    dt: float
+    near: float
+
+
+@caller
+def find_beside(find: Any, contacts: Records[ContactPoint], s: Sought) -> int:
+    """Find contacts again; number of the first place where not all of them have one of their name.
+
+    Args:
+        find: ``contact_detection.find_contacts`` with its arrays, stored.
+        contacts: That it writes.
+        s: What is sought.
+    """
+    n = len(s.contact_points) // len(s.places)
+    for p in range(1, len(s.places)):
+        count = call_stored(find, (s.places[p], s.v, s.dt))
+        for i in range(n):
+            wanted, same = s.contact_points[i], 0
+            for j in range(count):
+                c = contacts[j]
+                if c.pair != wanted.pair or c.feature != wanted.feature:
+                    continue
+                same += 1
+                away = sub(vec(c.position), vec(wanted.position))
+                if norm(away) > s.near:
+                    return p
+                s.contact_points[p * n + i] = contacts[j]
+            if same != 1:
+                return p
+    return len(s.places)
+
+
+@kernel
+def put_variations(tree: Tree, b: Beside, directions: Array, C: Array, found: Array) -> int:
+    """Rows of n contacts, and what these, gaps and places change by with displacements.
+
+    Args:
+        tree: Of whom; poses and axes are written.
+        b: Contacts.
+        directions: (2 n, 3) scratch.
+        C: (12 n, nv) receives rows in its first half.
+        found: (nv, n, 4 + 6 nv) receives changes of gap, place and rows: zero before.
+    """
+    n, nv = len(directions) // 2, C.shape[1]
+    for p in range(len(b.places)):
+        kinematics(tree.bodies, tree.beams, tree.stations, b.places[p], tree.poses, tree.axes)
+        k, weight = 0, 0.0
+        if p > 0:
+            k = b.moving[(p - 1) // 4]
+            weight = ORDER_4[(p - 1) % 4][1] / b.reaches[k]
+        for i in range(n):
+            contact, at = b.contact_points[p * n + i], i if p == 0 else n + i
+            turns = vec(b.contact_points[i].direction) != ZERO
+            if p == 0 or turns:
+                put(directions[at], vec(contact.direction))
+            else:
+                put(directions[at], vec(directions[i]))
+            gap = 0.0 if b.compliant[i] else contact.gap
+            put_six_rows(tree, contact, gap, directions[at], C, ROWS_OF_ONE * at)
+            if p > 0:
+                changes = found[k, i]
+                changes[0] += weight * contact.gap
+                for c in range(3):
+                    changes[1 + c] += weight * contact.position[c]
+                for r in range(ROWS_OF_ONE):
+                    for j in range(nv):
+                        changes[4 + nv * r + j] += weight * C[ROWS_OF_ONE * at + r, j]
+    return len(b.places)
 
 
 @kernel
@@ -135,6 +266,22 @@ def put_slopes_of_rows(
     return len(contact_points)
 
 
+class Finding(NamedTuple):
+    """How contacts are found at a configuration.
+
+    Attributes:
+        find: All of them at a configuration (nq,).
+        detector: That finds them, or some; None where there is none.
+        v: (nv,) rates that they are found with,
+        dt: in a step [s].
+    """
+
+    find: Callable[[Array], np.ndarray]
+    detector: Detector | None
+    v: Array
+    dt: float
+
+
 class RowsAt:
     """Rows of contacts of one solver's bodies at any configuration.
 
@@ -146,26 +293,47 @@ class RowsAt:
     def __init__(self, solver: Solver, lengths: Array) -> None:
         self.lengths, poses, axes = lengths, solver.poses.copy(), solver.axes.copy()
         self._bodies, self._below = solver.bodies, axes["below"].copy()
-        tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
-        none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, len(lengths)))
-        examples = solver.q[None].copy(), none, np.zeros((0, 3)), C
-        with announce_compilation(put_all_rows):
-            self._call = StoredCall(put_all_rows, (tree,), examples).call
-        self._tree = tree
-        self._slopes: Callable[[Any], int] | None = None  # compiled when it is first needed
+        self._tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
+        self._reaches, self._still = REACH * lengths, np.zeros(len(lengths))
+        self._finder: tuple[tuple[Detector, int], Callable[[Any], int]] | None = None
+        self._calls = dict[Any, Callable[[Any], int]]()  # compiled when they are first needed
+
+    def _call(self, what: Any, first: Any, rest: tuple[Any, ...]) -> int:
+        """Call one of the kernels."""
+        if what not in self._calls:
+            with announce_compilation(what):
+                self._calls[what] = StoredCall(what, (first,), rest).call
+        return self._calls[what](rest)
 
     def __call__(self, q: Array, points: np.ndarray, first: Array) -> Array:
-        """Rows (n, 6, nv) of contacts (n,) at a configuration, or (m, n, 6, nv) at m of them.
+        """Rows (n, 6, nv) of contacts (n,) at a configuration.
 
         Args:
-            q: (nq,), or (m, nq).
-            points: (n,) as they were found there, or would be; or (m, n).
-            first: (n, 3) along which first tangents are; becomes these; or (m, n, 3).
+            q: (nq,)
+            points: (n,) as they were found there, or would be.
+            first: (n, 3) along which first tangents are; becomes these.
         """
-        C = np.zeros((ROWS_OF_ONE * points.size, len(self.lengths)))
-        along = first.reshape(-1, 3)
-        self._call((np.ascontiguousarray(np.atleast_2d(q)), points.reshape(-1), along, C))
-        return C.reshape(*points.shape, ROWS_OF_ONE, len(self.lengths))
+        C = np.zeros((ROWS_OF_ONE * len(points), len(self.lengths)))
+        self._call(put_all_rows, self._tree, (np.ascontiguousarray(q), points, first, C))
+        return C.reshape(len(points), ROWS_OF_ONE, len(self.lengths))
+
+    def varied(
+        self, there: np.ndarray, compliant: Mask, places: Array, moving: Ints
+    ) -> tuple[Array, Array]:
+        """Rows (n, 6, nv) of contacts, and changes (nv, n, 4 + 6 nv) of gap, place and rows.
+
+        Args:
+            there: (1 + 4 m, n) contacts at q, and beside it.
+            compliant: (n,) which of them give way, and so meet inside each other.
+            places: (1 + 4 m, nq) configurations, and
+            moving: (m,) rates, as of ``beside``.
+        """
+        n, nv = there.shape[1], len(self.lengths)
+        C, found = np.zeros((2 * ROWS_OF_ONE * n, nv)), np.zeros((nv, n, 4 + ROWS_OF_ONE * nv))
+        beside = Beside(places, there.reshape(-1), compliant, moving, self._reaches)
+        rest = beside, np.zeros((2 * n, 3)), C, found
+        self._call(put_variations, self._tree, rest)
+        return C[: ROWS_OF_ONE * n].reshape(n, ROWS_OF_ONE, nv), found
 
     def slopes_in_space(self, q: Array, points: np.ndarray, first: Array) -> Array:
         """(nv, 3 n, nv) what rows of contacts without turns change by, these fixed in space.
@@ -178,27 +346,40 @@ class RowsAt:
         nv = len(self.lengths)
         found = np.zeros((nv, 3 * len(points), nv))
         rest = np.ascontiguousarray(q), np.ascontiguousarray(points), first, found
-        if self._slopes is None:
-            with announce_compilation(put_slopes_of_rows):
-                self._slopes = StoredCall(put_slopes_of_rows, (self._tree,), rest).call
-        self._slopes(rest)
+        self._call(put_slopes_of_rows, self._tree, rest)
         return found
 
-    def beside(self, q: Array, points: np.ndarray) -> tuple[list[int], Array]:
-        """Rates (m,) that move contacts (n,), and configurations (4 m, nq) beside q (nq,).
+    def beside(self, q: Array, points: np.ndarray) -> tuple[Ints, Array]:
+        """Rates (m,) that move contacts (n,), and configurations (1 + 4 m, nq): q, and beside it.
 
         Of each rate four in the order of ``ORDER_4``.
         """
-        moving, u = self._moving(points), np.zeros(len(self.lengths))
-        places = np.zeros((len(moving), len(ORDER_4), len(q)))
-        for k, near in zip(moving, places, strict=True):
-            u[k] = REACH * self.lengths[k]
-            for place, (times, _) in zip(near, ORDER_4, strict=True):
-                displace(self._bodies, q, u, times, place)
-            u[k] = 0.0
-        return moving, places.reshape(-1, len(q))
+        moving = self._moving(points)
+        places = np.zeros((1 + len(ORDER_4) * len(moving), len(q)))
+        rest = np.ascontiguousarray(q), moving, self._reaches, self._still, places
+        self._call(put_places_beside, self._bodies, rest)
+        return moving, places
 
-    def _moving(self, points: np.ndarray) -> list[int]:
+    def find_beside(self, by: Finding, places: Array, there: np.ndarray, near: float) -> int:
+        """Find contacts again beside a place; number of the first where they are others.
+
+        Args:
+            by: How.
+            places: (1 + 4 m, nq) as of ``beside``.
+            there: (1 + 4 m, n) receives them; those of the first place are there.
+            near: Distance within which they are the same [m].
+        """
+        if by.detector is None:
+            return 1
+        sought = Sought(places, there.reshape(-1), by.v, by.dt, near)
+        which = by.detector, by.detector.version
+        if self._finder is None or self._finder[0] != which:
+            fixed = by.detector.call.block, by.detector.contacts
+            with announce_compilation(find_beside):
+                self._finder = which, StoredCall(find_beside, fixed, (sought,)).call
+        return self._finder[1]((sought,))
+
+    def _moving(self, points: np.ndarray) -> Ints:
         """Rates that move bodies in contact."""
         found = set[int]()
         for body in {*points["body_a"].tolist(), *points["body_b"].tolist()} - {0}:
@@ -206,7 +387,7 @@ class RowsAt:
             while k >= 0:
                 found.add(k)
                 k = int(self._below[k])
-        return sorted(found)
+        return np.array(sorted(found), np.int64)
 
 
 def keys_of(points: np.ndarray) -> list[tuple[int, int]]:
@@ -219,7 +400,7 @@ class ContactVariations:
 
     Args:
         rows: Of what is in contact.
-        find: Contacts at a configuration (nq,).
+        finding: How contacts are found.
         q: (nq,) where they were found.
         points: (n,) those of them that matter, of dtype ``CONTACT_POINT``.
         compliant: (n,) which of these give way, and so meet inside each other.
@@ -230,6 +411,7 @@ class ContactVariations:
             carried along, or turn with the direction that friction depends on.
         gap_by_q: (nv, n)
         position_by_q: (nv, n, 3)
+        by_q: (nv, n, 4 + 6 nv) all of these, in the order of gap, position, rows.
 
     Raises:
         UnsupportedError: Others are found beside that configuration.
@@ -238,38 +420,26 @@ class ContactVariations:
     def __init__(
         self,
         rows: RowsAt,
-        find: Callable[[Array], np.ndarray],
+        finding: Finding,
         q: Array,
         points: np.ndarray,
-        compliant: np.ndarray,
+        compliant: Mask,
     ) -> None:
-        self._find, self._points, self._compliant = find, points, compliant
+        self._find, self._points = finding.find, points
         self._keys, self._near = keys_of(points), NEAR * float(rows.lengths.max(initial=0.0))
         self._distinct = len({*self._keys}) == len(points)
         self._flat = np.zeros(len(points), bool)
-        first = np.array(points["direction"])
-        self.C = rows(q, self._meeting(points), first)
-        turns = np.any(points["direction"] != 0.0, axis=1)
-
         moving, places = rows.beside(q, points)
-        there = np.array([self._again(near) for near in places], points.dtype)
-        there = there.reshape(-1, len(points))
-        along = np.where(turns[:, None], there["direction"], first)
-        C = rows(places, self._meeting(there), along).reshape(*there.shape, -1)
-        seen = np.concatenate([there["gap"][..., None], there["position"], C], axis=2)
-        weights = np.array([weight for _, weight in ORDER_4]) / REACH
-        found = np.zeros((len(rows.lengths), *seen.shape[1:]))
-        slopes = np.einsum("i,kinj->knj", weights, seen.reshape(-1, len(weights), *seen.shape[1:]))
-        found[moving] = slopes / rows.lengths[moving][:, None, None]
+        there = np.empty((len(places), len(points)), points.dtype)
+        there[0] = points
+        first = rows.find_beside(finding, places, there, self._near)
+        for same, place in zip(there[first:], places[first:], strict=True):
+            same[:] = self._again(place)
+        self.C, self.by_q = rows.varied(there, compliant, places, moving)
+        found = self.by_q
         self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
         self.gap_by_q[:, self._flat] = self.C[self._flat, 0].T  # no mean of what each face tells
         self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
-
-    def _meeting(self, points: np.ndarray) -> np.ndarray:
-        """The contacts (n,), or (m, n), as far apart as ``put_contact_rows`` has bodies meet."""
-        found = points.copy()
-        found["gap"][..., self._compliant] = 0.0
-        return found
 
     def _again(self, q: Array) -> np.ndarray:
         """The same contacts (n,) at another configuration."""

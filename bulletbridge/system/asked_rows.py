@@ -79,23 +79,21 @@ class Active:
         self.L[n, n] = 1.0
         return n
 
-    def slide(self, rows: list[Asked], owner: int, slip: Array, mu: Array) -> None:
+    def slide(self, rows: list[Asked], owner: int, by_load: Array, by_slip: Array) -> None:
         """Add the rows of a cone, whose forces are against their slip.
 
         Args:
             rows: (1 or 2) of them.
             owner: Number of the row whose force is the radius of the cone.
-            slip: Their rates.
-            mu: Semi-axes of the cone.
+            by_load: What their forces fall by with it,
+            by_slip: and, a line each, with their rates.
         """
-        size = float(np.linalg.norm(mu * slip))
-        way, load, first = mu * slip / size, self.asked[owner].force, len(self.asked)
-        turns = load / size * np.outer(mu, mu) * (np.eye(len(mu)) - np.outer(way, way))
-        for k, row in enumerate(rows):
+        first = len(self.asked)
+        for k, row in enumerate(rows, first):
             self.asked.append(row)
-            self.K[first + k, first + k], self.K[first + k, owner] = 1.0, float(mu[k] * way[k])
+            self.K[k, k], self.K[k, owner] = 1.0, by_load[k - first]
             for j in range(len(rows)):
-                self.L[first + k, first + j] = float(turns[k, j])
+                self.L[k, first + j] = by_slip[k - first, j]
 
     def matrices(self) -> tuple[Array, Array]:
         """K and L (m, m)."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.engine.records import ONE_OVER_UNITS
@@ -24,9 +25,18 @@ from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, ROOM, TAKEN
-from bulletbridge.inequalities.contact_variations import ContactVariations, RowsAt
+from bulletbridge.inequalities.contact_slopes import (
+    ABOUT_TO_CHANGE,
+    CLEAR,
+    CONES,
+    ContactSlopes,
+    LedBy,
+    PushingContacts,
+    put_contact_slopes,
+)
+from bulletbridge.inequalities.contact_variations import ContactVariations, Finding, RowsAt
 from bulletbridge.inequalities.impulse_step import PREDICTION_LIMIT
-from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
+from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
@@ -46,11 +56,6 @@ from bulletbridge.system.motor_agreement import Agreement
 
 CONTRADICTS = 1e-7
 """Share of what is asked of rows that follow from others, by which they may ask for another."""
-DEAD = 1e-14
-"""Share of what moves most below which nothing moves along a row."""
-CLEAR = 1e-6
-"""Rate [m/s or rad/s] by which contacts must be clear of acting otherwise, and share of friction by
-which they must be clear of sliding."""
 COULOMB = 1e-8
 """Share of a load by which friction that slides may be off Coulomb's law."""
 ABOUT = (
@@ -116,6 +121,9 @@ def solver_at_start(
         raise UnsupportedError(f"'{name}' is about to reach its force limit{OTHERWISE}")
     rigid.solver.put(solver.q, solver.v, solver.t)
     return rigid.solver
+
+
+GIVES_AND_BOUNCES_ABOUT = f"the {{}} gives way and bounces{OTHERWISE}"
 
 
 class Made(NamedTuple):
@@ -500,13 +508,10 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
         return None
     place, rows = np.zeros(len(solver.q)), contact_rows_of(solver)
     displace(solver.bodies, solver.q, moving, dt, place)
-    varied = ContactVariations(
-        rows,
-        lambda q: surroundings.contact_points(q, moving, dt),
-        place,
-        points[numbers],
-        compliant[numbers],
+    finding = Finding(
+        lambda q: surroundings.contact_points(q, moving, dt), surroundings.detector(), moving, dt
     )
+    varied = ContactVariations(rows, finding, place, points[numbers], compliant[numbers])
     return Touching(numbers, varied, rows)
 
 
@@ -528,31 +533,7 @@ def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking
     return Sticking(points[touching.numbers[picked]], by_all, touching.rows)
 
 
-class Loads(NamedTuple):
-    """Contacts that push, or might: their six rows along normal, tangents, turns about these.
-
-    Attributes:
-        points: (n,) of dtype ``CONTACT_POINT``.
-        names: In words.
-        varied: Rows, and what these and gaps change by.
-        forces: (n, 6) along the rows.
-        mu: (n, 6) semi-axes of cones of friction; zero of normals, and where nothing rubs.
-        rates: (n, 6) along the rows,
-        bent: (n, 6, 3 nv) and what they change by as the rows do.
-        compliance: (n,) rate along the normal that its force gives way by.
-    """
-
-    points: np.ndarray
-    names: list[str]
-    varied: ContactVariations
-    forces: Array
-    mu: Array
-    rates: Array
-    bent: Array
-    compliance: Array
-
-
-def _loads_of(made: Made, leads: Leads, touching: Touching) -> Loads:
+def _pushing(made: Made, leads: Leads, touching: Touching) -> PushingContacts:
     """What contacts push by, and along which rows.
 
     Raises:
@@ -564,19 +545,15 @@ def _loads_of(made: Made, leads: Leads, touching: Touching) -> Loads:
     at = np.stack([own["normal"], k, k + 1, own["spin"], roll, roll + 1], axis=1)
     there = at >= 0
     there[:, 2], there[:, 5] = k >= 0, roll >= 0
-    names = [_name(point, made.solver.mechanism) for point in points]
     off = np.abs(varied.C - made.rows[at]).max(axis=2) * there
     if off.max() > ALIKE:
-        one = names[int(np.argmax(off.max(axis=1)))]
-        raise UnsupportedError(f"the {one} is one of bodies that loops hold{OTHERWISE}")
+        name = _name(points[int(np.argmax(off.max(axis=1)))], made.solver.mechanism)
+        raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
     mu = np.where(there, step.bound_records["mu"][at], 0.0)
-    by_force = leads.changes[:, 2 * len(made.solver.v) :]
-    answers = np.einsum("krj,krj->kr", varied.C @ by_force, varied.C)
-    moves = answers > DEAD * np.einsum("krj,krj->kr", varied.C, varied.C) * np.trace(by_force)
-    mu[~moves], mu[:, 0] = 0.0, 0.0
-    bent = np.einsum("nkrj,j->krn", varied.C_by_q, leads.rates) @ leads.place_by_all
-    forces, gives = np.where(there, step.impulses[X][at], 0.0) / dt, dt * own["compliance"]
-    return Loads(points, names, varied, forces, mu, varied.C @ leads.rates, bent, gives)
+    mu[:, 0] = 0.0
+    forces = np.where(there, step.impulses[X][at], 0.0) / dt
+    C = varied.C.reshape(-1, varied.C.shape[2])
+    return PushingContacts(points, dt * own["compliance"], forces, mu, C, varied.by_q)
 
 
 def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) -> Array:
@@ -590,97 +567,78 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
     Raises:
         UnsupportedError: It says which of them is not known, or about to change.
     """
-    loads = _loads_of(made, leads, touching)
-    for k in range(len(loads.points)):
-        _add_contact(acting, loads, k, _normal_rate(loads, k, made, leads))
-    by_place = np.einsum("nkrj,kr->jn", loads.varied.C_by_q, loads.forces)
-    return np.asarray(by_place @ leads.place_by_all, np.float64)
+    contacts, v = _pushing(made, leads, touching), made.solver.v
+    n, nv, m = len(contacts.forces), len(v), leads.changes.shape[1]
+    by_force, by_all = leads.changes[:, 2 * nv :], (leads.rates_by_all, leads.place_by_all)
+    led = LedBy(v, made.moving, leads.rates, by_force, *by_all, made.step.dt)
+    found = ContactSlopes(
+        np.zeros(n), np.zeros((n, m)), np.zeros((n, 6, m)), np.zeros((nv, nv)),
+        np.zeros((n, 3), np.int64), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 6)),
+        np.zeros((n, 6, 2)),
+    )  # fmt: skip
+    with announce_compilation(put_contact_slopes):
+        failure = put_contact_slopes(contacts, led, found)
+    names = [_name(point, made.solver.mechanism) for point in contacts.contact_points]
+    if failure:
+        k, why = divmod(failure, 4)
+        about = ABOUT_CONTACT if why == ABOUT_TO_CHANGE else GIVES_AND_BOUNCES_ABOUT
+        raise UnsupportedError(about.format(names[k]))
+    for k, name in enumerate(names):
+        _add_contact(acting, OneContact(contacts, found, touching.varied, k, name))
+    return np.asarray(found.by_place @ leads.place_by_all, np.float64)
 
 
-def _bounces(loads: Loads, k: int, made: Made) -> bool:
-    """Whether a contact comes off again by its restitution.
+class OneContact(NamedTuple):
+    """One of the contacts that push.
 
-    Raises:
-        UnsupportedError: It is about to, or not to any more.
+    Attributes:
+        contacts: All of them,
+        found: what they ask for,
+        varied: and what they change by.
+        k: Which one it is.
+        name: In words.
     """
-    point = loads.points[k]
-    if not point["restitution"] > 0.0:
-        return False
-    approach = float(loads.varied.C[k, 0] @ made.solver.v)
-    slack = min(-float(point["gap"]) / made.step.dt, -approach - SLOWEST_BOUNCE)
-    if abs(slack) <= CLEAR:
-        raise UnsupportedError(ABOUT_CONTACT.format(loads.names[k]))
-    return slack > 0.0
+
+    contacts: PushingContacts
+    found: ContactSlopes
+    varied: ContactVariations
+    k: int
+    name: str
 
 
-def _normal_rate(loads: Loads, k: int, made: Made, leads: Leads) -> tuple[float, Array]:
-    """What a contact asks of its rate along the normal, and what that changes by (3 nv,)."""
-    moving, v, dt, point = made.moving, made.solver.v, made.step.dt, loads.points[k]
-    normal, by_q = loads.varied.C[k, 0], loads.varied.C_by_q[:, k, 0]
-    compliance = float(loads.compliance[k])
-    if _bounces(loads, k, made):
-        if compliance > 0.0:
-            raise UnsupportedError(f"the {loads.names[k]} gives way and bounces{OTHERWISE}")
-        drawn = (by_q @ v) @ leads.place_by_all
-        drawn[len(v) : 2 * len(v)] += normal
-        share = float(point["restitution"])
-        return -share * float(normal @ v), -share * drawn
-    left, share = point["gap"] - dt * float(normal @ moving), 1.0
-    if compliance > 0.0:
-        within = dt * float(point["stiffness"]) * compliance  # while it is pressed
-        if within < 1.0 - CLEAR and abs(left) <= CLEAR * dt:
-            raise UnsupportedError(ABOUT_CONTACT.format(loads.names[k]))
-        share = within if left < 0.0 else 1.0
-    elif left < -SHALLOW:  # at rest they are in each other by rounding
-        return 0.0, np.zeros(3 * len(v))
-    drawn = by_q @ moving - loads.varied.gap_by_q[:, k] / dt
-    side = drawn @ leads.place_by_all + normal @ leads.rates_by_all
-    if compliance == 0.0:
-        left = max(left, 0.0)
-    return -share * left / dt - compliance * float(loads.forces[k, 0]), share * side
-
-
-def _add_contact(acting: Active, loads: Loads, k: int, normal: tuple[float, Array]) -> None:
+def _add_contact(acting: Active, one: OneContact) -> None:
     """Add the rows of a contact.
 
-    Args:
-        acting: Receives them.
-        loads: Of all contacts.
-        k: Which it is.
-        normal: What it asks of its rate along the normal, and what that changes by.
+    Raises:
+        UnsupportedError: It slides otherwise than Coulomb says.
     """
-    C, bent, forces, rates = loads.varied.C[k], loads.bent[k], loads.forces[k], loads.rates[k]
-    slopes, about = loads.varied.C_by_q[:, k], ABOUT_CONTACT.format(loads.names[k])
-    load, (rate, side), none = float(forces[0]), normal, np.zeros(bent.shape[1])
+    contacts, found, varied, k, name = one
+    C, bent, forces = varied.C[k], found.bent[k], contacts.forces[k].tolist()
+    slopes, about = varied.C_by_q[:, k], ABOUT_CONTACT.format(name)
+    load, rate, none = forces[0], float(found.rates[k]), np.zeros(bent.shape[1])
     if load == 0.0:
-        acting.idle.append(Asked(C[0], bent[0], side, 0.0, rate, 0.0, 0.0, about))
+        acting.idle.append(Asked(C[0], bent[0], found.sides[k], 0.0, rate, 0.0, 0.0, about))
         return
-    along = Asked(C[0], bent[0], side, load, rate, load, CLEAR, about, slopes=slopes[:, 0])
-    owner = acting.hold(along)
-    if loads.compliance[k] > 0.0:
-        acting.K[owner, owner] = float(loads.compliance[k])
-    for cone in ([1, 2], [3], [4, 5]):
-        rows = [r for r in cone if loads.mu[k, r] > 0.0]
-        if not rows:
-            continue
-        mu, slip, pushes = loads.mu[k, rows], rates[rows], forces[rows]
-        size, used = float(np.linalg.norm(mu * slip)), float(np.linalg.norm(pushes / mu)) / load
-        slides = size > CLEAR * mu.max()
+    normal = C[0], bent[0], found.sides[k], load, rate, load, CLEAR, about
+    owner = acting.hold(Asked(*normal, slopes=slopes[:, 0]))
+    if contacts.compliance[k] > 0.0:
+        acting.K[owner, owner] = float(contacts.compliance[k])
+    for cone, (first, count) in enumerate(CONES):
+        slides = found.slides[k, cone] != 0
         held = math.nan if slides else 0.0
+        rows = [r for r in range(first, first + count) if contacts.mu[k, r] > 0.0]
         those = [
             Asked(
-                C[r], bent[r], none, float(forces[r]), held, math.inf, 0.0, about,
-                slopes=slopes[:, r],
+                C[r], bent[r], none, forces[r], held, math.inf, 0.0, about, slopes=slopes[:, r]
             )
             for r in rows
         ]  # fmt: skip
         if slides:
-            if np.abs(pushes + mu**2 * slip / size * load).max() > COULOMB * load:
-                raise UnsupportedError(
-                    f"friction of the {loads.names[k]} is not against its slip{OTHERWISE}"
-                )
-            acting.slide(those, owner, slip, mu)
-        elif used < 1.0 - CLEAR:
+            if found.off[k, cone] > COULOMB:
+                raise UnsupportedError(f"friction of the {name} is not against its slip{OTHERWISE}")
+            by_slip = found.by_slip[k][rows][:, [r - first for r in rows]]
+            acting.slide(those, owner, found.by_load[k, rows], by_slip)
+        elif those and found.used[k, cone] < 1.0 - CLEAR:
             for row in those:
                 acting.hold(row)
         else:

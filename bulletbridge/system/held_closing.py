@@ -106,13 +106,13 @@ class HeldRows:
         self._points["gap"] = 0.0
         along, alone = self._points["normal"], self._points.copy()
         steep = np.abs(along[:, :1]) < ALONG_X
-        self._first = np.cross(along, np.where(steep, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]))
+        self._first = _cross(along, np.where(steep, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]))
         self._all = self._at(q)
         n, nv = len(self._points), self._all.shape[1]
         self.kept: Ints = np.arange(3 * n) if kept is None else kept
         alone["body_a"] = 0
         of_b = self._rows(q, alone, self._first.copy())[:, :3]
-        frames = np.stack([along, self._first, np.cross(along, self._first)], axis=1)
+        frames = np.stack([along, self._first, _cross(along, self._first)], axis=1)
         self.of_b = np.einsum("nri,nrj->nij", frames, of_b).reshape(3 * n, nv)
         self._by_q = self._rows.slopes_in_space(q, self._points, self._first)
         by_p = list[Array]()
@@ -221,6 +221,11 @@ def held_closing(
         ),
     )
     return q_by_all, v_by_all + w_by_all
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """Vector products (n, 3), for less than half of what numpy takes for some few."""
+    return a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]
 
 
 def _forces(

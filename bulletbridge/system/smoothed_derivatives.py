@@ -20,7 +20,7 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.inequalities.contact_variations import ContactVariations
+from bulletbridge.inequalities.contact_variations import ContactVariations, Finding
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS
 from bulletbridge.numerics.records import Array, Ints
@@ -169,7 +169,8 @@ class SmoothStep:
         if self._problem is not None:
             led = self._differentiator.prediction(self._push)
             rigid = np.zeros(len(self._points), bool)
-            varied = ContactVariations(self._rows, self._find, self._place, self._points, rigid)
+            finding = Finding(self._find, self._far, self._moving, self._dt)
+            varied = ContactVariations(self._rows, finding, self._place, self._points, rigid)
             changes = self._problem.changes(varied, led)
         found = self._differentiator.step(self._push)
         by_all = np.hstack([found.A, found.B])
