@@ -265,9 +265,10 @@ def identify(
         fit.misfit, start, fit.jacobian, bounds, x_scale=scale, ftol=enough, gtol=FLAT
     )
     p, left = len(fit.names), np.asarray(best.fun, np.float64)
-    told = fit.told_of_start(best.jac)
-    J = best.jac[:, :p] - told @ (told.T @ best.jac[:, :p])
-    lengths = np.linalg.norm(best.jac[:, :p], axis=0)
+    slopes = np.asarray(best.jac, np.float64)
+    told, J = fit.told_of_start(slopes), slopes[:, :p]
+    lengths = np.linalg.norm(J, axis=0)
+    J = J - told @ (told.T @ J)
     _, s, Vt = np.linalg.svd(J / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
     if not np.all(lengths > 0.0) or s[-1] <= DISTINCT:
         part = np.abs(Vt[-1]) if np.all(lengths > 0.0) else (lengths == 0.0).astype(float)

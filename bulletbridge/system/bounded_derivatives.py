@@ -508,9 +508,11 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
         return None
     place, rows = np.zeros(len(solver.q)), contact_rows_of(solver)
     displace(solver.bodies, solver.q, moving, dt, place)
-    finding = Finding(
-        lambda q: surroundings.contact_points(q, moving, dt), surroundings.detector(), moving, dt
-    )
+
+    def find(q: Array) -> np.ndarray:
+        return surroundings.contact_points(q, moving, dt)
+
+    finding = Finding(find, surroundings.detector(), moving, dt)
     varied = ContactVariations(rows, finding, place, points[numbers], compliant[numbers])
     return Touching(numbers, varied, rows)
 
@@ -533,7 +535,7 @@ def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking
     return Sticking(points[touching.numbers[picked]], by_all, touching.rows)
 
 
-def _pushing(made: Made, leads: Leads, touching: Touching) -> PushingContacts:
+def _pushing(made: Made, touching: Touching) -> PushingContacts:
     """What contacts push by, and along which rows.
 
     Raises:
@@ -547,7 +549,7 @@ def _pushing(made: Made, leads: Leads, touching: Touching) -> PushingContacts:
     there[:, 2], there[:, 5] = k >= 0, roll >= 0
     off = np.abs(varied.C - made.rows[at]).max(axis=2) * there
     if off.max() > ALIKE:
-        name = _name(points[int(np.argmax(off.max(axis=1)))], made.solver.mechanism)
+        name = _names(points, made.solver.mechanism)[int(np.argmax(off.max(axis=1)))]
         raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
     mu = np.where(there, step.bound_records["mu"][at], 0.0)
     mu[:, 0] = 0.0
@@ -567,10 +569,10 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
     Raises:
         UnsupportedError: It says which of them is not known, or about to change.
     """
-    contacts, v = _pushing(made, leads, touching), made.solver.v
+    contacts, v, step = _pushing(made, touching), made.solver.v, made.step
     n, nv, m = len(contacts.forces), len(v), leads.changes.shape[1]
     by_force, by_all = leads.changes[:, 2 * nv :], (leads.rates_by_all, leads.place_by_all)
-    led = LedBy(v, made.moving, leads.rates, by_force, *by_all, made.step.dt)
+    led = LedBy(v, made.moving, leads.rates, by_force, *by_all, step.dt)
     found = ContactSlopes(
         np.zeros(n), np.zeros((n, m)), np.zeros((n, 6, m)), np.zeros((nv, nv)),
         np.zeros((n, 3), np.int64), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 6)),
@@ -578,7 +580,7 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
     )  # fmt: skip
     with announce_compilation(put_contact_slopes):
         failure = put_contact_slopes(contacts, led, found)
-    names = [_name(point, made.solver.mechanism) for point in contacts.contact_points]
+    names = _names(step.contact_points[touching.numbers], made.solver.mechanism)
     if failure:
         k, why = divmod(failure, 4)
         about = ABOUT_CONTACT if why == ABOUT_TO_CHANGE else GIVES_AND_BOUNCES_ABOUT
@@ -645,7 +647,8 @@ def _add_contact(acting: Active, one: OneContact) -> None:
             acting.idle += those
 
 
-def _name(point: np.void, mechanism: Mechanism) -> str:
-    """A contact in words."""
-    names = mechanism.first_links
-    return f"contact of '{names[int(point['body_b'])]}' with '{names[int(point['body_a'])]}'"
+def _names(points: np.ndarray, mechanism: Mechanism) -> list[str]:
+    """Contacts in words."""
+    links = mechanism.first_links
+    pairs = zip(points["body_a"].tolist(), points["body_b"].tolist(), strict=True)
+    return [f"contact of '{links[b]}' with '{links[a]}'" for a, b in pairs]
