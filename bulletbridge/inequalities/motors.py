@@ -11,7 +11,7 @@ from bulletbridge.constraints.records import MOTOR_ROW
 from bulletbridge.errors import ModelError, nearest
 from bulletbridge.inequalities.encode import LoopAxes
 from bulletbridge.mechanism.model import SINGLE, Joint, Mechanism
-from bulletbridge.numerics.records import Array, are_numbers
+from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 PYBULLETS_FORCE = 1e5
 """Largest force [N or N m] of motors of which neither a caller nor the robot's file says more."""
@@ -138,7 +138,9 @@ class Motors:
         gain = 0.0 if position is None else position_gain
         numbers = (velocity, target, velocity_gain, gain, force)
         bounded = max_velocity == math.inf or are_numbers(max_velocity)
-        if not (are_numbers(numbers, (5,)) and bounded and force >= 0.0 < max_velocity):
+        possible = all(type(x) is float and -LARGEST <= x <= LARGEST for x in numbers)
+        possible = possible or are_numbers(numbers, (5,))  # by an array, which takes ten times that
+        if not (possible and bounded and force >= 0.0 < max_velocity):
             raise ModelError(
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"
