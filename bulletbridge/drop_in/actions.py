@@ -204,6 +204,11 @@ class Actions:
         """Whether torques or external forces act in the coming step."""
         return bool(self._torques or self._pushes or self.springs)
 
+    def asks_since(self, commands: int) -> bool:
+        """Whether anything acts in the coming step, or motors have had other commands since."""
+        new = self._commanded or self.commands != commands
+        return bool(new or self._torques or self._pushes or self._springs)
+
     @property
     def told(self) -> bool:
         """Whether Bullet knows of any of them."""

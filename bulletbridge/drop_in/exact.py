@@ -41,6 +41,9 @@ UPRIGHT = MotorCommand(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
 CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
 ZERO = np.zeros(3)
+NEAR = 0.1
+"""Way [rad or m] of any coordinate up to which bodies that are reset before every step are led from
+where the last one ended: impulses there are where the next ones are looked for first."""
 FAR_IN_A_STEP = 1.5
 """Way [rad or m] that no joint goes in a step, and back in the next, which is simulated well."""
 FEW_SWINGS = 4
@@ -147,6 +150,7 @@ class ExactMemory(NamedTuple):
     joined: JoinedMemory
     erp: float
     pushes: Sequence[PushedLink] | None  # of the last step; None before one
+    led: bool  # whether the last step began where resets had put the bodies
 
     @property
     def bodies(self) -> frozenset[int]:
@@ -202,6 +206,7 @@ class ExactGroup:
         self._axes: dict[Place, Matrix] = {}  # their axes
         self._has_sliders = any(loop.kind == pybullet.JOINT_PRISMATIC for loop in loops)
         self._start: Array = self.system.q  # of the last step, if there are any
+        self._led = False  # whether resets came before the last step
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._rates: Array = np.zeros(self.system.mechanism.nv)  # after torques acted in a step
@@ -220,10 +225,10 @@ class ExactGroup:
     def disband(self) -> None:
         """Nothing in Bullet is other than the program has it."""
 
-    def disturb(self) -> None:
-        """Note that somebody has put the bodies elsewhere."""
+    def disturb(self, anew: bool = False) -> None:
+        """Note that somebody has put the bodies elsewhere, perhaps to begin anew there."""
         self.joined.disturb()
-        self._reactions = {}
+        self._reactions, self._led = {}, self._led and not anew
 
     def move_base(self, body: int) -> None:
         """Note that somebody has put a base elsewhere that does not move by itself."""
@@ -249,7 +254,7 @@ class ExactGroup:
 
     def memory(self) -> ExactMemory:
         """What its next steps go by."""
-        return ExactMemory(self.joined.memory(), self._actions.erp, self._pushes)
+        return ExactMemory(self.joined.memory(), self._actions.erp, self._pushes, self._led)
 
     def recall(self, memory: object) -> bool:
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
@@ -259,7 +264,7 @@ class ExactGroup:
             return False
         if not memory.joined.disturbed:
             self.system.write()  # what is joined to others starts from what Bullet makes of that
-        self._reactions, self._pushes = {}, memory.pushes
+        self._reactions, self._pushes, self._led = {}, memory.pushes, memory.led
         self._pushed = True  # the forces that were put back were those of the step before
         self._exerted = self._told = self._sensed = None
         if memory.pushes is None:
@@ -284,12 +289,44 @@ class ExactGroup:
         Warns:
             BulletBridgeWarning: Neighbours lie face to face where a point joins them.
         """
+        resets = self._must_get_ready and self._get_ready()
+        system, belts = self.system, self._actions.belts
+        may_undo = may_undo or self._parts > 1 or bool(belts)
+        self._before = start = system.snapshot() if may_undo else None
+        self._exerted = self._told = self._sensed = None
+        try:
+            self._step()
+            if belts:
+                self._refuse_belts()
+        except BulletBridgeError as error:
+            if start is not None:
+                system.take_back(start)
+            if isinstance(error, (StrangerError, BulletsOwnError)):
+                raise
+            self.joined.disturbed, self._led = True, False
+            what = in_numbers_of_today(str(error), self.joined.loops.values())
+            what += self.joined.moved_bases(self._actions.shifted)
+            raise StepError(f"exact mode of {named(self.joined.bodies)}: {what}") from None
+        self._led = resets
+        if self._pushed:
+            self._watch_swings()
+
+    @property
+    def _must_get_ready(self) -> bool:
+        """Whether anybody has done or asked something since the last step, or aims in each."""
+        joined = self.joined
+        asked = self._pushed or self._aimed or self._actions.asks_since(self._commanded)
+        return bool(asked or joined.disturbed or joined.must_be_driven)
+
+    def _get_ready(self) -> bool:
+        """Do all that was asked for; whether bodies were put elsewhere."""
         self._refuse_constraints()
         self._set_motors()
         for place, motor in self._aimed.items():
             self._aim(place, motor)
-        system = self.system
-        if self.joined.disturbed:
+        system, resets = self.system, self.joined.disturbed
+        if resets:
+            before = system.q
             self.joined.follow_bases()
             self.joined.rebase_gears()
             self._close()
@@ -297,33 +334,16 @@ class ExactGroup:
             if not self._has_looked:
                 self._has_looked = True
                 tell_of_faces(self.joined, self._client)
-            system.forget()
+            way = float(np.abs(system.q - before).max(initial=0.0))
+            system.forget(impulses=not (self._led and way <= NEAR))
             self.joined.disturbed = False
         if self.joined.must_be_driven:
             self.joined.drive(steady=True)
-        belts = self._actions.belts
-        may_undo = may_undo or self._parts > 1 or bool(belts)
-        self._before = before = system.snapshot() if may_undo else None
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
             system.tau[:] = self._forces()
         self._pushes = self._pushes or ()
-        self._exerted = self._told = self._sensed = None
-        try:
-            self._step()
-            if belts:
-                self._refuse_belts()
-        except BulletBridgeError as error:
-            if before is not None:
-                system.take_back(before)
-            if isinstance(error, (StrangerError, BulletsOwnError)):
-                raise
-            self.joined.disturbed = True
-            what = in_numbers_of_today(str(error), self.joined.loops.values())
-            what += self.joined.moved_bases(self._actions.shifted)
-            raise StepError(f"exact mode of {named(self.joined.bodies)}: {what}") from None
-        if self._pushed:
-            self._watch_swings()
+        return resets
 
     def _close(self) -> None:
         """Close the loops, from where somebody has put the bodies.
@@ -332,7 +352,7 @@ class ExactGroup:
             AssemblyError: They cannot be closed; it says what a program can do about that.
         """
         try:
-            self.system.filter(assemble=True)
+            self.system.filter(assemble=True, write=False)
         except AssemblyError as error:
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             what = what.split(";")[0]  # the remedy there is for our own API

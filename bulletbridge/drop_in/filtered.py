@@ -135,8 +135,8 @@ class FilteredGroup:
         """Let links collide again that did not while they were held."""
         self._inside.release()
 
-    def disturb(self) -> None:
-        """Note that somebody has put the bodies elsewhere."""
+    def disturb(self, anew: bool = False) -> None:
+        """Note that somebody has put the bodies elsewhere, perhaps to begin anew there."""
         self.joined.disturb()
         self._pause, self.plain = 0, None
 

@@ -44,8 +44,8 @@ class Group(Protocol):
         """Give back what the group has changed in Bullet: it is made no more steps."""
         ...
 
-    def disturb(self) -> None:
-        """Note that somebody has put the bodies elsewhere."""
+    def disturb(self, anew: bool = False) -> None:
+        """Note that somebody has put the bodies elsewhere, perhaps to begin anew there."""
         ...
 
     def move_base(self, body: int) -> None:

@@ -258,13 +258,9 @@ class Session:
     # bodies
 
     def disturb(self, body: int | None) -> None:
-        """Note that a body was put elsewhere, or all."""
-        if body is not None:
-            group = self._group_of.get(body)
-            if group is not None:
-                group.disturb()
-            return
-        for group in self.groups.values():
+        """Note that a body was put elsewhere."""
+        group = None if body is None else self._group_of.get(body)
+        if group is not None:
             group.disturb()
 
     def move_base(self, body: int) -> None:
@@ -306,7 +302,8 @@ class Session:
         A file, or a state that was saved past us, holds what Bullet knows: from there groups start.
         """
         if number not in self._saved:
-            self.disturb(None)
+            for group in self.groups.values():
+                group.disturb(anew=True)
             return
         met, kept = self._saved[number]
         for pair in met ^ self._met:

@@ -324,14 +324,14 @@ class InequalitySteps:
                 told = {"joint": self._name_of(axis), "side": side, "limit": limit}
                 warn_user(LED_PAST.format(t=self._active.t, drives=self._drives, **told))
 
-    def forget(self) -> None:
-        """Forget impulses to start from, loads, turns, and what holds."""
+    def forget(self, impulses: bool = True) -> None:
+        """Forget what holds, and impulses to start from, loads and turns."""
         self._led_past.clear()
         self._led_into.clear()
         self._overran.clear()
         self._unmet.clear()
         self.holding.forget()
-        if self._stepper is not None:
+        if self._stepper is not None and impulses:
             self._stepper.forget()
 
     def memory(self) -> dict[str, Any]:

@@ -592,9 +592,15 @@ class System:
         """Gap that ``set_state`` closes, in mechanism lengths or radians."""
         return ASSEMBLED + self._active.mismatch
 
-    def forget(self) -> None:
-        """Forget all that steps leave behind besides the state, as ``set_state`` does."""
-        self._inequalities.forget()
+    def forget(self, *, impulses: bool = True) -> None:
+        """Forget all that steps leave behind besides the state, as ``set_state`` does.
+
+        Args:
+            impulses: Whether those of motors, limits and contacts are forgotten as well, from which
+                the next step looks for its own, and turns that were counted; not where the state
+                was led on from the end of the last step, as a step would have.
+        """
+        self._inequalities.forget(impulses)
         if self._integration.python is not None:
             self._integration.python.recall(None)
 
