@@ -56,6 +56,7 @@ from bulletbridge.numerics.solution_selection import (
     STARTS,
     UNTRIED,
     Selection,
+    moves,
     select_solution,
     squared_slip,
 )
@@ -351,7 +352,7 @@ def solve_island(
         put_runs(own.parts)
     beside = False
     if effort == RESTING:
-        outcome = select_solution(own, rest, n, tolerance, UNTRIED, True)
+        outcome = select_solution(own, rest, n, tolerance, UNTRIED, not moves(rest.start, n))
     elif effort == APART:
         outcome = solve_complementarity(own, n, tolerance, SETTLED if state[USED] == 1 else NEARBY)
         beside = not outcome.residual <= (ENOUGH if state[USED] == 1 else 1.0) * tolerance
@@ -384,7 +385,7 @@ def solve_by_islands(
         n: and the one after the last.
         tolerance: Residual that is enough.
         effort: Where a solution is looked for; RESTING for one in which what rested stays so, if it
-            can, anywhere; APART to move bodies apart.
+            can and nothing in its island moved, anywhere; APART to move bodies apart.
 
     Returns:
         The largest residual, infinite where one is, and what all took.
