@@ -24,7 +24,7 @@ METHODS = {
     "evaluate": "(self, q=None, v=None, t=None)",
     "exchange": "(self, constraints)",
     "filter": "(self, sticking=None, open=(), assemble=False, found=None, write=True, led=True)",
-    "forget": "(self)",
+    "forget": "(self, *, impulses=True)",
     "fork": "(self, number, spare=())",
     "gap_vectors": "(self, q=None, t=None, *, kept=False)",
     "tangent_solver": "(self)",
