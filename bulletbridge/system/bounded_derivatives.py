@@ -62,9 +62,8 @@ ABOUT = (
     "a motor, friction or limit of '{}' is about to act otherwise than in this step; use central"
     " differences of step()"
 )
-ABOUT_CONTACT = (
-    "the {} is about to act otherwise than in this step; use central differences of step()"
-)
+ABOUT_CONTACT = f"the {{}} is about to act otherwise than in this step{OTHERWISE}"
+GIVES_AND_BOUNCES_ABOUT = f"the {{}} gives way and bounces{OTHERWISE}"
 
 
 def require_no_force_limits(constraints: Iterable[Constraint]) -> None:
@@ -121,9 +120,6 @@ def solver_at_start(
         raise UnsupportedError(f"'{name}' is about to reach its force limit{OTHERWISE}")
     rigid.solver.put(solver.q, solver.v, solver.t)
     return rigid.solver
-
-
-GIVES_AND_BOUNCES_ABOUT = f"the {{}} gives way and bounces{OTHERWISE}"
 
 
 class Made(NamedTuple):

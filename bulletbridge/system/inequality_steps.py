@@ -45,7 +45,7 @@ OVERRAN = (
     " use a smaller dt; no more is told of it"
 )
 """What is said where nothing that was tried closes loops within limits."""
-UNMET = (
+LAW_MISSED = (
     "step to t = {t:.6g} s: no impulses were found that meet the law of {what}, which is missed by"
     " {left:.3g} m/s or rad/s: bodies stick or slide there as friction or limits could not have it,"
     " as where they jam; use a smaller dt, less friction or motors with less force, and see"
@@ -284,7 +284,7 @@ class InequalitySteps:
         if step.unmet:
             for which in sorted(step.unmet.keys() - self._unmet):
                 told = {"what": self._touching_or_driven(which), "left": step.unmet[which]}
-                warn_user(UNMET.format(t=self._active.t, **told))
+                warn_user(LAW_MISSED.format(t=self._active.t, **told))
             self._unmet |= step.unmet.keys()
             step.unmet.clear()
 
