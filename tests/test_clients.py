@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pybullet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pybullet_utils.bullet_client import BulletClient as Native
 from test_client import linkage, tips
 
 import bulletbridge.pybullet as module
 from bulletbridge.drop_in.client import BulletClient
-from bulletbridge.drop_in.session import SESSIONS
+from bulletbridge.drop_in.session import SESSIONS, islands
 from bulletbridge.errors import BulletBridgeWarning, unheard, warn_user
 
 
@@ -192,3 +194,37 @@ def test_nothing_leaks_over_many_constraints(tmp_path):
     assert np.isfinite(client.getJointState(body, 0)[0])
     client.disconnect()
     assert client._client not in SESSIONS
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_many_robots_are_read_from_one_look_at_the_world(connect, tmp_path, monkeypatch, mode):
+    """Bullet writes its whole world to tell its files: a look for each robot grew as the square."""
+    looks, own = [], pybullet.saveWorld
+
+    def save(*arguments):
+        looks.append(arguments)
+        return own(*arguments)
+
+    monkeypatch.setattr(pybullet, "saveWorld", save)
+    client = connect()
+    client.setBridgeMode(mode)
+    robots = [linkage(client, tmp_path)[0] for _ in range(4)]
+    client.stepSimulation()
+    assert len(looks) == 1
+    later, _ = linkage(client, tmp_path)
+    client.stepSimulation()
+    assert len(looks) == 2
+    assert max(tips(client, robot) for robot in (*robots, later)) < 1e-12
+
+
+@given(st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=3), max_size=15))
+def test_islands_are_what_hangs_together(groups):
+    """By going from body to body until none is new; none is lost, none is twice."""
+    found = islands(map(tuple, groups))
+    assert sum(map(len, found)) == len({body for group in groups for body in group})
+    for group in groups:
+        reached, size = set(group), 0
+        while len(reached) > size:
+            size = len(reached)
+            reached.update(*(other for other in groups if reached.intersection(other)))
+        assert frozenset(reached) in found

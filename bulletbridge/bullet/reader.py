@@ -2,7 +2,8 @@
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -59,6 +60,8 @@ CHECKED: dict[bytes, tuple[Properties, ...]] = {}
 """Masses and inertias with which bodies, by their stamps, were held against Bullet's velocities."""
 MOST_KNOWN = 10_000
 """Bodies of which these are remembered."""
+TOGETHER: dict[int, list[Path] | None] = {}
+"""By client whose bodies are read together, the files of its world, once they were asked for."""
 
 
 def read_bullet(
@@ -327,6 +330,19 @@ def loaded_files(client: int) -> list[Path]:
     return list(dict.fromkeys(path.resolve() for path in found))
 
 
+@contextmanager
+def read_together(client: int) -> Iterator[None]:
+    """Have Bullet asked once what its world was loaded from, for all bodies that are read within.
+
+    None are loaded within. Bullet writes its whole world at each such question.
+    """
+    TOGETHER[client] = None
+    try:
+        yield
+    finally:
+        del TOGETHER[client]
+
+
 def sources_of(robots: Sequence[RawBody], marks: Sequence[bytes], client: int) -> list[Path | None]:
     """The file that each body came from, as far as that is known.
 
@@ -338,7 +354,11 @@ def sources_of(robots: Sequence[RawBody], marks: Sequence[bytes], client: int) -
     if not all(mark in SOURCES for mark in marks):
         if len(SOURCES) > MOST_KNOWN:
             SOURCES.clear()
-        files = loaded_files(client)
+        files = TOGETHER.get(client)
+        if files is None:
+            files = loaded_files(client)
+            if client in TOGETHER:
+                TOGETHER[client] = files
         for robot, mark in zip(robots, marks, strict=True):
             SOURCES[mark] = file_of(robot, files)
     return [SOURCES[mark] for mark in marks]

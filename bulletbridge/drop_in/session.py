@@ -17,6 +17,7 @@ from bulletbridge.bullet.constraints import (
 )
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
+from bulletbridge.bullet.reader import read_together
 from bulletbridge.bullet.shaped_bodies import shaped_bodies
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.drop_in.actions import WEIGHT, Actions
@@ -602,9 +603,11 @@ class Session:
         self._stale.clear()
         exact = [loop for loop in self.constraints.loops.values() if loop.exact]
         alone = [(body,) for body, mode in self._modes.items() if mode == "exact"]
-        for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
-            if bodies not in self.groups and self._mode_of(bodies) != "native":
-                self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+        with read_together(self.client):
+            for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
+                if bodies not in self.groups and self._mode_of(bodies) != "native":
+                    here = [loop for loop in exact if not bodies.isdisjoint(loop.bodies)]
+                    self._group(bodies, here)
         self._counted = -1
         self._around.watch_anew()  # bodies of one group need not look at each other
         self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
@@ -676,13 +679,21 @@ class Session:
 
 
 def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
-    """Bodies that hang together."""
-    found: list[frozenset[int]] = []
-    for group in map(frozenset, groups):
-        joined = [island for island in found if island & group]
-        found = [island for island in found if not island & group]
-        found.append(group.union(*joined))
-    return found
+    """Bodies that hang together, in the order of the last that joined them."""
+    island_of: dict[int, set[int]] = {}
+    found: dict[int, set[int]] = {}  # by their identities, those that grew last at the end
+    for group in groups:
+        met = {id(island): island for body in group if (island := island_of.get(body)) is not None}
+        largest = max(met.values(), key=len, default=set[int]())
+        for number, island in met.items():
+            del found[number]
+            if island is not largest:
+                largest |= island
+                island_of.update(dict.fromkeys(island, largest))
+        largest.update(group)
+        island_of.update(dict.fromkeys(group, largest))
+        found[id(largest)] = largest
+    return [*map(frozenset, found.values())]
 
 
 SESSIONS: dict[int, Session] = {}

@@ -25,7 +25,7 @@ from bulletbridge.engine.records import NOT_CLOSED
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.whitened import whiten
-from bulletbridge.engine.workspace import Terms, Tolerances
+from bulletbridge.engine.workspace import RowsAt, Tolerances
 from bulletbridge.errors import StepError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
@@ -182,7 +182,6 @@ class Samples(NamedTuple):
 
     Attributes:
         poses: Configurations (nq,), the start first.
-        terms: The equations of motion there.
         jacobians: (samples, nc, nv) without units.
         motions: (samples, nb) way and turn of each body against its parent since the start, in
             mechanism lengths and radians.
@@ -190,7 +189,6 @@ class Samples(NamedTuple):
     """
 
     poses: list[Array]
-    terms: list[Terms]
     jacobians: Array
     motions: Array
     lengths: Array
@@ -254,9 +252,9 @@ def all_independent(encoded: Encoded, scale: Array, nv: int) -> Decision:
 
 def row_lengths(solver: Solver, q: Array, t: float) -> Array:
     """(nc,) lengths of the rows, in one unit, in coordinates in which M is the identity."""
-    terms = solver.terms(q, np.zeros(solver.mechanism.nv), t)
+    there = solver.rows_at(q, t)
     lengths: Array = np.linalg.norm(
-        whiten(terms.M, solver.encoded.scale[:, None] * terms.J, solver.mechanism), axis=1
+        whiten(there.M, solver.encoded.scale[:, None] * there.J, solver.mechanism), axis=1
     )
     return lengths
 
@@ -288,7 +286,7 @@ def moved_rows(
 
 def moved_there(solver: Solver, q: Array, t: float, columns: Array) -> Mask:
     """(nc,) whether anything moves a row at q, by the ``column_lengths``."""
-    there = solver.terms(q, np.zeros(solver.mechanism.nv), t)
+    there = solver.rows_at(q, t)
     lengths = np.linalg.norm(solver.encoded.scale[:, None] * there.J * columns, axis=1)
     return lengths >= solver.tolerances.still
 
@@ -304,18 +302,20 @@ def samples_of(
     """Closed poses from q on, found without the rows that are weaker than the threshold."""
     probe = released(Solver(mechanism, encoded, tolerances))
     poses = sample_closed_poses(probe, q, t, threshold)
-    columns, still = column_lengths(mechanism, encoded.length), np.zeros(mechanism.nv)
-    terms = [probe.terms(pose, still, t) for pose in poses]
-    jacobians = np.array([encoded.scale[:, None] * s.J * columns for s in terms])
-    motions = motions_between(mechanism, np.array([s.poses for s in terms]), encoded.length)
-    lengths = whitened_lengths(mechanism, encoded, terms)
-    return Samples(poses, terms, jacobians, motions, lengths)
+    there = [probe.rows_at(pose, t) for pose in poses]
+    jacobians, lengths = unitless(mechanism, encoded, there)
+    motions = motions_between(mechanism, np.array([s.poses for s in there]), encoded.length)
+    return Samples(poses, jacobians, motions, lengths)
 
 
-def whitened_lengths(mechanism: Mechanism, encoded: Encoded, terms: list[Terms]) -> Array:
-    """(samples, nc) lengths of the rows in coordinates in which M is the identity."""
-    rows = [whiten(s.M, encoded.scale[:, None] * s.J, mechanism) for s in terms]
-    return np.linalg.norm(np.array(rows), axis=2)
+def unitless(mechanism: Mechanism, encoded: Encoded, there: list[RowsAt]) -> tuple[Array, Array]:
+    """Jacobians (samples, nc, nv) without units, and the rows' lengths (samples, nc).
+
+    Lengths are those in coordinates in which M is the identity.
+    """
+    rows = encoded.scale[:, None] * np.array([s.J for s in there])
+    whitened = np.ascontiguousarray(whiten(np.array([s.M for s in there]), rows, mechanism))
+    return rows * column_lengths(mechanism, encoded.length), np.linalg.norm(whitened, axis=2)
 
 
 def released(solver: Solver) -> Solver:
@@ -384,11 +384,9 @@ def select(
     if reduced is encoded:
         jacobians, lengths = samples.jacobians.copy(), samples.lengths
     else:
-        columns = column_lengths(mechanism, encoded.length)
-        probe, still = Solver(mechanism, reduced, tolerances), np.zeros(mechanism.nv)
-        terms = [probe.terms(pose, still, t) for pose in samples.poses]
-        jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
-        lengths = whitened_lengths(mechanism, reduced, terms)
+        probe = Solver(mechanism, reduced, tolerances)
+        there = [probe.rows_at(pose, t) for pose in samples.poses]
+        jacobians, lengths = unitless(mechanism, reduced, there)
     size = full_lengths(mechanism, reduced, samples, lengths)
     longest = np.linalg.norm(jacobians, axis=2).max(axis=0, initial=0.0)
     idle = longest < tolerances.still

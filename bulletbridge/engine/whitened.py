@@ -18,17 +18,20 @@ def whiten(M: Array, J: Array, mechanism: Mechanism | None = None) -> Array:
     """Rows of J in coordinates in which the mass matrix is the identity.
 
     Args:
-        M: (n, n), of all rates of a mechanism or some.
-        J: (rows, n)
+        M: (..., n, n), of all rates of a mechanism or some.
+        J: (..., rows, n)
         mechanism: Whose joints an error names, if M is of all its rates.
 
     Raises:
         ModelError: Round-off of what is large in M exceeds what is small.
     """
     try:
-        return np.asarray(np.linalg.solve(np.linalg.cholesky(M), J.T).T, np.float64)
+        found = np.linalg.solve(np.linalg.cholesky(M), J.swapaxes(-1, -2))
     except np.linalg.LinAlgError:
-        raise ModelError(_no_inertia(M, mechanism)) from None
+        several = M.reshape(-1, *M.shape[-2:])
+        least = several[np.argmin([np.linalg.eigvalsh(each)[0] for each in several])]
+        raise ModelError(_no_inertia(least, mechanism)) from None
+    return np.asarray(found, np.float64).swapaxes(-1, -2)
 
 
 def _no_inertia(M: Array, mechanism: Mechanism | None) -> str:

@@ -82,6 +82,14 @@ class Terms(NamedTuple):
     beams: np.ndarray  # records with amplitudes and places of their roots
 
 
+class RowsAt(NamedTuple):
+    """Mass matrix, Jacobian and the records of the bodies' poses at one configuration."""
+
+    M: Array
+    J: Array
+    poses: np.ndarray
+
+
 class ClosingTerms(NamedTuple):
     """Terms of the equations of motion that need no forces, and where bodies are."""
 
@@ -278,6 +286,12 @@ class SolverArrays:
             return found.M, found.J, found.g, found.g_t
         found = self._closing(q, t)
         return found.M, found.J, found.rows["g"], found.rows["g_t"]
+
+    def rows_at(self, q: Array, t: float) -> RowsAt:
+        """M, J and where the bodies are at a configuration, as ``terms`` has them."""
+        still = np.zeros(self.mechanism.nv)
+        found = self.terms(q, still, t) if self.user_size else self._closing(q, t)
+        return RowsAt(found.M, found.J, found.poses)
 
     def _closing(self, q: Array, t: float) -> ClosingTerms:
         """What closing loops at a configuration is made of."""
