@@ -212,6 +212,24 @@ def test_a_lean_that_a_file_has_rounded_is_left_out():
     assert 0.0 < system.evaluate().largest("metres") < 10.0 * told  # its allowance
 
 
+@pytest.mark.parametrize("lean", [1e-4, 1e-5])
+@pytest.mark.parametrize("gap", [8e-5, 1e-6])
+def test_no_long_way_is_gone_to_close_what_next_to_nothing_moves(lean, gap):
+    """A pin beside the plane: a turn by radians would close it, moves along that valley end soon.
+
+    Three descents, from the start and two bends, take 300 iterations each if nothing ends them; a
+    third of one is enough for a valley to be known, with as many more for what is regular.
+    """
+    leaning = leaning_chain(lean)
+    q, (tip,) = leaning._active.full.q, leaning.constraints
+    pin = replace(tip.b, xyz=tuple(np.array(tip.b.xyz) + [0.0, gap, 0.0]))
+    system = bb.System(leaning.mechanism, [replace(tip, b=pin)])
+    system._active.full.q[:] = q
+    assert system.assemble().iterations <= 300
+    assert system.dof == 2
+    assert np.abs(system.q - q).max() < 10.0 * np.sqrt(2.0 * gap)  # ``BENT``
+
+
 def test_what_was_left_out_wrongly_is_taken_back_within_the_step():
     """A decision that leaves out a row that is needed, with no gap allowed."""
     system = leaning_chain(3e-2)

@@ -54,12 +54,15 @@ from bulletbridge.system.assembly import (
 )
 from bulletbridge.system.carrying import carry_over, require_near, same
 from bulletbridge.system.evaluation import require_lengths
-from bulletbridge.system.within_limits import FARTHER, way_between
+from bulletbridge.system.within_limits import way_between
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
 TOO_HEAVY = 1e9
 """Armature of a joint that is not to move, over the mass of all bodies times their size squared."""
+NEARER = 2.0
+"""Times as far as where kept rows close, from which rows that are redundant but for the digits of
+a file have led a start astray."""
 SEATED = 1e-3
 """Gap, likewise, from which on floating bases are moved before joints are."""
 LEFT_TO_JOINTS = 0.5
@@ -246,7 +249,7 @@ class ActiveConstraints:
     def _nearer(
         self, solver: Solver, decision: Decision, start: Array, closed: Array, held: Mask
     ) -> Array:
-        """A configuration far nearer to start than one that is closed, where kept rows find it.
+        """A configuration much nearer to start than one that is closed, where kept rows find it.
 
         Rows that are redundant but for the digits of a file lead far along the motion that they
         hardly resist, as in a gripper drawn closed in single precision.
@@ -255,7 +258,7 @@ class ActiveConstraints:
         if way_between(start, closed) < enough:
             return closed
         found, _ = close(solver, start, t, held, enough, ())
-        near = way_between(start, found) * FARTHER < way_between(start, closed)
+        near = way_between(start, found) * NEARER < way_between(start, closed)
         return found if near and open_by(full, found, t) <= enough else closed
 
     def close(

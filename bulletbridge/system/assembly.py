@@ -4,6 +4,7 @@ Levenberg-Marquardt in the metric of M with short steps: the configuration found
 continues the guess, not the other branch of the mechanism.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -29,6 +30,10 @@ MOST_ITERATIONS = 300
 AT_ROUND_OFF = 1e-14
 """Residual from which an iteration that gains nothing is the last: what is left is round-off, which
 damping only shuffles."""
+VALLEY, FLAT = 10, 0.1
+"""So many moves downhill that take away less than that share of the squared residual, the last no
+more than the first of them twice, are along a valley of rows that next to nothing moves. Where the
+residual is small it is one of frames that are rounded."""
 SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
 """Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets. The first
 go along the loops and are no wider than closes the gaps by their curvature: from wider ones a
@@ -384,7 +389,7 @@ def descend(
         positions = positions & rows
     unit, free = np.where(positions, solver.encoded.scale, 0.0), ~held
     reach = LONGEST_MOVE * column_lengths(solver.mechanism, solver.encoded.length)
-    damping, best = 1e-4, np.inf
+    damping, best, falls = 1e-4, np.inf, deque[float](maxlen=VALLEY)
     zero, trial = np.zeros(solver.mechanism.nv), q.copy()
     terms = solver.terms(q, zero, t)
     for iteration in range(MOST_ITERATIONS):
@@ -407,7 +412,12 @@ def descend(
         new = unit * new_terms.g
         if float(new @ new) < best:
             q, terms = trial.copy(), new_terms
-            if best - float(new @ new) < 1e-3 * best and damping <= 1e-20:
+            fall = 1.0 - float(new @ new) / best
+            if fall < 1e-3 and damping <= 1e-20:
+                return q, iteration
+            falls.append(fall)
+            is_small = np.abs(new).max() < solver.tolerances.redundant
+            if is_small and len(falls) == VALLEY and fall < 2.0 * falls[0] and sum(falls) < FLAT:
                 return q, iteration
             damping = max(0.01 * damping, 1e-20)
         elif damping > 1e6 or np.abs(move / reach).max() < 1e-15 or np.abs(g).max() < AT_ROUND_OFF:
