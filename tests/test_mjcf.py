@@ -1216,3 +1216,27 @@ def test_a_leg_with_leaf_springs_follows_mujocos_runge_kutta_steps() -> None:
             assert ours == pytest.approx(theirs, abs=1e-6)
             turned.append(abs(ours - start[joint.q.start]))
     assert max(turned) > 1.0
+
+
+CONTRARY = [
+    (
+        '<joint joint1="a" joint2="b"/><joint joint1="b" joint2="a" polycoef="0.3 1 0 0 0"/>',
+        ("a_coupling", "b_coupling"),
+    ),
+    (
+        '<connect body1="tip" anchor="0.4 0 0"/><weld body1="tip" relpose="0 0 0.5 1 0 0 0"/>',
+        ("tip_to_world", "tip_to_world_2"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("equalities", "names"), CONTRARY)
+def test_equalities_that_contradict_each_other_are_told_together(tmp_path, equalities, names):
+    """MuJoCo's are soft, so it meets them half way; here they are an error that says which."""
+    link = '<body name="{}" pos="0.5 0 0"><joint name="{}" axis="0 1 0"/><geom size="0.1"/>'
+    bodies = link.format("one", "a") + link.format("two", "b") + link.format("tip", "c")
+    path = write(tmp_path, f"{bodies}</body></body></body>", f"<equality>{equalities}</equality>")
+    both = "', '".join(names)
+    message = f"'{both}' contradict each other, since without any one of them"
+    with pytest.raises(AssemblyError, match=message):
+        bb.load(read_model(path), "new")

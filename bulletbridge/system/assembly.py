@@ -59,6 +59,8 @@ search downhill leaves a hundredth of that of gaps that joints could close."""
 MOVED = ", or have the frame moved there with load(..., repair_frames=True) (--repair-frames)"
 """What does it, where a loop is open across all that moves."""
 
+MOST_DISAGREEING = 6
+"""Constraints of which it is tried whether all others close without them, one after the other."""
 MEET = "its points can meet"
 """Of a loop whose axes alone keep it open."""
 
@@ -348,7 +350,17 @@ def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
             f"no joint moves it in that direction, so {said}: check 'xyz', 'rpy' and 'axis' of the"
             f" loop, and the joints' in the URDF{MOVED if encoded.in_metres[worst] else ''}"
         )
-    if (own & ~encoded.in_metres & encoded.has_position).any():
+    disagreeing = _disagreeing(solver, q, t, held)
+    if disagreeing:
+        named = ", ".join(f"'{name}'" for name in disagreeing)
+        return (
+            f"{named} contradict each other, since without any one of them all else closes: leave"
+            " one of them out, or mend its numbers"
+        )
+    turned = np.zeros(encoded.nc, bool)
+    for loop in encoded.loops:
+        turned[loop["row"] : loop["row"] + loop["rows"]] = True
+    if (own & turned & ~encoded.in_metres & encoded.has_position).any():
         points = encoded.in_metres | ~own
         met, _ = descend(solver, q, t, held, points)
         left = np.abs(encoded.scale * solver.gaps_at(met, t))[points & encoded.has_position]
@@ -358,6 +370,21 @@ def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
                 " the frames unless given, and 'rpy', or use a ball"
             )
     return ""
+
+
+def _disagreeing(solver: Solver, q: Array, t: float, held: Mask) -> list[str]:
+    """Open constraints without any one of which all others close; none where that is one alone."""
+    encoded = solver.encoded
+    gap, found = np.abs(encoded.scale * solver.gaps_at(q, t)), list[str]()
+    is_open = [name for name, part in encoded.rows.items() if (gap[part] > NEARLY_CLOSED).any()]
+    for name in is_open if 1 < len(is_open) <= MOST_DISAGREEING else ():
+        others = encoded.has_position
+        others[encoded.rows[name]] = False
+        closed, _ = descend(solver, q, t, held, others)
+        left = np.abs(encoded.scale * solver.gaps_at(closed, t))[others]
+        if left.max(initial=0.0) <= NEARLY_CLOSED:
+            found.append(name)
+    return found if len(found) > 1 else []
 
 
 def widest_of(solver: Solver, q: Array, t: float) -> str:
