@@ -812,11 +812,12 @@ def test_mimics_of_ros2_control_couple_as_those_of_joints(put, tmp_path):
     control = (
         '<ros2_control><joint name="j0"><command_interface name="position"/></joint>'
         '<joint name="j1"><param name="mimic">j0</param><param name="multiplier">-2</param>'
-        '<command_interface name="position"/></joint></ros2_control></robot>'
+        '<param name="offset"> 0.1 </param><command_interface name="position"/></joint>'
+        "</ros2_control></robot>"
     )
     bare = chain("", "").replace("</robot>", control)
     spec = read_model(put(bare), fixed_base=True)
-    assert spec.constraints == (Coupling("j1_mimic", {"j1": 1.0, "j0": 2.0}, 0.0),)
+    assert spec.constraints == (Coupling("j1_mimic", {"j1": 1.0, "j0": 2.0}, 0.1),)
     assert spec.actuated == ("j0",)
     own = chain("", '<mimic joint="j0" multiplier="3"/>').replace("</robot>", control)
     (coupling,) = read_model(put(own), fixed_base=True).constraints

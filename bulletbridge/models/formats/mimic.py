@@ -104,7 +104,7 @@ def _of_control(tree: UrdfTree) -> dict[str, Xml.Element]:
     for joint in tree.robot.iterfind("ros2_control/joint"):
         said = {each.get("name", ""): (each.text or "").strip() for each in joint.findall("param")}
         if said.get("mimic"):
-            numbers = {"multiplier": said["multiplier"]} if "multiplier" in said else {}
+            numbers = {key: said[key] for key in ("multiplier", "offset") if said.get(key)}
             found[joint.get("name", "")] = Xml.Element("mimic", {"joint": said["mimic"]} | numbers)
     return found
 
