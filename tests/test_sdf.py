@@ -506,15 +506,15 @@ def test_an_included_model_is_found_in_the_folder_and_nowhere_else(tmp_path: Pat
         read(sdf.replace("model://inner", "../elsewhere"), tmp_path)
 
 
-def test_a_thin_rod_however_turned_is_one_that_bullet_takes() -> None:
+def test_thin_rods_and_plates_however_turned_are_ones_that_bullet_takes() -> None:
     rng = np.random.default_rng(1)
     for turn in Rotation.random(50, random_state=1).as_matrix():
-        rod = rng.uniform(1e-6, 10.0) * rng.permutation([1.0, 1.0, 0.0])
-        J = turn @ np.diag(rod) @ turn.T
-        axes, moments = principal(J)
-        assert apart(axes @ np.diag(moments) @ axes.T, J) < 1e-14
-        smallest, middle, largest = np.sort(moments)
-        assert 0.0 <= smallest and largest <= smallest + middle
+        for thin in ([1.0, 1.0, 0.0], [1.0, 1.0, 2.0], [0.7, 0.2, 0.9]):
+            J = turn @ np.diag(rng.uniform(1e-6, 10.0) * rng.permutation(thin)) @ turn.T
+            axes, moments = principal(J)
+            assert apart(axes @ np.diag(moments) @ axes.T, J) < 1e-14
+            smallest, middle, largest = np.sort(moments)
+            assert 0.0 <= smallest and largest <= smallest + middle
 
 
 def test_rounded_places_leave_an_over_constrained_machine_its_freedoms(tmp_path: Path) -> None:

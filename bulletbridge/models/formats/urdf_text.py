@@ -194,7 +194,7 @@ def principal(J: Array) -> tuple[Array, Array]:
         across = [k for k in range(3) if k != smallest]
         if np.ptp(moments[across]) <= SLACK * moments[largest]:
             moments[across] = moments[across].mean()
-    others = float(moments.sum() - moments[largest])
+    others = float(np.delete(moments, largest).sum())  # to the last bit, as Bullet compares it
     if others < moments[largest] <= others * (1.0 + SLACK):
         moments[largest] = others * (1.0 - 1e-15)
     return axes, moments
