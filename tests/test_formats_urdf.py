@@ -351,7 +351,7 @@ def test_joints_for_gazebo_close_loops(put, frame):
     pin = (
         '<gazebo><joint name="pin" type="revolute"><parent>rocker</parent><child>ground</child>'
         f"<pose>1 0 0 {-np.pi / 2} 0 0</pose><axis>{axes[frame]}<limit><lower>-9</lower>"
-        "<upper>1e16</upper></limit><dynamics><damping>0.3</damping></dynamics></axis></joint>"
+        "<upper>1.79769e+308</upper></limit><dynamics><damping>0.3</damping></dynamics></axis></joint>"
         '<joint name="gears" type="gearbox"><parent>rocker</parent><child>ground</child></joint>'
         '<plugin name="p"/></gazebo><gazebo reference="crank"><mu1>1</mu1></gazebo>'
         '<gazebo><joint name="feet" type="fixed"><parent>world</parent>'
@@ -1136,6 +1136,32 @@ def test_names_are_those_that_were_written_in_any_encoding(tmp_path, encoding, d
     with load(path, "new") as model:
         assert list(model.system.mechanism.joints) == [name]
         assert name in model.system.mechanism.links
+
+
+def test_a_licence_may_stand_above_the_declaration(tmp_path):
+    """Bullet refuses such a file, so it gets a copy."""
+    path = tmp_path / "r.urdf"
+    path.write_text(f"<!-- a licence -->\n<?xml version='1.0'?>\n{chain('')}")
+    with load(path, "new") as model:
+        assert list(model.system.mechanism.joints) == ["j0"]
+
+
+def test_a_mesh_of_one_scale_has_it_along_all_axes(tmp_path):
+    """As Bullet takes it, which is asked for the shape of the file as it was written."""
+    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n"
+    (tmp_path / "m.obj").write_text(f"{corners}f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+    mesh = '<collision><geometry><mesh filename="m.obj" scale="0.1"/></geometry></collision></link>'
+    path = tmp_path / "r.urdf"
+    path.write_text(chain("").replace("</link>", mesh))
+    client = pybullet.connect(pybullet.DIRECT)
+    body = pybullet.loadURDF(str(path), physicsClientId=client)
+    scale = pybullet.getCollisionShapeData(body, 0, client)[0][3]
+    pybullet.disconnect(client)
+    spec = read_model(path)
+    assert any('scale="0.1", which is taken as "0.1 0.1 0.1"' in note for note in spec.notes)
+    with load(spec) as loaded:
+        (ours,) = pybullet.getCollisionShapeData(loaded.ids["robot"], 0, loaded.client)
+    assert ours[3] == scale == (0.1, 0.1, 0.1)
 
 
 def test_names_that_bullet_has_in_latin_1_are_read(tmp_path):

@@ -99,9 +99,10 @@ def in_utf_8(text: bytes) -> bytes:
 
 
 def is_plain_text(path: Path) -> bool:
-    """Whether Bullet reads the text of a file: it is in UTF-8 and has lines that end as usual."""
+    """Whether Bullet reads the text of a file: UTF-8, usual ends of lines, declaration first."""
     text = path.read_bytes()
-    return in_utf_8(text) == text and b"\r" not in text.replace(b"\r\n", b"")
+    whole = in_utf_8(text) == text and b"\r" not in text.replace(b"\r\n", b"")
+    return whole and text.removeprefix(codecs.BOM_UTF8).lstrip().find(b"<?xml") <= 0
 
 
 def _blank(found: re.Match[bytes]) -> bytes:

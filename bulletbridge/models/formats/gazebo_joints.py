@@ -6,6 +6,7 @@ they say else. Springs are springStiffness and springReference of a <gazebo refe
 which SDFormat's reader of URDF makes the joint's spring_stiffness and spring_reference.
 """
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
@@ -33,7 +34,7 @@ from bulletbridge.models.formats.robot import (
 from bulletbridge.models.formats.sdf import screw_pitch
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.model_spec import EARTH, JointForce
-from bulletbridge.numerics.records import Array, are_numbers
+from bulletbridge.numerics.records import LARGEST, Array
 
 KINDS = {
     "fixed": JointModel.WELD,
@@ -362,7 +363,10 @@ def _along(tree: UrdfTree, joint: Xml.Element, where: str) -> LoopAxis | None:
     def number(tag: str, default: float) -> float:
         return _numbers(tree, joint, f"axis/{tag}", (default,), where)[0]
 
-    low, high = number("limit/lower", -NO_LIMIT), number("limit/upper", NO_LIMIT)
+    low, high = (
+        _numbers(tree, joint, f"axis/limit/{end}", (none,), where, most=math.inf)[0]
+        for end, none in (("lower", -NO_LIMIT), ("upper", NO_LIMIT))
+    )
     bounded = low < high and max(-low, high) < NO_LIMIT
     stiffness = number("dynamics/spring_stiffness", 0.0)
     along = LoopAxis(
@@ -396,7 +400,12 @@ def _text(joint: Xml.Element, tag: str) -> str:
 
 
 def _numbers(
-    tree: UrdfTree, joint: Xml.Element, tag: str, default: tuple[float, ...], where: str
+    tree: UrdfTree,
+    joint: Xml.Element,
+    tag: str,
+    default: tuple[float, ...],
+    where: str,
+    most: float = LARGEST,
 ) -> list[float]:
     text = _text(joint, tag)
     if not text:
@@ -405,6 +414,6 @@ def _numbers(
         found = [float(part) for part in text.split()]
     except ValueError:
         found = []
-    if not are_numbers(found, (len(default),)):
+    if len(found) != len(default) or not all(abs(x) <= most for x in found):
         tree.fail(f"{where}: <{tag}> is '{text[:40]}'; give {len(default)} numbers")
     return found

@@ -209,7 +209,10 @@ class UrdfTree:
                         continue
                     if any(map(NO_NUMBER.match, text.split())):  # Bullet calculates with them
                         self.fail(f'{where}: <{element.tag}> has {name}="{text}"; give numbers')
-                    read = " ".join(leading_number(piece) or "0" for piece in text.split()[:count])
+                    pieces = [leading_number(piece) or "0" for piece in text.split()[:count]]
+                    if element.tag == "mesh" and len(pieces) == 1:  # one scale for all axes
+                        pieces *= count
+                    read = " ".join(pieces)
                     if are_as_many(read, count):
                         element.set(name, read)
                         notes.append(
