@@ -506,6 +506,21 @@ def test_an_included_model_is_found_in_the_folder_and_nowhere_else(tmp_path: Pat
         read(sdf.replace("model://inner", "../elsewhere"), tmp_path)
 
 
+def test_joints_between_parts_of_one_rigid_body_do_nothing(tmp_path: Path) -> None:
+    """A plate on two fixed joints, and a hinge to it beside them."""
+    plate = f'<link name="plate"><pose>0 0 1 0 0 0</pose>{MASSES}</link>'
+    ends = "<parent>two</parent><child>plate</child>"
+    held = joint(OWN) + plate + f'<joint name="f1" type="fixed">{ends}</joint>'
+    oracle = unassembled(read(arm(held), tmp_path))
+    held += f'<joint name="f2" type="fixed">{ends}</joint>'
+    held += f'<joint name="h" type="revolute">{ends}<axis>{OWN}</axis></joint>'
+    spec = read(arm(held), tmp_path)
+    assert any("between parts of one rigid body are left out: f2, h" in x for x in spec.notes)
+    system = unassembled(spec)
+    q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    assert apart(terms_at(system, q, v).h, terms_at(oracle, q, v).h) < ROUND_OFF
+
+
 def test_thin_rods_and_plates_however_turned_are_ones_that_bullet_takes() -> None:
     rng = np.random.default_rng(1)
     for turn in Rotation.random(50, random_state=1).as_matrix():

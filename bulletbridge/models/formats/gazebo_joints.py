@@ -86,7 +86,8 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     loops: list[LoopJoint | Coupling] = []
     notes: list[str] = []
     left: list[str] = []
-    held = False
+    void: list[str] = []
+    held, groups = False, tree.rigid_groups()
     names = set(taken)
     said = [e.get(key, "") for e in tree.robot.iter("origin") for key in ("xyz", "rpy")]
     by_plugins, about_plugins = _joined(tree)
@@ -112,6 +113,8 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
         elif kind == "fixed" and set(ends) == {WORLD, tree.root}:
             held = True
             notes.append(f"the base is held: {where} fixes it to the world")
+        elif WORLD not in ends and len({groups[link] for link in ends}) == 1:
+            void.append(called)
         else:
             name = free_name(called, names)
             names.add(name)
@@ -123,6 +126,8 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     closing = [x.name for x in loops if isinstance(x, LoopJoint) and x.name not in own]
     if closing:
         notes.append(f"joints in <gazebo> close loops, joints at zero: {listed(closing)}")
+    if void:
+        notes.append(f"{listed(void)} in <gazebo> join what is one rigid body: left out")
     if left:
         notes.append(f"joints in <gazebo> of kinds that are not read: {listed(left)}; left out")
     return GazeboJoints(loops, held, notes)

@@ -10,7 +10,7 @@ import numpy as np
 from bulletbridge.bullet.checks import can_be_had, read_inertia
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.models.formats.urdf_text import exact
-from bulletbridge.models.formats.urdf_tree import UrdfTree, end
+from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.numerics.records import Array
 
@@ -32,7 +32,7 @@ def hand_over_tensors(tree: UrdfTree) -> bool:
     lost = [name for name, own in found.items() if not own.is_possible()]
     if not lost:
         return False
-    groups = _rigid_groups(tree)
+    groups = tree.rigid_groups()
     changed = False
     for root in dict.fromkeys(groups[name] for name in lost):
         there = [name for name in found if groups[name] == root]
@@ -48,17 +48,6 @@ def hand_over_tensors(tree: UrdfTree) -> bool:
                 _set_tensor(tree, name, np.zeros((3, 3)))
             changed = True
     return changed
-
-
-def _rigid_groups(tree: UrdfTree) -> dict[str, str]:
-    """The uppermost of the links that are fixed to each other, by the name of each."""
-    above, found = tree.above, dict[str, str]()
-    for name in tree.links:
-        line = [name]
-        while line[-1] in above and above[line[-1]].get("type") == "fixed":
-            line.append(end(above[line[-1]], "parent"))
-        found[name] = line[-1]
-    return found
 
 
 def _set_tensor(tree: UrdfTree, name: str, J: Array) -> None:

@@ -55,6 +55,8 @@ LEAST_DIGITS = 7
 """Digits after the point that places count as having, however rounded a file is."""
 MOST_DIGITS = 9
 """Digits after the point beyond which a file counts as not rounded."""
+MEETING = 1e-6
+"""How far the two places of a joint may lie apart [m, rad] and count as one."""
 PERPENDICULAR = 1e-9
 """Cosine up to which the axes of a universal joint are at right angles."""
 Joining = TypeVar("Joining", bound=FileConstraint | ForceElement)
@@ -201,7 +203,11 @@ def scene_of(graph: JointGraph) -> Scene:
             continue
         scene.robots.append(robot)
     joints = _call_by_models(scene, where)
-    loops = [edge for edge in graph.connections if edge.name not in used]
+    closing = [edge for edge in graph.connections if edge.name not in used]
+    loops = [edge for edge in closing if not _is_void(where, edge)]
+    void = [edge.name for edge in closing if edge not in loops]
+    if void:
+        scene.notes.append(f"joints between parts of one rigid body are left out: {listed(void)}")
     lost = list[str]()
     for edge in loops:
         scene.loops.append(_loop(scene, graph, where, edge, lost))
@@ -293,14 +299,29 @@ def _lift(
 ) -> bool:
     """Take a share of a link's weight, and return whether it had any that moves something."""
     robot, link, _ = where[name]
-    inertial, stands, carrying = robot.links[link].inertial, link, robot.carrying()
-    while stands != robot.root and carrying[stands].kind == "fixed":
-        stands = carrying[stands].parent
-    if inertial is None or not inertial.mass or (robot.fixed and stands == robot.root):
+    inertial = robot.links[link].inertial
+    stands = robot.fixed and _carrier(robot, link) == robot.root
+    if inertial is None or not inertial.mass or stands:
         return False
     x, y, z = (float(each) for each in inertial.com)
     scene.lift(Frame(scene.prefix(robot) + link, (x, y, z)), share * inertial.mass)
     return any(scene.gravity)
+
+
+def _carrier(robot: Robot, link: str) -> str:
+    """The uppermost of the links that one is fixed to."""
+    carrying = robot.carrying()
+    while link != robot.root and carrying[link].kind == "fixed":
+        link = carrying[link].parent
+    return link
+
+
+def _is_void(where: Mapping[str, tuple[Robot, str, Pose]], edge: Connection) -> bool:
+    """Whether a joint is at one place of what is one rigid body, so that it does nothing."""
+    (one, a, _), (other, b, _) = where[edge.parent], where[edge.child]
+    here, there = edge.places
+    apart = max(np.abs(here.p - there.p).max(), np.abs(here.R - there.R).max())
+    return one is other and apart < MEETING and _carrier(one, a) == _carrier(one, b)
 
 
 def _roots(graph: JointGraph) -> list[str]:

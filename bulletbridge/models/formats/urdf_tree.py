@@ -139,6 +139,16 @@ class UrdfTree:
         where = f"joint '{joint.get('name')}'"
         return X if element is None else self.triple(element, "xyz", X, where)
 
+    def rigid_groups(self) -> dict[str, str]:
+        """The uppermost of the links that are fixed to each other, by the name of each."""
+        above, found = self.above, dict[str, str]()
+        for name in self.links:
+            line = [name]
+            while line[-1] in above and above[line[-1]].get("type") == "fixed":
+                line.append(end(above[line[-1]], "parent"))
+            found[name] = line[-1]
+        return found
+
     def limits(self, joint: Xml.Element) -> tuple[float, float] | None:
         """Lowest and highest position of a joint [rad or m], as Bullet takes them; None for none.
 
