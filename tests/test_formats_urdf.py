@@ -10,6 +10,7 @@ import numpy as np
 import pybullet
 import pytest
 from scipy.spatial.transform import Rotation
+from support.mujoco_models import terms_at
 
 import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel, LoopJoint
@@ -355,11 +356,13 @@ def test_joints_for_gazebo_close_loops(put, frame):
         '<joint name="gears" type="gearbox"><parent>rocker</parent><child>ground</child></joint>'
         '<plugin name="p"/></gazebo><gazebo reference="crank"><mu1>1</mu1></gazebo>'
         '<gazebo><joint name="feet" type="fixed"><parent>world</parent>'
+        '<child>ground</child></joint><joint name="idle" type="fixed"><parent>ground</parent>'
         "<child>ground</child></joint></gazebo>"
     )
     spec = read_model(put(drawn_closed(put).replace("</robot>", f"{pin}</robot>"), "b.urdf"))
     assert any("joints in <gazebo> close loops, joints at zero: pin" in x for x in spec.notes)
     assert any("kinds that are not read: gears (gearbox)" in x for x in spec.notes)
+    assert any("idle in <gazebo> join what is one rigid body: left out" in x for x in spec.notes)
     (hinge,) = spec.constraints
     assert hinge.model is JointModel.REVOLUTE and hinge.turn == bb.LoopAxis(damping=0.3)
     with load(spec) as loaded:
@@ -1144,6 +1147,16 @@ def test_a_licence_may_stand_above_the_declaration(tmp_path):
     path.write_text(f"<!-- a licence -->\n<?xml version='1.0'?>\n{chain('')}")
     with load(path, "new") as model:
         assert list(model.system.mechanism.joints) == ["j0"]
+
+
+def test_numbers_in_several_lines_are_those_of_one(put):
+    """XML makes blanks of tabs and ends of lines, Bullet does not part numbers there: a copy."""
+    path = put(chain("", "").replace('xyz="0.3 0 0.1"', 'xyz="\t0.3\n0\t0.1 "'))
+    with load(path, "new") as ours, load(put(chain("", ""), "b.urdf"), "new") as theirs:
+        q, v = np.array([0.3, 0.4]), np.array([1.0, 2.0])
+        one, two = (terms_at(each.system, q, v) for each in (ours, theirs))
+        np.testing.assert_array_equal(one.M, two.M)
+        np.testing.assert_array_equal(one.h, two.h)
 
 
 def test_a_mesh_of_one_scale_has_it_along_all_axes(tmp_path):

@@ -13,7 +13,7 @@ from bulletbridge.models.formats.loadable import (
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.model_spec import BodySpec, ModelSpec, pybullet_data_folder
 from bulletbridge.models.urdf_file import check_tree
-from bulletbridge.models.xml_file import is_plain_text, read_xml
+from bulletbridge.models.xml_file import is_plain_urdf, read_xml
 
 
 def with_loadable_robots(spec: ModelSpec, folder: Path) -> ModelSpec:
@@ -53,7 +53,7 @@ def _settled(
         said += [*about_limits, *unit_axes(tree), *whole_inertials(tree)]
         meshes, about_meshes = settle_meshes(tree)
         said += about_meshes
-        if not (said or limits or meshes) and is_plain_text(body.urdf):
+        if not (said or limits or meshes) and is_plain_urdf(body.urdf):
             continue
         urdf = folder.resolve() / f"{prefix}_{k}" / body.urdf.name
         urdf.parent.mkdir(exist_ok=True)

@@ -24,6 +24,8 @@ TEMPLATES = {
 
 Gazebo's models are ERB's, those of PX4 Jinja's.
 """
+SPLIT = re.compile(rb"""=\s*("[^"<]*[\t\r\n]|'[^'<]*[\t\r\n])""")
+"""An attribute with a tab or an end of line in it, at which Bullet does not part numbers."""
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MOST_BYTES = 100_000_000
@@ -103,6 +105,11 @@ def is_plain_text(path: Path) -> bool:
     text = path.read_bytes()
     whole = in_utf_8(text) == text and b"\r" not in text.replace(b"\r\n", b"")
     return whole and text.removeprefix(codecs.BOM_UTF8).lstrip().find(b"<?xml") <= 0
+
+
+def is_plain_urdf(path: Path) -> bool:
+    """Whether Bullet reads all of a URDF as XML has it."""
+    return is_plain_text(path) and not SPLIT.search(path.read_bytes())
 
 
 def _blank(found: re.Match[bytes]) -> bytes:

@@ -44,7 +44,7 @@ from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import XACRO, check_tree
 from bulletbridge.models.urdf_names import WORLD
-from bulletbridge.models.xml_file import is_plain_text
+from bulletbridge.models.xml_file import is_plain_urdf
 
 URDF = ".urdf"
 GENERIC = ("robot", "model")
@@ -124,7 +124,7 @@ def read_robot(
     plain = Path(path.name.removesuffix(XACRO)).stem
     of_tree = hung or second or scenery or numbers or added.notes or settled or retyped
     changed = expanded or of_tree or foreign or frames or moved
-    if changed or loose is not None or not is_plain_text(path):
+    if changed or loose is not None or not is_plain_urdf(path):
         urdf = folder.resolve() / f"{plain}{URDF}"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
     loops = _told_apart([*in_file.loops, *drake.loops, *gazebo.loops], sidecar.loops)
