@@ -1529,3 +1529,41 @@ def test_what_other_programs_say_of_a_link_is_no_shape(put):
 def test_a_file_without_links_is_told(put):
     with pytest.raises(ModelError, match="has no <link>"):
         read_model(put('<robot name="soft"><deformable name="torus"/></robot>'))
+
+
+def odd_shape(text: str) -> str:
+    """A chain whose link has a shape as well."""
+    return chain("").replace("</inertial>", f"</inertial>{text}")
+
+
+REFUSED = [  # what Bullet ends with an error at, and what is said of it
+    (chain("<dynamics/>"), ""),
+    (chain("").replace(' name="chain"', ""), "the robot has no name; it is called 'robot'"),
+    (
+        odd_shape('<visual><geometry><sphere radius="0.1"/></geometry><material/></visual>'),
+        "1 materials without a name",
+    ),
+    (
+        odd_shape('<collision><geometry><ellipsoid size="1 2 3"/></geometry></collision>'),
+        "shapes that Bullet does not know (<ellipsoid>), of l0, are left out",
+    ),
+    (chain("").replace('xyz="0.3 0 0.1"', 'xyz="0.3\xa00&#10;0.1"'), "<origin> has odd blanks in"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), REFUSED)
+def test_what_bullet_refuses_and_others_read_is_put_right(put, text, said):
+    spec = read_model(put(text))
+    assert any(said in note for note in spec.notes) or not said
+    with load(spec, "new") as ours, load(put(chain(""), "b.urdf"), "new") as theirs:
+        q, v = np.array([0.3]), np.array([1.0])
+        one, two = (terms_at(each.system, q, v) for each in (ours, theirs))
+        np.testing.assert_array_equal(one.M, two.M)
+        np.testing.assert_array_equal(one.h, two.h)
+
+
+def test_drakes_capsule_is_bullets(put):
+    shape = '<collision><geometry><drake:capsule radius="0.1" length="0.2"/></geometry></collision>'
+    with load(put(odd_shape(shape)), "new") as model:
+        (found,) = pybullet.getCollisionShapeData(model.ids["robot"], 0, model.client)
+    assert found[2] == pybullet.GEOM_CAPSULE and found[3][:2] == (0.2, 0.1)

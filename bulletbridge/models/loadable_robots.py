@@ -8,6 +8,7 @@ from bulletbridge.models.formats.loadable import (
     settle_meshes,
     unit_axes,
     whole_inertials,
+    whole_names,
     write_urdf,
 )
 from bulletbridge.models.formats.urdf_tree import UrdfTree
@@ -50,7 +51,7 @@ def _settled(
         check_tree(robot, body.urdf)
         said = tree.settle_numbers()
         limits, about_limits = settle_limits(tree, rubbing=False)
-        said += [*about_limits, *unit_axes(tree), *whole_inertials(tree)]
+        said += [*about_limits, *unit_axes(tree), *whole_names(tree), *whole_inertials(tree)]
         meshes, about_meshes = settle_meshes(tree)
         said += about_meshes
         if not (said or limits or meshes) and is_plain_urdf(body.urdf):

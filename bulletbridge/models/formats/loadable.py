@@ -26,6 +26,8 @@ MESHES = "mesh", "cdf"
 """Shapes that are files; the latter is Bullet's own, of distances."""
 MOST_NAMED = 4
 """Names that a note lists."""
+SHAPES = ("box", "sphere", "cylinder", "capsule", "plane", *MESHES)
+"""Shapes that Bullet knows in a URDF."""
 TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 UNIT, SHORTEST = 1e-6, 1e-9
 """Error of an axis' length that may stay, and what has no direction."""
@@ -89,8 +91,13 @@ def take_drake_joints(tree: UrdfTree) -> dict[str, Retyped]:
 
 
 def take_out_foreign(tree: UrdfTree) -> bool:
-    """Remove elements and attributes with a prefix, which strict readers choke on; whether any."""
+    """Remove elements and attributes with a prefix, which strict readers choke on; whether any.
+
+    Drake's capsule is Bullet's, too.
+    """
     found = False
+    for capsule in tree.robot.iter("drake:capsule"):
+        capsule.tag, found = "capsule", True
     for element in tree.robot.iter():
         for child in [child for child in element if ":" in str(child.tag)]:
             element.remove(child)
@@ -132,7 +139,7 @@ def settle_limits(tree: UrdfTree, *, rubbing: bool = True) -> tuple[bool, list[s
         Whether anything is now otherwise than in the file, and what is to be said.
     """
     unlimited, endless, empty = list[str](), list[str](), list[str]()
-    feeding, rubbed = list[str](), list[str]()
+    feeding, rubbed, idle = list[str](), list[str](), list[str]()
     notes: list[str] = []
     for name, joint in tree.joints.items():
         kind, limit = joint.get("type"), joint.find("limit")
@@ -152,6 +159,9 @@ def settle_limits(tree: UrdfTree, *, rubbing: bool = True) -> tuple[bool, list[s
         limits = tree.limits(joint) if kind == "revolute" else None
         notes += degrees_notes({f"a limit of {where}": limits or ()}, OF_LIMITS)
         for element in joint.findall("dynamics"):
+            if not element.attrib.keys() & {"damping", "friction"}:  # which Bullet refuses
+                joint.remove(element)
+                idle.append(name)
             for key in ("damping", "friction"):
                 value = tree.number(element, key, 0.0, where)
                 if value < 0.0:
@@ -173,7 +183,7 @@ def settle_limits(tree: UrdfTree, *, rubbing: bool = True) -> tuple[bool, list[s
         for what, names in told.items()
         if names
     ]
-    return bool(unlimited or endless or feeding), notes
+    return bool(unlimited or endless or feeding or idle), notes
 
 
 def angle_notes(tree: UrdfTree) -> list[str]:
@@ -332,6 +342,7 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
     """
     changed, missing, unread, empty = False, list[str](), list[str](), list[str]()
     broken: dict[str, list[str]] = {}
+    unknown: dict[str, list[str]] = {}
     for link in tree.robot.iterfind("link"):
         for shape in [*link.findall("visual"), *link.findall("collision")]:
             solid = shape.find("geometry/*")
@@ -340,6 +351,8 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
             mesh = solid if solid is not None and solid.tag in MESHES else None
             if solid is None:
                 empty.append(link.get("name", ""))
+            elif solid.tag not in SHAPES:
+                unknown.setdefault(str(solid.tag), []).append(link.get("name", ""))
             elif mesh is None:
                 continue
             else:
@@ -371,6 +384,11 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
         f"{_listed(names, 'mesh', 'meshes')} {why}; the shapes are left out"
         for why, names in broken.items()
     ]
+    notes += [
+        f"shapes that Bullet does not know (<{kind}>), of {listed(dict.fromkeys(names))}, are left"
+        " out"
+        for kind, names in unknown.items()
+    ]
     if empty:
         notes.append(
             f"shapes without geometry, or of a negative size, of {listed(sorted(set(empty)))} are"
@@ -383,6 +401,26 @@ def _is_inside_out(solid: Xml.Element) -> bool:
     """Whether a length of a shape is negative; meshes may be mirrored."""
     lengths = NUMBERS.get(str(solid.tag), {}) if solid.tag not in MESHES else {}
     return any(float(x) < 0.0 for name in lengths for x in solid.get(name, "").split())
+
+
+def whole_names(tree: UrdfTree) -> list[str]:
+    """Give a robot and materials the names without which Bullet refuses them.
+
+    Returns:
+        What is to be said; nothing if all have one.
+    """
+    said: list[str] = []
+    if not tree.robot.get("name"):
+        tree.robot.set("name", tree.path.stem)
+        said.append(f"the robot has no name; it is called '{tree.path.stem}'")
+    nameless = [
+        each for each in tree.robot.iterfind("link/visual/material") if not each.get("name")
+    ]
+    for k, material in enumerate(nameless):
+        material.set("name", f"nameless_{k}")
+    if nameless:
+        said.append(f"{len(nameless)} materials without a name, which Bullet refuses, have one now")
+    return said
 
 
 def whole_inertials(tree: UrdfTree) -> list[str]:

@@ -24,6 +24,7 @@ from bulletbridge.models.formats.loadable import (
     take_out_foreign,
     unit_axes,
     whole_inertials,
+    whole_names,
     write_urdf,
 )
 from bulletbridge.models.formats.loop_tags import link_named, loops_in, take_second_parents
@@ -112,7 +113,7 @@ def read_robot(
         for name, joint in tree.joints.items()
         if joint.get("type") == "floating"
     ]
-    frames = [*unit_axes(tree), *whole_inertials(tree), *empty_frames(tree)]
+    frames = [*unit_axes(tree), *whole_names(tree), *whole_inertials(tree), *empty_frames(tree)]
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     held = sidecar.held or gazebo.held or _stands_still(tree)

@@ -26,6 +26,8 @@ MOVING = ("revolute", "continuous", "prismatic")
 LIMITS = "lower", "upper", "effort", "velocity"
 NO_NUMBER = re.compile(r"[+-]?(nan|inf)", re.IGNORECASE)
 """What Bullet reads as no number, or as an infinite one."""
+BLANK = re.compile(r"[^\S ]")
+"""A blank at which Bullet does not part numbers, as those that web pages have."""
 COUNTS = NUMBERS | {
     "axis": {"xyz": 3},
     "limit": dict.fromkeys(LIMITS, 1),
@@ -215,7 +217,12 @@ class UrdfTree:
                     endless.append(owner.get("name", ""))
                 for name, count in COUNTS.get(str(element.tag), {}).items():
                     text = element.get(name)
-                    if text is None or are_as_many(text, count):
+                    if text is None:
+                        continue
+                    if are_as_many(text, count):
+                        if BLANK.search(text):
+                            element.set(name, " ".join(text.split()))
+                            notes.append(f"{where}: <{element.tag}> has odd blanks in its {name}")
                         continue
                     if any(map(NO_NUMBER.match, text.split())):  # Bullet calculates with them
                         self.fail(f'{where}: <{element.tag}> has {name}="{text}"; give numbers')
