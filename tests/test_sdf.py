@@ -521,6 +521,20 @@ def test_joints_between_parts_of_one_rigid_body_do_nothing(tmp_path: Path) -> No
     assert apart(terms_at(system, q, v).h, terms_at(oracle, q, v).h) < ROUND_OFF
 
 
+def test_names_may_have_that_of_their_model_before_them(tmp_path: Path) -> None:
+    """As in files that Gazebo has saved; what acts on links there alone is told."""
+    plain = arm(joint(OWN))
+    scoped = plain.replace("<parent>one<", "<parent>arm::one<").replace(
+        "</link>", "<velocity_decay><linear>0.01</linear></velocity_decay></link>", 1
+    )
+    assert scoped.count("arm::one") == 1
+    spec = read(scoped, tmp_path)
+    assert any("left out: 1 added masses or decays" in note for note in spec.notes)
+    system, oracle = unassembled(spec), unassembled(read(plain, tmp_path))
+    q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    np.testing.assert_array_equal(terms_at(system, q, v).h, terms_at(oracle, q, v).h)
+
+
 def test_thin_rods_and_plates_however_turned_are_ones_that_bullet_takes() -> None:
     rng = np.random.default_rng(1)
     for turn in Rotation.random(50, random_state=1).as_matrix():

@@ -170,7 +170,14 @@ def read_sdf(
         for plugin in each.element.iter("plugin")
     )
     sensors = sum(1 for each in scope.scopes() for _ in each.element.iter("sensor"))
-    left = [f"{n} {what}" for n, what in ((plugins, "plugins"), (sensors, "sensors")) if n]
+    fluid = sum(
+        element.tag == "fluid_added_mass" or any((x.text or "").strip("0. \t\r\n") for x in element)
+        for each in scope.scopes()
+        for tag in ("fluid_added_mass", "velocity_decay")
+        for element in each.element.iter(tag)
+    )
+    kinds = (plugins, "plugins"), (sensors, "sensors"), (fluid, "added masses or decays of links")
+    left = [f"{n} {what}" for n, what in kinds if n]
     if left:
         graph.notes.append(f"left out: {', '.join(left)}")
     graph.digits = _digits(scope)

@@ -222,10 +222,15 @@ class Scope:
     merged: list[str] = field(default_factory=lambda: [])
 
     def within(self, name: str) -> str:
-        """A name with the model before it that it was merged from, if it is of one."""
-        first = name.partition(SCOPE)[0]
+        """A name with the model before it that it was merged from, if it is of one.
+
+        Gazebo's own files have names with that of their model before them, which is taken off.
+        """
+        first, scoped, rest = name.partition(SCOPE)
         if first in self.parts or first in self.nested:
             return name
+        if scoped and first == self.element.get("name"):
+            return self.within(rest)
         for own in self.merged:
             inner = self.nested[own]
             if inner.within(name) != name or first in inner.parts or first in inner.nested:
