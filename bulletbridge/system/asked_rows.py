@@ -1,15 +1,23 @@
 """Rows whose forces in a step are not given, and what each of them asks for."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.inequalities.active_rows import ActiveRows
+from bulletbridge.inequalities.contact_slopes import ContactSlopes, PushingContacts
+from bulletbridge.inequalities.contact_variations import ContactVariations
+from bulletbridge.mechanism.by_joint import rate_names
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.system.linearisation import BESIDE
 
 OTHERWISE = "; use central differences of step()"
-WEAKEST = 1e-10
-"""Share of the strongest that a row which holds must have for itself, or it follows from others."""
+ABOUT = (
+    "a motor, friction or limit of '{}' is about to act otherwise than in this step; use central"
+    " differences of step()"
+)
+ABOUT_CONTACT = f"the {{}} is about to act otherwise than in this step{OTHERWISE}"
 
 
 class Leads(NamedTuple):
@@ -28,77 +36,91 @@ class Leads(NamedTuple):
     place_by_all: Array
 
 
-class Asked(NamedTuple):
-    """What one row asks for.
-
-    Attributes:
-        row: (nv,)
-        bent: (3 nv,) what the row changes by, times the rates.
-        side: (3 nv,) right side.
-        force: That it exerts.
-        rate: That it holds; not a number if it slides.
-        room: Force by which it is off acting otherwise,
-        least: rate that this is to answer for at least,
-        about: and what is said then.
-        strength: Largest force of a motor; not a number for others.
-        slopes: (nv, nv) what the row changes by with the place that contacts are found at; None for
-            one that does not.
-    """
-
-    row: Array
-    bent: Array
-    side: Array
-    force: float
-    rate: float
-    room: float
-    least: float
-    about: str
-    strength: float = math.nan
-    slopes: Array | None = None
-
-
 class Active:
-    """Rows whose forces are not given: K δf + L δw = sides.
+    """Rows whose forces are not given, of joints and then of contacts.
+
+    Args:
+        mechanism: Whose.
+        most: As many as there may be.
 
     Attributes:
-        asked: What each asks for.
-        idle: Rows that exert all that they can, or nothing, and yet do not move: there is no kink
-            if others keep them so.
-        K: (m, m) by row and force, as entries,
-        L: and by row and rate.
+        arrays: These rows.
+        touch: Contacts, what they ask for and what they change by; None without any.
+        names: These contacts in words.
     """
 
-    def __init__(self) -> None:
-        self.asked, self.idle = list[Asked](), list[Asked]()
-        self.K, self.L = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
+    def __init__(self, mechanism: Mechanism, most: int) -> None:
+        nv, lines = mechanism.nv, np.zeros((5, most))
+        of = np.zeros((2, most, 2), np.int64)
+        self.arrays = ActiveRows(
+            np.zeros((most, nv)), *np.zeros((2, most, 3 * nv)), *np.zeros((2, most, most)),
+            *lines, *of, np.zeros(2, np.int64),
+        )  # fmt: skip
+        self.touch: tuple[PushingContacts, ContactSlopes, ContactVariations] | None = None
+        self.names = list[str]()
+        self._mechanism = mechanism
 
-    def hold(self, row: Asked) -> int:
-        """Add a row that holds its rate; its number."""
-        n = len(self.asked)
-        self.asked.append(row)
-        self.L[n, n] = 1.0
-        return n
+    @property
+    def count(self) -> int:
+        """How many act."""
+        return int(self.arrays.counts[0])
 
-    def slide(self, rows: list[Asked], owner: int, by_load: Array, by_slip: Array) -> None:
-        """Add the rows of a cone, whose forces are against their slip.
+    @property
+    def idle(self) -> list[tuple[int, int]]:
+        """Contacts, and their rows, that exert all that they can, or nothing, and do not move."""
+        found: list[list[int]] = self.arrays.idle[: self.arrays.counts[1]].tolist()
+        return [(k, r) for k, r in found]
+
+    def hold(
+        self, axis: int, side: Array, rate: float, force: float, room: float, strength: float
+    ) -> int:
+        """Add an axis of a joint that holds a rate; its number.
 
         Args:
-            rows: (1 or 2) of them.
-            owner: Number of the row whose force is the radius of the cone.
-            by_load: What their forces fall by with it,
-            by_slip: and, a line each, with their rates.
+            axis: Which.
+            side: (3 nv,) what the rate changes by.
+            rate: That it holds.
+            force: That it exerts.
+            room: Force by which it is off acting otherwise.
+            strength: Largest force of a motor; not a number for others.
         """
-        first = len(self.asked)
-        for k, row in enumerate(rows, first):
-            self.asked.append(row)
-            self.K[k, k], self.K[k, owner] = 1.0, by_load[k - first]
-            for j in range(len(rows)):
-                self.L[k, first + j] = by_slip[k - first, j]
+        a, n = self.arrays, self.count
+        a.counts[0] = n + 1
+        a.rows[n, axis] = a.L[n, n] = 1.0
+        a.sides[n], a.rates[n], a.forces[n] = side, rate, force
+        a.rooms[n], a.least[n], a.strengths[n] = room, BESIDE, strength
+        a.of[n] = -1, axis
+        return n
 
-    def matrices(self) -> tuple[Array, Array]:
-        """K and L (m, m)."""
-        found = np.zeros((2, len(self.asked), len(self.asked)))
-        for matrix, entries in zip(found, (self.K, self.L), strict=True):
-            for at, value in entries.items():
-                matrix[at] = value
-        return found[0], found[1]
+    def about(self, n: int) -> str:
+        """What is said of a row that is about to act otherwise."""
+        contact, which = self.arrays.of[n].tolist()
+        return self.about_contact(contact) if contact >= 0 else self.about_axis(which)
+
+    def about_axis(self, axis: int) -> str:
+        """The same of a joint."""
+        return ABOUT.format(rate_names(self._mechanism)[axis])
+
+    def about_contact(self, k: int) -> str:
+        """The same of a contact."""
+        return ABOUT_CONTACT.format(self.names[k])
+
+    def slopes(self, n: int) -> Array | None:
+        """What a row changes by (nv, nv) with the place of contacts; None for one that does not."""
+        contact, which = self.arrays.of[n].tolist()
+        if contact < 0 or self.touch is None:
+            return None
+        return np.asarray(self.touch[2].C_by_q[:, contact, which], np.float64)
+
+    def off_by_idle(self, moved: Array) -> list[tuple[int, Array]]:
+        """Contacts of rows that are idle, and how far (3 nv,) each is off what it asks for.
+
+        Args:
+            moved: (nv, 3 nv) changes of the rates.
+        """
+        if self.touch is None:
+            return []
+        contacts, found, _ = self.touch
+        left = [contacts.C[6 * k + r] @ moved + found.bent[k, r] for k, r in self.idle]
+        sides = [found.sides[k] if r == 0 else 0.0 for k, r in self.idle]
+        return [(k, off - side) for (k, _), off, side in zip(self.idle, left, sides, strict=True)]

@@ -24,11 +24,21 @@ from bulletbridge.engine.records import ONE_OVER_UNITS
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
+from bulletbridge.inequalities.active_rows import (
+    OFF,
+    REPORT,
+    SCALE,
+    UNIQUE,
+    WEAKEST,
+    Equations,
+    put_answers,
+    put_contact_rows,
+    solve_rows,
+)
 from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, ROOM, TAKEN
 from bulletbridge.inequalities.contact_slopes import (
     ABOUT_TO_CHANGE,
     CLEAR,
-    CONES,
     ContactSlopes,
     LedBy,
     PushingContacts,
@@ -42,7 +52,7 @@ from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask
-from bulletbridge.system.asked_rows import OTHERWISE, WEAKEST, Active, Asked, Leads
+from bulletbridge.system.asked_rows import ABOUT_CONTACT, OTHERWISE, Active, Leads
 from bulletbridge.system.contact_report import contact_states
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import (
@@ -56,13 +66,6 @@ from bulletbridge.system.motor_agreement import Agreement
 
 CONTRADICTS = 1e-7
 """Share of what is asked of rows that follow from others, by which they may ask for another."""
-COULOMB = 1e-8
-"""Share of a load by which friction that slides may be off Coulomb's law."""
-ABOUT = (
-    "a motor, friction or limit of '{}' is about to act otherwise than in this step; use central"
-    " differences of step()"
-)
-ABOUT_CONTACT = f"the {{}} is about to act otherwise than in this step{OTHERWISE}"
 GIVES_AND_BOUNCES_ABOUT = f"the {{}} gives way and bounces{OTHERWISE}"
 
 
@@ -171,15 +174,16 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     rates, led = differentiator.prediction(push)
     size = max(1.0, float(np.abs(rates).max(initial=0.0)))
     leads = Leads(rates, led[nv:], rates_by_all, place_by_all)
-    acting = Active()
+    most = len(step.motor_rows) + len(step.joint_limits) + 6 * len(step.contact_points)
+    acting = Active(solver.mechanism, most)
     _add_joint_rows(acting, made)
     touching = _contacts_that_touch(made, leads)
     pushes = np.zeros((nv, 3 * nv))
     if touching is not None:
         pushes = _add_contacts(acting, made, leads, touching)
-    if acting.idle and not acting.asked:
-        raise UnsupportedError(acting.idle[0].about)
-    if acting.asked:
+    if acting.idle and not acting.count:
+        raise UnsupportedError(acting.about_contact(acting.idle[0][0]))
+    if acting.count:
         pushes = pushes + _change_of_forces(acting, leads, pushes, solver, size)
     sticking = None
     if touching is not None and solver.encoded.nc:
@@ -257,50 +261,44 @@ def _change_of_forces(
         UnsupportedError: Rows do not do what they ask for, are about to act otherwise, or follow
             from others that ask for another.
     """
-    rows, bent, sides = (np.array([a[k] for a in acting.asked]) for k in range(3))
-    wanted = np.array([one.rate for one in acting.asked])
-    nv, (K, L) = len(solver.v), acting.matrices()
-    by_force = leads.changes[:, 2 * nv :]
-    holds = np.isfinite(wanted)
-    S = rows @ by_force @ rows.T
-    answers = np.diag(S)
-    for one, gives in zip(acting.asked, answers + np.diag(K), strict=True):  # servos give way
-        if not one.room * gives > one.least:
-            raise UnsupportedError(one.about)
-    free = rows @ (leads.changes + by_force @ turned) + bent
-    # in units in which each row answers to its own force by one
-    units = np.sqrt(answers)
-    lines = np.where(holds, 1.0 / units, units)
-    left, strengths, ways = np.linalg.svd(lines[:, None] * (K + L @ S) / units)
-    strong = strengths > WEAKEST * strengths[0]
-    ignored = by_force @ (rows.T / units) @ ways[~strong].T
-    most = np.abs(by_force @ (rows.T / units)).max(initial=0.0)
-    unique = np.abs(ignored).max(initial=0.0) <= CONTRADICTS * most
-    admissible = np.eye(3 * nv) if strong.all() and not acting.idle else _admissible(solver)
+    of, m, nv = acting.arrays, acting.count, len(solver.v)
+    e = Equations(
+        np.zeros((m, nv)), np.zeros((m, m)), np.zeros((m, 3 * nv)), np.zeros((m, m)),
+        np.zeros((m, 3 * nv)), np.zeros(m), np.zeros(m, np.int64), np.zeros((nv, 3 * nv)),
+        np.zeros(REPORT),
+    )  # fmt: skip
+    with announce_compilation(put_answers):
+        failure = put_answers(of, leads.changes, turned, e)
+    if failure:
+        raise UnsupportedError(acting.about(failure - 1))
+    wanted, sides = of.rates[:m], of.sides[:m]
+    admissible = _admissible(solver) if acting.idle else None
     for agreed in (False, True):
         if agreed:
-            wanted, sides = Agreement(acting, leads, S, free, solver).reached(wanted, sides)
-        right = lines[:, None] * (sides - L @ free)
-        parts, scale = left.T @ right, np.abs(right).max(initial=0.0)
-        off = np.abs((rows @ leads.rates - wanted)[holds]).max(initial=0.0)
-        contradiction = np.abs(parts[~strong] @ admissible).max(initial=0.0)
-        if off <= ALIKE * size and contradiction <= CONTRADICTS * scale and unique:
+            wanted, sides = Agreement(acting, leads, e.S, e.free, solver).reached(wanted, sides)
+        with announce_compilation(solve_rows):
+            rank = solve_rows(of, leads.rates, wanted, sides, e)
+        contradiction, scale = 0.0, e.report[SCALE]
+        if rank < m:
+            admissible = _admissible(solver) if admissible is None else admissible
+            contradiction = float(np.abs(e.right[rank:] @ admissible).max(initial=0.0))
+        contradicts = contradiction > CONTRADICTS * scale or e.report[UNIQUE] > CONTRADICTS
+        if e.report[OFF] <= ALIKE * size and not contradicts:
             break
     else:
-        if off > ALIKE * size:
+        if e.report[OFF] > ALIKE * size:
             raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
         raise UnsupportedError(
             "rows that act follow from each other, so that their forces are not unique, and"
             f" what is asked of them contradicts itself beside this state{OTHERWISE}"
         )
-    found = ways[strong].T @ (parts[strong] / strengths[strong, None])
-    pushes: Array = rows.T @ (found / units[:, None])
-    moved = leads.changes + by_force @ (turned + pushes)
-    for one in acting.idle:
-        left = (one.row @ moved + one.bent - one.side) @ admissible
-        if np.abs(left).max() > CONTRADICTS * np.abs(free).max():
-            raise UnsupportedError(one.about)
-    return pushes
+    if admissible is not None:
+        moved = leads.changes + leads.changes[:, 2 * nv :] @ (turned + e.pushes)
+        most = np.abs(e.free).max()
+        for k, off in acting.off_by_idle(moved):
+            if np.abs(off @ admissible).max() > CONTRADICTS * most:
+                raise UnsupportedError(acting.about_contact(k))
+    return e.pushes
 
 
 def _admissible(solver: Solver) -> Array:
@@ -409,17 +407,6 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
     if not len(step.motor_rows) and not len(step.joint_limits):
         return
 
-    def about(axis: int) -> str:
-        return ABOUT.format(rate_names(solver.mechanism)[axis])
-
-    def hold(
-        axis: int, side: Array, room: float, rate: float, force: float, strength: float = math.nan
-    ) -> int:
-        row, bent = np.zeros(nv), np.zeros(3 * nv)
-        row[axis] = 1.0
-        asked = Asked(row, bent, side, force, rate, room, BESIDE, about(axis), strength)
-        return acting.hold(asked)
-
     motors, limits = (np.asarray(x) for x in (step.motor_rows, step.joint_limits))
     proper = 2 * np.arange(len(motors)) < len(motors)  # friction follows
     proper = proper[motors["row"] >= 0]
@@ -434,24 +421,24 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
     for k, motor in enumerate(motors):
         axis, force = int(motor["axis"]), x[motor["row"]] / dt
         if asked.beside[k]:
-            raise UnsupportedError(about(axis))
+            raise UnsupportedError(acting.about_axis(axis))
         side = asked.shares[k] * changes[axis]
         side[axis] += asked.slopes[k]
         rate = float(asked.rates[k] - asked.compliance[k] * force)
         room = min(float(motor["force"]) - force, force - float(motor["least"]))
         if room > (1.0 - SATURATED) * motor["force"]:
             strength = float(motor["force"]) if proper[k] else math.nan
-            n = hold(axis, side, room, rate, force, strength)
+            n = acting.hold(axis, side, rate, force, room, strength)
             if asked.compliance[k]:
-                acting.K[n, n] = float(asked.compliance[k])
+                acting.arrays.K[n, n] = float(asked.compliance[k])
         elif abs(after.v[axis] - rate) <= BESIDE:
-            raise UnsupportedError(about(axis))
+            raise UnsupportedError(acting.about_axis(axis))
     axes = places[limits["axis"]]
     room = np.minimum(after.q[axes] - limits["lower"], limits["upper"] - after.q[axes])
     pushes = (limits["row"] >= 0) & (x[limits["row"]] != 0.0)
     idle = ~pushes & (limits["axis"] >= 0)
     if np.any(beside := idle & (room <= BESIDE)):
-        raise UnsupportedError(about(int(limits["axis"][beside][0])))
+        raise UnsupportedError(acting.about_axis(int(limits["axis"][beside][0])))
     of_limits = asked_by_limits(limits, solver.q[axes], dt)
     for k in np.flatnonzero(pushes):
         axis = int(limits["axis"][k])
@@ -461,7 +448,8 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
             raise UnsupportedError(f"'{name}' is {beyond:.3g} beyond its limit{OTHERWISE}")
         side = np.zeros(3 * nv)
         side[axis] = of_limits.slopes[k]
-        hold(axis, side, np.inf, float(of_limits.rates[k]), x[limits["row"][k]] / dt)
+        force = float(x[limits["row"][k]] / dt)
+        acting.hold(axis, side, float(of_limits.rates[k]), force, math.inf, math.nan)
 
 
 def _require_joint(axis: int) -> None:
@@ -581,66 +569,13 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
         k, why = divmod(failure, 4)
         about = ABOUT_CONTACT if why == ABOUT_TO_CHANGE else GIVES_AND_BOUNCES_ABOUT
         raise UnsupportedError(about.format(names[k]))
-    for k, name in enumerate(names):
-        _add_contact(acting, OneContact(contacts, found, touching.varied, k, name))
+    acting.names, acting.touch = names, (contacts, found, touching.varied)
+    with announce_compilation(put_contact_rows):
+        failure = put_contact_rows(acting.arrays, contacts, found)
+    if failure:
+        name = names[failure - 1]
+        raise UnsupportedError(f"friction of the {name} is not against its slip{OTHERWISE}")
     return np.asarray(found.by_place @ leads.place_by_all, np.float64)
-
-
-class OneContact(NamedTuple):
-    """One of the contacts that push.
-
-    Attributes:
-        contacts: All of them,
-        found: what they ask for,
-        varied: and what they change by.
-        k: Which one it is.
-        name: In words.
-    """
-
-    contacts: PushingContacts
-    found: ContactSlopes
-    varied: ContactVariations
-    k: int
-    name: str
-
-
-def _add_contact(acting: Active, one: OneContact) -> None:
-    """Add the rows of a contact.
-
-    Raises:
-        UnsupportedError: It slides otherwise than Coulomb says.
-    """
-    contacts, found, varied, k, name = one
-    C, bent, forces = varied.C[k], found.bent[k], contacts.forces[k].tolist()
-    slopes, about = varied.C_by_q[:, k], ABOUT_CONTACT.format(name)
-    load, rate, none = forces[0], float(found.rates[k]), np.zeros(bent.shape[1])
-    if load == 0.0:
-        acting.idle.append(Asked(C[0], bent[0], found.sides[k], 0.0, rate, 0.0, 0.0, about))
-        return
-    normal = C[0], bent[0], found.sides[k], load, rate, load, CLEAR, about
-    owner = acting.hold(Asked(*normal, slopes=slopes[:, 0]))
-    if contacts.compliance[k] > 0.0:
-        acting.K[owner, owner] = float(contacts.compliance[k])
-    for cone, (first, count) in enumerate(CONES):
-        slides = found.slides[k, cone] != 0
-        held = math.nan if slides else 0.0
-        rows = [r for r in range(first, first + count) if contacts.mu[k, r] > 0.0]
-        those = [
-            Asked(
-                C[r], bent[r], none, forces[r], held, math.inf, 0.0, about, slopes=slopes[:, r]
-            )
-            for r in rows
-        ]  # fmt: skip
-        if slides:
-            if found.off[k, cone] > COULOMB:
-                raise UnsupportedError(f"friction of the {name} is not against its slip{OTHERWISE}")
-            by_slip = found.by_slip[k][rows][:, [r - first for r in rows]]
-            acting.slide(those, owner, found.by_load[k, rows], by_slip)
-        elif those and found.used[k, cone] < 1.0 - CLEAR:
-            for row in those:
-                acting.hold(row)
-        else:
-            acting.idle += those
 
 
 def _names(points: np.ndarray, mechanism: Mechanism) -> list[str]:

@@ -19,9 +19,10 @@ import numpy as np
 
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
+from bulletbridge.inequalities.active_rows import WEAKEST
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.sharing import AMPLE
-from bulletbridge.system.asked_rows import OTHERWISE, WEAKEST, Active, Leads
+from bulletbridge.system.asked_rows import OTHERWISE, Active, Leads
 from bulletbridge.system.derivatives import step_differentiator_of
 from bulletbridge.system.held_closing import least_squares
 from bulletbridge.system.linearisation import ALIKE
@@ -112,13 +113,14 @@ class Agreement:
 
     def __init__(self, acting: Active, leads: Leads, S: Array, free: Array, solver: Solver) -> None:
         self._leads, self._free, self._solver, self._S = leads, free, solver, S
-        self._asked, self._D = acting.asked, S + acting.matrices()[0]
-        self._rows = np.array([one.row for one in acting.asked])
+        m, of = acting.count, acting.arrays
+        self._acting, self._D, self._rows = acting, S + of.K[:m, :m], of.rows[:m]
+        self._strengths, self._forces = of.strengths[:m], of.forces[:m]
         self._by_force = leads.changes[:, 2 * len(solver.v) :]
 
     def reached(self, wanted: Array, sides: Array) -> tuple[Array, Array]:
         """Rates (m,) that rows hold instead of those they ask for, and their changes (m, 3 nv)."""
-        strengths = np.array([one.strength for one in self._asked])
+        strengths = self._strengths
         is_motor = np.isfinite(strengths)
         motors, none = np.flatnonzero(is_motor), np.zeros(0, np.int64)
         others = np.flatnonzero(~is_motor & np.isfinite(wanted))
@@ -135,7 +137,7 @@ class Agreement:
 
     def _count_by_strength(self, motors: Ints, strengths: Array, wanted: Array) -> bool:
         """Whether no motor is so strong that it counts by what is needed (``sharing.weigh``)."""
-        forces, answers = np.array([one.force for one in self._asked]), self._S.diagonal()[motors]
+        forces, answers = self._forces, self._S.diagonal()[motors]
         off = (self._rows @ self._leads.rates - wanted - self._S @ forces)[motors]
         counts = strengths**2 * answers
         return bool(counts.max() <= AMPLE**2 * np.minimum(off**2 / answers, counts).max())
@@ -185,7 +187,7 @@ class Agreement:
         by_coordinate = self._by_force @ (rows.T @ can.along)
         free, bent = self._free[of].copy(), np.zeros((nv, 3 * nv))
         for pull, k in zip(pulls, among.others, strict=False):
-            if (slopes := self._asked[int(k)].slopes) is not None:
+            if (slopes := self._acting.slopes(int(k))) is not None:
                 bent += pull * slopes.T @ self._leads.place_by_all
         if solver.encoded.nc:
             at = np.zeros(nv), -rows.T @ pulls, by_coordinate @ y

@@ -1,0 +1,298 @@
+"""Rows whose forces in a step are not given, and what these forces change by.
+
+Each row asks for something of its force f and of the rate w along it: K δf + L δw = sides. With the
+changes of w at given forces, w answers to forces by S, these are linear equations, of which some
+may follow from others: they are solved by complete pivoting (Golub and Van Loan, Matrix
+Computations, 3.4.8), what follows is left out.
+"""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.inequalities.contact_slopes import (
+    CLEAR,
+    CONES,
+    ContactSlopes,
+    PushingContacts,
+)
+from bulletbridge.numerics.many_sides import add_product
+from bulletbridge.numerics.records import Array, Ints
+
+WEAKEST = 1e-10
+"""Share of the strongest that a row which holds must have for itself, or it follows from others."""
+COULOMB = 1e-8
+"""Share of a load by which friction that slides may be off Coulomb's law."""
+RANK, OFF, SCALE, UNIQUE, REPORT = range(5)
+"""Of equations that were solved: independent ones; by how much rates that are held are missed;
+largest right side; how far forces that are not told apart move anything, of what one of them does.
+"""
+
+
+class ActiveRows(NamedTuple):
+    """Rows whose forces are not given, m at most.
+
+    Attributes:
+        rows: (m, nv)
+        bent: (m, 3 nv) what rates along the rows change by as the rows do.
+        sides: (m, 3 nv) right sides.
+        K: (m, m) by row and force,
+        L: and by row and rate.
+        rates: (m,) that they hold; not a number if they slide.
+        forces: (m,) that they exert.
+        rooms: (m,) force by which each is off acting otherwise,
+        least: (m,) rate that this is to answer for at least.
+        strengths: (m,) largest forces of motors; not a number for others.
+        of: (m, 2) the contact of a row and which one of its six; -1 and the axis of a joint.
+        idle: (m, 2) the same of rows that exert all that they can, or nothing, and yet do not move.
+        counts: (2,) of rows, and of those that are idle.
+    """
+
+    rows: Array
+    bent: Array
+    sides: Array
+    K: Array
+    L: Array
+    rates: Array
+    forces: Array
+    rooms: Array
+    least: Array
+    strengths: Array
+    of: Ints
+    idle: Ints
+    counts: Ints
+
+
+class Equations(NamedTuple):
+    """What the equations of m rows are solved in.
+
+    Attributes:
+        moved: (m, nv) rates by a force along each row.
+        S: (m, m) rates along rows by forces along rows.
+        free: (m, 3 nv) what rates along the rows change by at these forces.
+        N: (m, m) equations, reduced where they are solved.
+        right: (m, 3 nv) their right sides, likewise.
+        units: (m,) in which a row answers to its own force by one.
+        columns: (m,) which unknown stands where.
+        pushes: (nv, 3 nv) what forces on the rates change by.
+        report: (REPORT,)
+    """
+
+    moved: Array
+    S: Array
+    free: Array
+    N: Array
+    right: Array
+    units: Array
+    columns: Ints
+    pushes: Array
+    report: Array
+
+
+@helper
+def add_row_of(
+    a: ActiveRows, c: PushingContacts, s: ContactSlopes, k: int, r: int, about: float
+) -> int:
+    """Add a row of contact k; its number."""
+    n = a.counts[0]
+    a.counts[0] = n + 1
+    for j in range(a.rows.shape[1]):
+        a.rows[n, j] = c.C[6 * k + r, j]
+    for j in range(a.bent.shape[1]):
+        a.bent[n, j] = s.bent[k, r, j]
+        a.sides[n, j] = s.sides[k, j] if r == 0 else 0.0
+    a.forces[n], a.rates[n] = c.forces[k, r], about
+    a.rooms[n], a.least[n], a.strengths[n] = math.inf, 0.0, math.nan
+    a.of[n, 0], a.of[n, 1] = k, r
+    return n
+
+
+@helper
+def rest(a: ActiveRows, k: int, r: int) -> None:
+    """Note that a row of contact k is idle."""
+    n = a.counts[1]
+    a.counts[1] = n + 1
+    a.idle[n, 0], a.idle[n, 1] = k, r
+
+
+@kernel
+def put_contact_rows(a: ActiveRows, c: PushingContacts, s: ContactSlopes) -> int:
+    """Add the rows of contacts; 0, or 1 and the number of one whose friction is not Coulomb's.
+
+    Args:
+        a: Receives them.
+        c: Contacts.
+        s: What they ask for.
+    """
+    for k in range(len(c.compliance)):
+        if c.forces[k, 0] == 0.0:
+            rest(a, k, 0)
+            continue
+        owner = add_row_of(a, c, s, k, 0, s.rates[k])
+        a.L[owner, owner], a.K[owner, owner] = 1.0, c.compliance[k]
+        a.rooms[owner], a.least[owner] = c.forces[k, 0], CLEAR
+        for cone in range(len(CONES)):
+            first, count = CONES[cone]
+            slides = s.slides[k, cone] != 0
+            if slides and s.off[k, cone] > COULOMB:
+                return k + 1
+            for r in range(first, first + count):
+                if c.mu[k, r] > 0.0 and not slides and not s.used[k, cone] < 1.0 - CLEAR:
+                    rest(a, k, r)
+                elif c.mu[k, r] > 0.0:
+                    n = add_row_of(a, c, s, k, r, math.nan if slides else 0.0)
+                    if not slides:
+                        a.L[n, n] = 1.0
+                        continue
+                    a.K[n, n], a.K[n, owner] = 1.0, s.by_load[k, r]
+                    along = n - (r - first)
+                    for q in range(count):
+                        if c.mu[k, first + q] > 0.0:
+                            other = along + q if c.mu[k, first] > 0.0 else n
+                            a.L[n, other] = s.by_slip[k, r, q]
+    return 0
+
+
+@kernel
+def put_answers(a: ActiveRows, changes: Array, turned: Array, e: Equations) -> int:
+    """What rates along rows answer to; 0, or 1 and the number of one about to act otherwise.
+
+    Args:
+        a: Rows.
+        changes: (nv, 3 nv) of rates before loops are closed, at constant forces of rows.
+        turned: (nv, 3 nv) what forces on the rates change by as contacts move.
+        e: Receives it.
+    """
+    m, nv = len(e.units), a.rows.shape[1]
+    for i in range(m):
+        for j in range(nv):
+            e.moved[i, j] = 0.0
+        for j in range(e.free.shape[1]):
+            e.free[i, j] = a.bent[i, j]
+        for k in range(nv):
+            x = a.rows[i, k]
+            if x != 0.0:
+                for j in range(nv):
+                    e.moved[i, j] += x * changes[k, 2 * nv + j]
+                for j in range(e.free.shape[1]):
+                    e.free[i, j] += x * changes[k, j]
+        for k in range(m):
+            total = 0.0
+            for j in range(nv):
+                total += e.moved[i, j] * a.rows[k, j]
+            e.S[i, k] = total
+        if not a.rooms[i] * (e.S[i, i] + a.K[i, i]) > a.least[i]:  # servos give way
+            return i + 1
+        e.units[i] = math.sqrt(e.S[i, i])
+    add_product(1.0, e.moved, 0, turned, e.free)
+    return 0
+
+
+@outlined
+def eliminate(A: Array, B: Array, columns: Ints) -> int:
+    """Reduce A x = B (n, n) and (n, m) by complete pivoting to x = B where A is one; the rank.
+
+    Columns of A change places: ``columns`` (n,) receives which unknown stands where. Of the lines
+    behind the rank nothing is left but, in B, by how much they contradict the others.
+    """
+    n, largest = len(columns), 0.0
+    for k in range(n):
+        columns[k] = k
+    for k in range(n):
+        row, column, most = k, k, 0.0
+        for i in range(k, n):
+            for j in range(k, n):
+                if abs(A[i, j]) > most:
+                    row, column, most = i, j, abs(A[i, j])
+        largest = max(largest, most)
+        if not most > WEAKEST * largest:
+            return k
+        for j in range(n):
+            A[k, j], A[row, j] = A[row, j], A[k, j]
+        for j in range(B.shape[1]):
+            B[k, j], B[row, j] = B[row, j], B[k, j]
+        for i in range(n):
+            A[i, k], A[i, column] = A[i, column], A[i, k]
+        columns[k], columns[column] = columns[column], columns[k]
+        pivot = A[k, k]
+        for j in range(n):
+            A[k, j] /= pivot
+        for j in range(B.shape[1]):
+            B[k, j] /= pivot
+        for i in range(n):
+            x = A[i, k]
+            if i != k and x != 0.0:
+                for j in range(k, n):
+                    A[i, j] -= x * A[k, j]
+                for j in range(B.shape[1]):
+                    B[i, j] -= x * B[k, j]
+    return n
+
+
+@kernel
+def solve_rows(a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equations) -> int:
+    """Solve for what forces of rows change by; their rank.
+
+    Args:
+        a: Rows.
+        rates: (nv,) before loops are closed.
+        wanted: (m,) what they hold; not a number if they slide,
+        sides: (m, 3 nv) and right sides.
+        e: From ``put_answers``; receives ``pushes`` and ``report``.
+    """
+    m, nv, off, scale = len(e.units), len(rates), 0.0, 0.0
+    for i in range(m):
+        held, line = 0.0, e.units[i]
+        for j in range(nv):
+            held += a.rows[i, j] * rates[j]
+        if not math.isnan(wanted[i]):
+            off, line = max(off, abs(held - wanted[i])), 1.0 / e.units[i]
+        for j in range(e.right.shape[1]):
+            e.right[i, j] = line * sides[i, j]
+        for k in range(m):
+            e.N[i, k] = line * a.K[i, k] / e.units[k]
+            x = line * a.L[i, k]
+            if x != 0.0:
+                for j in range(e.right.shape[1]):
+                    e.right[i, j] -= x * e.free[k, j]
+        for k in range(m):
+            x = line * a.L[i, k]
+            if x != 0.0:
+                for j in range(m):
+                    e.N[i, j] += x * e.S[k, j] / e.units[j]
+        for j in range(e.right.shape[1]):
+            scale = max(scale, abs(e.right[i, j]))
+    rank = eliminate(e.N, e.right, e.columns)
+    e.report[RANK], e.report[OFF], e.report[SCALE] = rank, off, scale
+    e.report[UNIQUE] = moved_by_none(e, rank) if rank < m else 0.0
+    for i in range(nv):
+        for j in range(e.pushes.shape[1]):
+            e.pushes[i, j] = 0.0
+    for i in range(rank):
+        n = e.columns[i]
+        for k in range(nv):
+            x = a.rows[n, k] / e.units[n]
+            if x != 0.0:
+                for j in range(e.pushes.shape[1]):
+                    e.pushes[k, j] += x * e.right[i, j]
+    return rank
+
+
+@helper
+def moved_by_none(e: Equations, rank: int) -> float:
+    """How far forces move anything that no equation tells apart, of what one row moves most."""
+    m, nv, most, ignored = len(e.units), e.moved.shape[1], 0.0, 0.0
+    for i in range(m):
+        for j in range(nv):
+            most = max(most, abs(e.moved[i, j]) / e.units[i])
+    for free in range(rank, m):
+        own, size = e.columns[free], 1.0
+        for i in range(rank):
+            size += e.N[i, free] * e.N[i, free]
+        for j in range(nv):
+            total = e.moved[own, j] / e.units[own]
+            for i in range(rank):
+                n = e.columns[i]
+                total -= e.N[i, free] * e.moved[n, j] / e.units[n]
+            ignored = max(ignored, abs(total) / math.sqrt(size))
+    return ignored / most if most > 0.0 else 0.0
