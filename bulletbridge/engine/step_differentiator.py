@@ -89,6 +89,7 @@ class StepDifferentiator:
     Attributes:
         solver: That one.
         arrays: Of the equations, what these are put together in, and of the steps.
+        held: What closes loops while points stick, with whose rows; None until that is needed.
 
     Raises:
         UnsupportedError: Its steps cannot be differentiated; the message says why.
@@ -132,6 +133,7 @@ class StepDifferentiator:
         self._steps = dict[int, StoredCall]()  # compiled when they are first needed
         self._predict: StoredCall | None = None
         self._closing: StoredCall | None = None
+        self.held: tuple[object, Callable[[Any], int]] | None = None
         self._turning = [
             slice(int(body["v"]), int(body["v"]) + 3)
             for body in solver.bodies[1:]
@@ -246,11 +248,7 @@ class StepDifferentiator:
         e, solver = self._equations, self.solver
         self.begin(by_euler=True)
         e.state[: len(q)] = q
-        rest = solver.still, np.array([moved, push, rates])
-        if self._closing is None:
-            with announce_compilation(differentiate_closing):
-                self._closing = StoredCall(differentiate_closing, self.arrays, rest)
-        rank = self._closing.call(rest)
+        rank = self.closing_call().call((solver.still, np.array([moved, push, rates])))
         found, step = e.found, self.arrays[2]
         kept = e.rows["pivot"][0, :rank]
         nv = len(moved)
@@ -261,6 +259,14 @@ class StepDifferentiator:
         return Closing(
             step.M.copy(), step.J[kept], step.bent.copy(), found.rate[kept], turns[0], turns[1]
         )
+
+    def closing_call(self) -> StoredCall:
+        """The kernel of ``closing``, to be given prescribed motions, moved, push and rates."""
+        if self._closing is None:
+            rest = self.solver.still, np.zeros((3, self._nv))
+            with announce_compilation(differentiate_closing):
+                self._closing = StoredCall(differentiate_closing, self.arrays, rest)
+        return self._closing
 
     def steps(self, tau: Array) -> tuple[Array, Array]:
         """Steps one after another from the state of the solver, under forces tau (n, nv).

@@ -116,7 +116,7 @@ def rest(a: ActiveRows, k: int, r: int) -> None:
 
 
 @kernel
-def put_contact_rows(a: ActiveRows, c: PushingContacts, s: ContactSlopes) -> int:
+def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes) -> int:
     """Add the rows of contacts; 0, or 1 and the number of one whose friction is not Coulomb's.
 
     Args:

@@ -9,13 +9,18 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.inequalities.arrays import ROOM, X
+from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
 from bulletbridge.mechanism.records import ContactPoint
+from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.records import Array, Ints, Records
 
 CLEAR = 1e-6
 """Rate [m/s or rad/s] by which contacts must be clear of acting otherwise, and share of friction by
 which they must be clear of sliding."""
+SAME = 1e-10
+"""How far rows may be from those of the step, for bodies that loops do not hold to each other."""
 DEAD = 1e-14
 """Share of what moves most below which nothing moves along a row."""
 CONES = (1, 2), (3, 1), (4, 2)
@@ -91,6 +96,84 @@ class ContactSlopes(NamedTuple):
     off: Array
     by_load: Array
     by_slip: Array
+
+
+class ContactsOfStep(NamedTuple):
+    """Contacts of a step, and how it was made.
+
+    Attributes:
+        points: (n,)
+        own: (n,) and more, their rows.
+        rows: (rows, nv)
+        bounds: (rows,) and more.
+        impulses: As of ``arrays``.
+        D: (2, rows, rows) and more: what rates along rows answer by; not known by links.
+        by_links: Whether it was made by links.
+        dt: [s]
+    """
+
+    points: Records[ContactPoint]
+    own: Records[ContactRows]
+    rows: Array
+    bounds: Records[RowBounds]
+    impulses: Array
+    D: Array
+    by_links: bool
+    dt: float
+
+
+@kernel
+def list_touching(s: ContactsOfStep, rates: Array, moving: Array, numbers: Ints) -> int:
+    """Which contacts push, or might; how many.
+
+    Args:
+        s: Contacts.
+        rates: (nv,) before loops are closed,
+        moving: (nv,) and those that led to where contacts were found.
+        numbers: (n,) receives them.
+    """
+    count = 0
+    for i in range(len(s.points)):
+        n, by_rates, by_moving = s.own[i].normal, 0.0, 0.0
+        for j in range(len(rates)):
+            by_rates += s.rows[n, j] * rates[j]
+            by_moving += s.rows[n, j] * moving[j]
+        left = s.points[i].gap + s.dt * (by_rates - by_moving)
+        if s.own[i].compliance > 0.0:  # springs back slower than it is moved out: pushes nothing
+            left = s.dt * (by_rates + s.impulses[ROOM, n])
+        may = left <= CLEAR * s.dt and (s.by_links or s.D[0, n, n] > 0.0)
+        if s.impulses[X, n] > 0.0 or may:
+            numbers[count] = i
+            count += 1
+    return count
+
+
+@kernel
+def put_pushing(c: PushingContacts, numbers: Ints, s: ContactsOfStep) -> int:
+    """What contacts of a step push by; 0, or 1 and the number of one whose bodies loops hold.
+
+    Args:
+        c: Receives compliance, forces and friction, zero before; has C.
+        numbers: (n,) of contacts among those of the step.
+        s: Contacts of that.
+    """
+    for k in range(len(numbers)):
+        of = s.own[int(numbers[k])]
+        c.compliance[k] = s.dt * of.compliance
+        for r in range(6):
+            n = of.normal if r == 0 else of.spin
+            if r == 1 or r == 2:
+                n = of.tangents + r - 1 if of.tangents >= 0 else -1
+            elif r > 3:
+                n = of.roll + r - 4 if of.roll >= 0 else -1
+            if n < 0:
+                continue
+            for j in range(s.rows.shape[1]):
+                if not math.fabs(c.C[6 * k + r, j] - s.rows[n, j]) <= SAME:
+                    return k + 1
+            c.forces[k, r] = s.impulses[X, n] / s.dt
+            c.mu[k, r] = s.bounds[n].mu if r > 0 else 0.0
+    return 0
 
 
 @kernel

@@ -30,6 +30,7 @@ from bulletbridge.mechanism.records import (
 from bulletbridge.numerics.records import Array, Ints, Mask, Records
 from bulletbridge.numerics.spatial import (
     ZERO,
+    Vector,
     dot,
     motion_cross,
     norm,
@@ -227,43 +228,39 @@ def put_variations(tree: Tree, b: Beside, directions: Array, C: Array, found: Ar
     return len(b.places)
 
 
-@kernel
-def put_slopes_of_rows(
-    tree: Tree, q: Array, contact_points: Records[ContactPoint], directions: Array, C_by_q: Array
-) -> int:
-    """What ``put_all_rows`` without turns changes by with displacements, contacts fixed in space.
+@outlined
+def add_slopes_in_space(
+    tree: Tree, contact: ContactPoint, direction: Vector, C_by_q: Array, first: int
+) -> None:
+    """Add what rows of a contact along its normal and tangents change by, as it is fixed in space.
 
     Args:
-        tree: Of whom; poses and axes are written.
-        q: (nq,)
-        contact_points: (n,)
-        directions: (n, 3) as there.
-        C_by_q: (nv, 3 n, nv) receives it: zero before.
+        tree: Of whom; where poses are put.
+        contact: Whose bodies meet at its place.
+        direction: Along which the first tangent is.
+        C_by_q: (nv, rows, nv) receives it by displacements, from row ``first`` on.
+        first: That row.
     """
     bodies, axes = tree.bodies, tree.axes
-    kinematics(bodies, tree.beams, tree.stations, q, tree.poses, axes)
-    for i in range(len(contact_points)):
-        contact = contact_points[i]
-        normal, place = vec(contact.normal), vec(contact.position)
-        t1, t2 = tangents(normal, vec(directions[i]))
-        for side in range(2):
-            sign, body, point = 1.0, contact.body_b, place
-            if side == 1:
-                sign, body, point = -1.0, contact.body_a, sub(place, scale(contact.gap, normal))
-            point = sub(point, vec(tree.poses[body].origin))
-            j = bodies[body].axis
-            while j >= 0:
-                k = bodies[body].axis
-                while k >= 0:
-                    if is_carried(bodies, axes, k, j):
-                        turned = motion_cross(axis_twist(axes[k]), axis_twist(axes[j]))
-                        moved = scale(sign, velocity_at(turned, point))
-                        C_by_q[k, 3 * i, j] += dot(normal, moved)
-                        C_by_q[k, 3 * i + 1, j] += dot(t1, moved)
-                        C_by_q[k, 3 * i + 2, j] += dot(t2, moved)
-                    k = axes[k].below
-                j = axes[j].below
-    return len(contact_points)
+    normal, place = vec(contact.normal), vec(contact.position)
+    t1, t2 = tangents(normal, direction)
+    for side in range(2):
+        sign, body = 1.0, contact.body_b
+        if side == 1:
+            sign, body = -1.0, contact.body_a
+        point = sub(place, vec(tree.poses[body].origin))
+        j = bodies[body].axis
+        while j >= 0:
+            k = bodies[body].axis
+            while k >= 0:
+                if is_carried(bodies, axes, k, j):
+                    turned = motion_cross(axis_twist(axes[k]), axis_twist(axes[j]))
+                    moved = scale(sign, velocity_at(turned, point))
+                    C_by_q[k, first, j] += dot(normal, moved)
+                    C_by_q[k, first + 1, j] += dot(t1, moved)
+                    C_by_q[k, first + 2, j] += dot(t2, moved)
+                k = axes[k].below
+            j = axes[j].below
 
 
 class Finding(NamedTuple):
@@ -288,12 +285,17 @@ class RowsAt:
     Args:
         solver: Whose.
         lengths: (nv,) in which displacements are measured.
+        length: That of the mechanism [m].
+
+    Attributes:
+        tree: Its bodies; poses and axes are our own.
     """
 
-    def __init__(self, solver: Solver, lengths: Array) -> None:
-        self.lengths, poses, axes = lengths, solver.poses.copy(), solver.axes.copy()
+    def __init__(self, solver: Solver, lengths: Array, length: float) -> None:
+        self.lengths, self.length = lengths, length
+        poses, axes = solver.poses.copy(), solver.axes.copy()
         self._bodies, self._below = solver.bodies, axes["below"].copy()
-        self._tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
+        self.tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
         self._reaches, self._still = REACH * lengths, np.zeros(len(lengths))
         self._finder: tuple[tuple[Detector, int], Callable[[Any], int]] | None = None
         self._calls = dict[Any, Callable[[Any], int]]()  # compiled when they are first needed
@@ -314,7 +316,7 @@ class RowsAt:
             first: (n, 3) along which first tangents are; becomes these.
         """
         C = np.zeros((ROWS_OF_ONE * len(points), len(self.lengths)))
-        self._call(put_all_rows, self._tree, (np.ascontiguousarray(q), points, first, C))
+        self._call(put_all_rows, self.tree, (np.ascontiguousarray(q), points, first, C))
         return C.reshape(len(points), ROWS_OF_ONE, len(self.lengths))
 
     def varied(
@@ -332,22 +334,8 @@ class RowsAt:
         C, found = np.zeros((2 * ROWS_OF_ONE * n, nv)), np.zeros((nv, n, 4 + ROWS_OF_ONE * nv))
         beside = Beside(places, there.reshape(-1), compliant, moving, self._reaches)
         rest = beside, np.zeros((2 * n, 3)), C, found
-        self._call(put_variations, self._tree, rest)
+        self._call(put_variations, self.tree, rest)
         return C[: ROWS_OF_ONE * n].reshape(n, ROWS_OF_ONE, nv), found
-
-    def slopes_in_space(self, q: Array, points: np.ndarray, first: Array) -> Array:
-        """(nv, 3 n, nv) what rows of contacts without turns change by, these fixed in space.
-
-        Args:
-            q: (nq,)
-            points: (n,)
-            first: (n, 3) along which first tangents are.
-        """
-        nv = len(self.lengths)
-        found = np.zeros((nv, 3 * len(points), nv))
-        rest = np.ascontiguousarray(q), np.ascontiguousarray(points), first, found
-        self._call(put_slopes_of_rows, self._tree, rest)
-        return found
 
     def beside(self, q: Array, points: np.ndarray) -> tuple[Ints, Array]:
         """Rates (m,) that move contacts (n,), and configurations (1 + 4 m, nq): q, and beside it.

@@ -1176,12 +1176,13 @@ class InequalityStepper:
         on_bodies, on = self._loose.bodies, self._loose.on
         if by_links:
             on_bodies, on = self._link.bodies[0], self._link.on[0]
-        for i in range(together, n):
+        those = on_bodies[together:n]
+        first_rate, last_rate = (np.asarray(bodies)[name][those] for name in ("v", "axis"))
+        firsts = first_rate.tolist()
+        counts = np.where(those > 0, last_rate - first_rate + 1, 0).tolist()
+        for i, (first, count) in enumerate(zip(firsts, counts, strict=True), together):
             for end in range(2):
-                body = int(on_bodies[i, end])
-                first = int(bodies[body]["v"])
-                count = int(bodies[body]["axis"]) - first + 1 if body else 0
-                rows[i, first : first + count] += on[i, end, :count]
+                rows[i, first[end] : first[end] + count[end]] += on[i, end, : count[end]]
         return rows
 
     def gained(self, contact: int, moving: Array) -> float:

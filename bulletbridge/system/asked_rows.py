@@ -46,18 +46,17 @@ class Active:
     Attributes:
         arrays: These rows.
         touch: Contacts, what they ask for and what they change by; None without any.
-        names: These contacts in words.
     """
 
     def __init__(self, mechanism: Mechanism, most: int) -> None:
-        nv, lines = mechanism.nv, np.zeros((5, most))
-        of = np.zeros((2, most, 2), np.int64)
+        nv, (rates, forces, rooms, least, strengths) = mechanism.nv, np.zeros((5, most))
+        bent, sides = np.zeros((2, most, 3 * nv))
+        (K, L), (of, idle) = np.zeros((2, most, most)), np.zeros((2, most, 2), np.int64)
         self.arrays = ActiveRows(
-            np.zeros((most, nv)), *np.zeros((2, most, 3 * nv)), *np.zeros((2, most, most)),
-            *lines, *of, np.zeros(2, np.int64),
+            np.zeros((most, nv)), bent, sides, K, L, rates, forces, rooms, least, strengths, of,
+            idle, np.zeros(2, np.int64),
         )  # fmt: skip
         self.touch: tuple[PushingContacts, ContactSlopes, ContactVariations] | None = None
-        self.names = list[str]()
         self._mechanism = mechanism
 
     @property
@@ -103,7 +102,12 @@ class Active:
 
     def about_contact(self, k: int) -> str:
         """The same of a contact."""
-        return ABOUT_CONTACT.format(self.names[k])
+        return ABOUT_CONTACT.format(self.name(k))
+
+    def name(self, k: int) -> str:
+        """A contact in words."""
+        assert self.touch is not None
+        return contact_names(np.asarray(self.touch[0].contact_points), self._mechanism)[k]
 
     def slopes(self, n: int) -> Array | None:
         """What a row changes by (nv, nv) with the place of contacts; None for one that does not."""
@@ -124,3 +128,10 @@ class Active:
         left = [contacts.C[6 * k + r] @ moved + found.bent[k, r] for k, r in self.idle]
         sides = [found.sides[k] if r == 0 else 0.0 for k, r in self.idle]
         return [(k, off - side) for (k, _), off, side in zip(self.idle, left, sides, strict=True)]
+
+
+def contact_names(points: np.ndarray, mechanism: Mechanism) -> list[str]:
+    """Contacts in words."""
+    links = mechanism.first_links
+    pairs = zip(points["body_a"].tolist(), points["body_b"].tolist(), strict=True)
+    return [f"contact of '{links[b]}' with '{links[a]}'" for a, b in pairs]

@@ -32,17 +32,20 @@ from bulletbridge.inequalities.active_rows import (
     WEAKEST,
     Equations,
     put_answers,
-    put_contact_rows,
+    put_rows_of_contacts,
     solve_rows,
 )
-from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, ROOM, TAKEN
+from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, TAKEN
 from bulletbridge.inequalities.contact_slopes import (
     ABOUT_TO_CHANGE,
     CLEAR,
     ContactSlopes,
+    ContactsOfStep,
     LedBy,
     PushingContacts,
+    list_touching,
     put_contact_slopes,
+    put_pushing,
 )
 from bulletbridge.inequalities.contact_variations import ContactVariations, Finding, RowsAt
 from bulletbridge.inequalities.impulse_step import PREDICTION_LIMIT
@@ -50,9 +53,14 @@ from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask
-from bulletbridge.system.asked_rows import ABOUT_CONTACT, OTHERWISE, Active, Leads
+from bulletbridge.system.asked_rows import (
+    ABOUT_CONTACT,
+    OTHERWISE,
+    Active,
+    Leads,
+    contact_names,
+)
 from bulletbridge.system.contact_report import contact_states
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import (
@@ -148,6 +156,14 @@ class Made(NamedTuple):
         return self.step.impulses[MOVING, : len(self.solver.v)].copy()
 
     @property
+    def contacts(self) -> ContactsOfStep:
+        """Those that were found."""
+        s = self.step
+        points, own, bounds = s.contact_points, s.contact_rows, s.bound_records
+        by_links = bool(s.report[BY_LINKS])
+        return ContactsOfStep(points, own, self.rows, bounds, s.impulses, s.D, by_links, s.dt)
+
+    @property
     def push(self) -> Array:
         """Forces (nv,) of its inequalities on the rates."""
         x = self.step.impulses[X, : len(self.rows)]
@@ -174,10 +190,9 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     rates, led = differentiator.prediction(push)
     size = max(1.0, float(np.abs(rates).max(initial=0.0)))
     leads = Leads(rates, led[nv:], rates_by_all, place_by_all)
-    most = len(step.motor_rows) + len(step.joint_limits) + 6 * len(step.contact_points)
-    acting = Active(solver.mechanism, most)
-    _add_joint_rows(acting, made)
     touching = _contacts_that_touch(made, leads)
+    acting = Active(solver.mechanism, _most_rows(made, touching))
+    _add_joint_rows(acting, made)
     pushes = np.zeros((nv, 3 * nv))
     if touching is not None:
         pushes = _add_contacts(acting, made, leads, touching)
@@ -188,15 +203,16 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     sticking = None
     if touching is not None and solver.encoded.nc:
         sticking = _that_stick(made, touching, place_by_all)
-    if sticking is not None:
-        led = led + led[:, 2 * nv :] @ pushes
-        place = np.zeros(len(solver.q))
-        displace(solver.bodies, solver.q, rates, step.dt, place)
-        where = Led(place, rates, led[:nv], led[nv:])
-        changes = np.vstack(held_closing(differentiator, where, after, sticking))
-    else:
+    place, changes = np.zeros(len(solver.q)), led
+    displace(solver.bodies, solver.q, rates, step.dt, place)
+    if sticking is None and solver.encoded.nc:
         changes = _closed(made, push, size)
-        changes += changes[:, 2 * nv :] @ pushes
+    changes = changes + changes[:, 2 * nv :] @ pushes
+    if sticking is not None:
+        where = Led(place, rates, changes[:nv], changes[nv:])
+        changes = np.vstack(held_closing(differentiator, where, after, sticking))
+    elif not solver.encoded.nc:
+        _require_alike(made, place, rates, size)
     A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
     return StepDerivatives(A, B, after.q, after.v)
 
@@ -209,6 +225,8 @@ def _where_contacts_are_found(made: Made) -> Array:
     differentiator, solver = step_differentiator_of(made.solver), made.solver
     exerted, nv, dt = made.step.exerted.copy(), len(solver.v), made.step.dt
     _, changes = differentiator.prediction(np.zeros(nv))
+    if not exerted.any():
+        return changes
     led = changes[nv:, 2 * nv :] @ exerted
     reach = dt * solver.control[0]["length"] * solver.vectors[ONE_OVER_UNITS, :nv]
     furthest = int(np.argmax(reach * np.abs(led)))
@@ -231,9 +249,19 @@ def _closed(made: Made, push: Array, size: float) -> Array:
     Raises:
         UnsupportedError: The step that was made is another one, by a share of rates of this size.
     """
-    found, after = step_differentiator_of(made.solver).step(push), made.after
-    apart = [np.abs(found.q - after.q), np.abs(found.v - after.v)]
-    if max(float(x.max(initial=0.0)) for x in apart) > ALIKE * size:
+    found = step_differentiator_of(made.solver).step(push)
+    _require_alike(made, found.q, found.v, size)
+    return np.hstack([found.A, found.B])
+
+
+def _require_alike(made: Made, q: Array, v: Array, size: float) -> None:
+    """Refuse a step that has led elsewhere than to a state, by a share of rates of this size.
+
+    Raises:
+        UnsupportedError: It has.
+    """
+    apart = np.concatenate([q - made.after.q, v - made.after.v])
+    if np.abs(apart).max(initial=0.0) > ALIKE * size:
         if made.step.report[TAKEN] > 0.0:
             raise UnsupportedError(
                 "the step would have gained energy by its length, which its budget took from it;"
@@ -242,7 +270,13 @@ def _closed(made: Made, push: Array, size: float) -> Array:
         raise UnsupportedError(
             f"the step is none of Euler's under the forces of its inequalities{OTHERWISE}"
         )
-    return np.hstack([found.A, found.B])
+
+
+def _most_rows(made: Made, touching: "Touching | None") -> int:
+    """How many rows may act in a step."""
+    step, contacts = made.step, 0 if touching is None else len(touching.numbers)
+    drives = np.count_nonzero(step.motor_rows["row"] >= 0)
+    return int(drives) + int(np.count_nonzero(step.joint_limits["row"] >= 0)) + 6 * contacts
 
 
 def _change_of_forces(
@@ -404,13 +438,43 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
     """
     solver, after, step = made.solver, made.after, made.step
     x, dt, nv = step.impulses[X], step.dt, len(solver.v)
-    if not len(step.motor_rows) and not len(step.joint_limits):
-        return
-
     motors, limits = (np.asarray(x) for x in (step.motor_rows, step.joint_limits))
-    proper = 2 * np.arange(len(motors)) < len(motors)  # friction follows
-    proper = proper[motors["row"] >= 0]
-    motors, places = motors[motors["row"] >= 0], np.asarray(solver.axes)["q"]
+    places = np.asarray(solver.axes)["q"]
+    if np.any(acts := motors["row"] >= 0):
+        _add_motors(acting, made, motors, acts)
+    if not len(limits):
+        return
+    axes = places[limits["axis"]]
+    room = np.minimum(after.q[axes] - limits["lower"], limits["upper"] - after.q[axes])
+    pushes = (limits["row"] >= 0) & (x[limits["row"]] != 0.0)
+    idle = ~pushes & (limits["axis"] >= 0)
+    if np.any(beside := idle & (room <= BESIDE)):
+        raise UnsupportedError(acting.about_axis(int(limits["axis"][beside][0])))
+    if not np.any(pushes):
+        return
+    of_limits = asked_by_limits(limits, solver.q[axes], dt)
+    for k in np.flatnonzero(pushes):
+        axis = int(limits["axis"][k])
+        _require_joint(axis)
+        if of_limits.beyond[k] >= SHALLOW:
+            name, beyond = rate_names(solver.mechanism)[axis], of_limits.beyond[k]
+            raise UnsupportedError(f"'{name}' is {beyond:.3g} beyond its limit{OTHERWISE}")
+        side = np.zeros(3 * nv)
+        side[axis] = of_limits.slopes[k]
+        force = float(x[limits["row"][k]] / dt)
+        acting.hold(axis, side, float(of_limits.rates[k]), force, math.inf, math.nan)
+
+
+def _add_motors(acting: Active, made: Made, motors: np.ndarray, acts: Mask) -> None:
+    """Add the rows of motors and friction, of which some act.
+
+    Raises:
+        UnsupportedError: As of ``_add_joint_rows``.
+    """
+    solver, after, step = made.solver, made.after, made.step
+    x, dt, nv = step.impulses[X], step.dt, len(solver.v)
+    proper = (2 * np.arange(len(motors)) < len(motors))[acts]  # friction follows
+    motors, places = motors[acts], np.asarray(solver.axes)["q"]
     for axis in motors["axis"]:
         _require_joint(int(axis))
     free, changes = np.zeros(nv), np.zeros((nv, 3 * nv))
@@ -433,23 +497,6 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
                 acting.arrays.K[n, n] = float(asked.compliance[k])
         elif abs(after.v[axis] - rate) <= BESIDE:
             raise UnsupportedError(acting.about_axis(axis))
-    axes = places[limits["axis"]]
-    room = np.minimum(after.q[axes] - limits["lower"], limits["upper"] - after.q[axes])
-    pushes = (limits["row"] >= 0) & (x[limits["row"]] != 0.0)
-    idle = ~pushes & (limits["axis"] >= 0)
-    if np.any(beside := idle & (room <= BESIDE)):
-        raise UnsupportedError(acting.about_axis(int(limits["axis"][beside][0])))
-    of_limits = asked_by_limits(limits, solver.q[axes], dt)
-    for k in np.flatnonzero(pushes):
-        axis = int(limits["axis"][k])
-        _require_joint(axis)
-        if of_limits.beyond[k] >= SHALLOW:
-            name, beyond = rate_names(solver.mechanism)[axis], of_limits.beyond[k]
-            raise UnsupportedError(f"'{name}' is {beyond:.3g} beyond its limit{OTHERWISE}")
-        side = np.zeros(3 * nv)
-        side[axis] = of_limits.slopes[k]
-        force = float(x[limits["row"][k]] / dt)
-        acting.hold(axis, side, float(of_limits.rates[k]), force, math.inf, math.nan)
 
 
 def _require_joint(axis: int) -> None:
@@ -479,17 +526,12 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
     points, dt, moving = step.contact_points, step.dt, made.moving
     if not len(points) or surroundings is None:
         return None
-    own = step.contact_rows[: len(points)]
-    at, compliant = own["normal"], own["compliance"] > 0.0
-    normals = made.rows[at]
-    left = points["gap"] + dt * (normals @ (leads.rates - moving))
-    # what springs back slower than it is moved out pushes nothing
-    left = np.where(compliant, dt * (normals @ leads.rates + step.impulses[ROOM, at]), left)
-    moves = np.full(len(at), bool(step.report[BY_LINKS])) | (step.D[0, at, at] > 0.0)
-    touch = (step.impulses[X, at] > 0.0) | ((left <= CLEAR * dt) & moves)
-    numbers: Ints = np.flatnonzero(touch)
+    found, numbers = made.contacts, np.zeros(len(points), np.int64)
+    with announce_compilation(list_touching):
+        numbers = numbers[: list_touching(found, leads.rates, moving, numbers)]
     if not len(numbers):
         return None
+    compliant = step.contact_rows["compliance"][numbers] > 0.0
     place, rows = np.zeros(len(solver.q)), contact_rows_of(solver)
     displace(solver.bodies, solver.q, moving, dt, place)
 
@@ -497,7 +539,7 @@ def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
         return surroundings.contact_points(q, moving, dt)
 
     finding = Finding(find, surroundings.detector(), moving, dt)
-    varied = ContactVariations(rows, finding, place, points[numbers], compliant[numbers])
+    varied = ContactVariations(rows, finding, place, points[numbers], compliant)
     return Touching(numbers, varied, rows)
 
 
@@ -526,20 +568,16 @@ def _pushing(made: Made, touching: Touching) -> PushingContacts:
         UnsupportedError: Loops hold the bodies of one of them to each other.
     """
     step, numbers, varied = made.step, touching.numbers, touching.varied
-    own, points, dt = step.contact_rows[numbers], step.contact_points[numbers], step.dt
-    k, roll = own["tangents"], own["roll"]
-    at = np.stack([own["normal"], k, k + 1, own["spin"], roll, roll + 1], axis=1)
-    there = at >= 0
-    there[:, 2], there[:, 5] = k >= 0, roll >= 0
-    off = np.abs(varied.C - made.rows[at]).max(axis=2) * there
-    if off.max() > ALIKE:
-        name = _names(points, made.solver.mechanism)[int(np.argmax(off.max(axis=1)))]
-        raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
-    mu = np.where(there, step.bound_records["mu"][at], 0.0)
-    mu[:, 0] = 0.0
-    forces = np.where(there, step.impulses[X][at], 0.0) / dt
+    points, n = step.contact_points[numbers], len(numbers)
     C = varied.C.reshape(-1, varied.C.shape[2])
-    return PushingContacts(points, dt * own["compliance"], forces, mu, C, varied.by_q)
+    forces, mu = np.zeros((2, n, 6))
+    found = PushingContacts(points, np.zeros(n), forces, mu, C, varied.by_q)
+    with announce_compilation(put_pushing):
+        failure = put_pushing(found, numbers, made.contacts)
+    if failure:
+        name = contact_names(points, made.solver.mechanism)[failure - 1]
+        raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
+    return found
 
 
 def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) -> Array:
@@ -562,24 +600,16 @@ def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) 
         np.zeros((n, 3), np.int64), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 6)),
         np.zeros((n, 6, 2)),
     )  # fmt: skip
+    acting.touch = contacts, found, touching.varied
     with announce_compilation(put_contact_slopes):
         failure = put_contact_slopes(contacts, led, found)
-    names = _names(step.contact_points[touching.numbers], made.solver.mechanism)
     if failure:
         k, why = divmod(failure, 4)
         about = ABOUT_CONTACT if why == ABOUT_TO_CHANGE else GIVES_AND_BOUNCES_ABOUT
-        raise UnsupportedError(about.format(names[k]))
-    acting.names, acting.touch = names, (contacts, found, touching.varied)
-    with announce_compilation(put_contact_rows):
-        failure = put_contact_rows(acting.arrays, contacts, found)
+        raise UnsupportedError(about.format(acting.name(k)))
+    with announce_compilation(put_rows_of_contacts):
+        failure = put_rows_of_contacts(acting.arrays, contacts, found)
     if failure:
-        name = names[failure - 1]
+        name = acting.name(failure - 1)
         raise UnsupportedError(f"friction of the {name} is not against its slip{OTHERWISE}")
     return np.asarray(found.by_place @ leads.place_by_all, np.float64)
-
-
-def _names(points: np.ndarray, mechanism: Mechanism) -> list[str]:
-    """Contacts in words."""
-    links = mechanism.first_links
-    pairs = zip(points["body_a"].tolist(), points["body_b"].tolist(), strict=True)
-    return [f"contact of '{links[b]}' with '{links[a]}'" for a, b in pairs]

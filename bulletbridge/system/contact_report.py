@@ -105,15 +105,10 @@ def contact_states(step: InequalityStepper) -> list[State]:
     rubs = (k[:, None] >= 0) & (semi > 0.0)
     used = np.divide(x[k[:, None] + np.arange(2)], semi, out=np.zeros(semi.shape), where=rubs)
     slides = np.linalg.norm(used, axis=1) >= STICKING * x[normals]
-    found = list[State]()
-    for n, slid in zip(normals, slides, strict=True):
-        if not step.D[0, n, n] > 0.0:
-            found.append("held")
-        elif not x[n] > 0.0:
-            found.append("open")
-        else:
-            found.append("sliding" if slid else "sticking")
-    return found
+    held, opened = ~(step.D[0, normals, normals] > 0.0), ~(x[normals] > 0.0)
+    states: list[State] = ["held", "open", "sliding", "sticking"]
+    kinds = np.where(held, 0, np.where(opened, 1, np.where(slides, 2, 3)))
+    return [states[kind] for kind in kinds.tolist()]
 
 
 def contact_loads(step: InequalityStepper) -> Array:

@@ -158,7 +158,7 @@ def step_adjoint_of(solver: Solver, by_euler: bool = False) -> StepAdjoint:
 
 def contact_rows_of(solver: Solver) -> RowsAt:
     """What finds rows of contacts of the bodies of a solver, anywhere."""
-    found, lengths = solver.contact_rows, lengths_of(solver)
-    if not isinstance(found, RowsAt) or not np.array_equal(found.lengths, lengths):
-        found = solver.contact_rows = RowsAt(solver, lengths)
+    found, length = solver.contact_rows, float(solver.encoded.length)
+    if not isinstance(found, RowsAt) or found.length != length:
+        found = solver.contact_rows = RowsAt(solver, lengths_of(solver), length)
     return found

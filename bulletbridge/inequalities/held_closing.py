@@ -1,0 +1,460 @@
+"""How loops are closed while points stick, and what that changes by: see ``system.held_closing``.
+
+The rows S of points count as far as they are independent of those of loops, J. Forces along both
+are those that the correction asks for: its derivative follows from the same equations, a column for
+each way in which the step changes.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from bulletbridge.compilation.jit import call_stored, caller, helper, outlined
+from bulletbridge.constraints.records import Target
+from bulletbridge.engine.derivatives import DerivativeArrays
+from bulletbridge.engine.records import SystemArrays
+from bulletbridge.engine.step_derivatives import (
+    OF_CORRECTION,
+    StepArrays,
+    add_matrix,
+    put_matrix,
+    put_zeros,
+)
+from bulletbridge.inequalities.active_rows import eliminate
+from bulletbridge.inequalities.contact_rows import relative_row, tangents
+from bulletbridge.inequalities.contact_variations import Tree, add_slopes_in_space
+from bulletbridge.mechanism.displacement_maps import CARRIED, TURNED, turn_columns, turn_lines
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.records import ContactPoint
+from bulletbridge.numerics.lu import back_lines, lu_real
+from bulletbridge.numerics.many_sides import add_product
+from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.spatial import ZERO, put, vec
+
+OFF = 1e-9
+"""Share by which what closes loops may be off its equations."""
+GIVES_WAY, OTHERS = 1, 2
+"""Why a closing is not known: points do not stick, other rows of loops are independent after it."""
+MOVED, PUSH, RATES = range(3)
+
+
+class Sides(NamedTuple):
+    """What M x = forces + Bᵀ y, A x = sides is solved in, of m rows and c columns.
+
+    Attributes:
+        M: (nv, nv) factors,
+        turns: (nv,) and who changed places.
+        A: (m, nv)
+        answers: (nv, m) by rows B.
+        G: (m, m) rates along A by forces along B.
+        units: (m,) in which a row answers to its own force by one.
+        x: (nv, c) forces, then x.
+        y: (m, c) right sides; is lost.
+        forces: (m,) y of the first column.
+        columns: (m,) which unknown stands where.
+    """
+
+    M: Array
+    turns: Ints
+    A: Array
+    answers: Array
+    G: Array
+    units: Array
+    x: Array
+    y: Array
+    forces: Array
+    columns: Ints
+
+
+class HeldPlace(NamedTuple):
+    """A configuration at which loops are closed by w while n points stick.
+
+    Attributes:
+        q: (nq,)
+        w: (nv,)
+        v: (nv,) rates of which J v is held.
+        points: (n,) that stick.
+        S: (3 n, nv) rows of these, fixed in space: along normals and tangents.
+        of_b: (3 n, nv) what moves the points with body b, along axes of the world.
+        by_q: (nv, 3 n, nv) what S changes by with displacements: zero before,
+        by_p: (3, 3 n, nv) and with places of the points.
+        M: (nv, nv) mass matrix.
+        B: (nc + 3 n, nv) rows of loops, then those of points that count.
+        forces: (nc + 3 n,) along these.
+        bent: (nv, nv) M w - Jᵀ λ by displacements.
+        rate: (nc, nv) J v likewise.
+        kept: (3 n,) which rows of S count, in front of those that do not.
+        counts: (2,) rows of loops, and of points.
+    """
+
+    q: Array
+    w: Array
+    v: Array
+    points: Records[ContactPoint]
+    S: Array
+    of_b: Array
+    by_q: Array
+    by_p: Array
+    M: Array
+    B: Array
+    forces: Array
+    bent: Array
+    rate: Array
+    kept: Ints
+    counts: Ints
+
+
+class HeldClosing(NamedTuple):
+    """A closing that is to be differentiated.
+
+    Attributes:
+        here: Where it begins, closed by the correction,
+        there: and where it ends, by a change of rates.
+        q_by_all: (nv, m) changes of the configuration before, then after it,
+        v_by_all: (nv, m) of rates likewise,
+        p_by_all: (3 n, m) and of the points.
+        side: Of the correction and the change of rates (nv + nc + 3 n, m) as many as ``one``.
+        one: The same for one column.
+        turned: (nv, 3) map of a change of the correction.
+        asked: (3, nv) scratch.
+        still: Prescribed motions: none.
+        mass: Of the whole mechanism [kg].
+        dt: [s]
+    """
+
+    here: HeldPlace
+    there: HeldPlace
+    q_by_all: Array
+    v_by_all: Array
+    p_by_all: Array
+    side: Sides
+    one: Sides
+    turned: Array
+    asked: Array
+    still: Records[Target]
+    mass: float
+    dt: float
+
+
+@outlined
+def put_held_rows(tree: Tree, at: HeldPlace) -> None:
+    """Rows of points that stick, and what they change by."""
+    kinematics(tree.bodies, tree.beams, tree.stations, at.q, tree.poses, tree.axes)
+    for i in range(len(at.points)):
+        point = at.points[i]
+        body, place = point.body_a, vec(point.position)
+        put_three(tree, point, at.S, i)
+        add_slopes_in_space(tree, point, ZERO, at.by_q, 3 * i)
+        for axis in range(3):  # linear in places
+            point.position[axis] = place[axis] + 1.0
+            put_three(tree, point, at.by_p[axis], i)
+            put(point.position, place)
+            for r in range(3 * i, 3 * i + 3):
+                for j in range(at.S.shape[1]):
+                    at.by_p[axis, r, j] -= at.S[r, j]
+        point.body_a = 0
+        for axis in range(3):
+            way = (1.0, 0.0, 0.0) if axis == 0 else (0.0, 1.0, 0.0)
+            way = (0.0, 0.0, 1.0) if axis == 2 else way
+            relative_row(
+                tree.bodies, tree.poses, tree.axes, point, 0.0, (ZERO, way), at.of_b, 3 * i + axis
+            )
+        point.body_a = body
+
+
+@helper
+def put_three(tree: Tree, point: ContactPoint, C: Array, i: int) -> None:
+    """Rows of a point along its normal and tangents, where poses are put."""
+    normal = vec(point.normal)
+    first, second = tangents(normal, ZERO)
+    for r in range(3):
+        way = normal
+        if r > 0:
+            way = first if r == 1 else second
+        relative_row(tree.bodies, tree.poses, tree.axes, point, 0.0, (ZERO, way), C, 3 * i + r)
+
+
+@outlined
+def answer(B: Array, A: Array, s: Sides) -> None:
+    """x with M x = forces + Bᵀ y, A x = sides, of as many rows as there are, whichever follow.
+
+    Args:
+        B: (m, nv)
+        A: (m, nv)
+        s: Has factors of M, x the forces and y the sides; receives x, and y of the first column.
+    """
+    m, nv, y, G = len(B), B.shape[1], s.y[: len(B)], s.G[: len(B)]
+    put_answers_of_rows(B, s)
+    back_lines(s.M, s.turns, s.x)
+    for i in range(m):
+        total = 0.0
+        for j in range(nv):
+            total += B[i, j] * s.answers[j, i]
+        s.units[i] = 1.0 / math.sqrt(total)
+    put_zeros(G)
+    add_product(1.0, A, 0, s.answers, G)
+    add_product(-1.0, A, 0, s.x, y)
+    for i in range(m):
+        for k in range(m):
+            G[i, k] *= s.units[i] * s.units[k]
+        for c in range(y.shape[1]):
+            y[i, c] *= s.units[i]
+    rank = eliminate(G, y, s.columns[:m])
+    for i in range(rank):
+        n = s.columns[i]
+        for j in range(nv):
+            t = s.answers[j, n] * s.units[n]
+            if t != 0.0:
+                for c in range(y.shape[1]):
+                    s.x[j, c] += t * y[i, c]
+    for i in range(m):  # y in the order of the rows; one that follows from others has none
+        G[0, i] = 0.0
+    for i in range(rank):
+        G[0, s.columns[i]] = y[i, 0] * s.units[s.columns[i]]
+    for i in range(m):
+        s.forces[i] = G[0, i]
+
+
+@helper
+def put_answers_of_rows(B: Array, s: Sides) -> None:
+    """Rates (nv,) by a force along each of the rows B, in columns."""
+    for i in range(len(B)):
+        for j in range(B.shape[1]):
+            s.answers[j, i] = B[i, j]
+    back_lines(s.M, s.turns, s.answers)
+
+
+@outlined
+def leave_out(at: HeldPlace, s: Sides, mass: float) -> None:
+    """Let no rows of points count that take more than a mass to hold beside loops and longer ones.
+
+    Takes factors of M.
+    """
+    nc, n, nv = at.counts[0], at.counts[1], at.S.shape[1]
+    m, G = nc + n, s.G
+    put_answers_of_rows(at.B[:m], s)
+    for i in range(m):
+        for k in range(m):
+            G[i, k] = 0.0
+            for j in range(nv):
+                G[i, k] += at.B[i, j] * s.answers[j, k]
+    for k in range(nc):  # of loops, which are independent
+        take_out(G, k, m)
+    picked = 0
+    for i in range(n):
+        s.columns[i] = 0
+    while picked < n:
+        longest, most = 0, 0.0
+        for i in range(n):
+            if s.columns[i] == 0 and G[nc + i, nc + i] > most:
+                longest, most = i, G[nc + i, nc + i]
+        if not most * mass > 1.0:
+            break
+        s.columns[longest] = 1
+        picked += 1
+        take_out(G, nc + longest, m)
+    kept = 0
+    for i in range(n):
+        if s.columns[i] != 0:
+            at.kept[kept] = at.kept[i]
+            for j in range(nv):
+                at.B[nc + kept, j] = at.B[nc + i, j]
+            kept += 1
+    at.counts[1] = kept
+
+
+@helper
+def take_out(G: Array, k: int, m: int) -> None:
+    """Let a row and what follows from it answer to nothing."""
+    pivot = G[k, k]
+    for i in range(m):
+        if i != k:
+            x = G[i, k] / pivot
+            for j in range(m):
+                G[i, j] -= x * G[k, j]
+    for j in range(m):
+        G[k, j] = 0.0
+
+
+@helper
+def take_terms(arrays: SystemArrays, d: DerivativeArrays, s: StepArrays, at: HeldPlace) -> None:
+    """Terms of loops as ``differentiate_closing`` has left them."""
+    put_matrix(at.M, 1.0, s.M)
+    put_matrix(at.bent, 1.0, s.bent)
+    for i in range(at.counts[0]):
+        n = arrays.rows[0, i].pivot
+        for j in range(at.B.shape[1]):
+            at.B[i, j], at.rate[i, j] = s.J[n, j], d.rate[n, j]
+
+
+@helper
+def give(arrays: SystemArrays, at: HeldPlace, asked: Array) -> None:
+    """What ``differentiate_closing`` is asked, of a place and without forces of points."""
+    for k in range(len(at.q)):
+        arrays.state[k] = at.q[k]
+    for k in range(len(at.w)):
+        asked[MOVED, k], asked[PUSH, k], asked[RATES, k] = at.w[k], 0.0, at.v[k]
+
+
+@helper
+def put_forces(at: HeldPlace, h: HeldClosing) -> bool:
+    """Which rows count, the forces along them, and factors of M; whether these explain w."""
+    nv, one = len(at.w), h.one
+    put_matrix(one.M, 1.0, at.M)
+    lu_real(one.M, one.turns)
+    nc, n = at.counts[0], at.counts[1]
+    for i in range(n):
+        for j in range(nv):
+            at.B[nc + i, j] = at.S[at.kept[i], j]
+    leave_out(at, one, h.mass)
+    m, size, off = nc + at.counts[1], 0.0, 0.0
+    B = at.B[:m]
+    for i in range(m):
+        total = 0.0
+        for j in range(nv):
+            total += B[i, j] * at.w[j]
+        one.y[i, 0] = total
+        off = max(off, abs(total)) if i >= nc else off
+    for j in range(nv):
+        one.x[j, 0] = 0.0
+    answer(B, B, one)
+    for i in range(m):
+        at.forces[i] = one.forces[i]
+    for j in range(nv):
+        size, off = max(size, abs(at.w[j])), max(off, abs(at.w[j] - one.x[j, 0]))
+        h.asked[PUSH, j] = 0.0
+        for i in range(nc, m):
+            h.asked[PUSH, j] += B[i, j] * at.forces[i]
+    return off <= OFF + 1e-3 * size * size
+
+
+@outlined
+def add_turned_forces(at: HeldPlace, h: HeldClosing, X: Array) -> None:
+    """X (nv, m) += what Sᵀ f changes by, of the forces along rows that count."""
+    nc, nv = at.counts[0], len(at.w)
+    for k in range(nv):
+        for j in range(nv):
+            slope = 0.0
+            for i in range(at.counts[1]):
+                slope += at.forces[nc + i] * at.by_q[k, at.kept[i], j]
+            if slope != 0.0:
+                for c in range(X.shape[1]):
+                    X[j, c] += slope * h.q_by_all[k, c]
+    for i in range(at.counts[1]):
+        r = at.kept[i]
+        for axis in range(3):
+            for j in range(nv):
+                slope = at.forces[nc + i] * at.by_p[axis, r, j]
+                if slope != 0.0:
+                    for c in range(X.shape[1]):
+                        X[j, c] += slope * h.p_by_all[r // 3 * 3 + axis, c]
+
+
+@outlined
+def take_turned_rows(at: HeldPlace, h: HeldClosing, Y: Array) -> None:
+    """Y (rows of points, m) <- less what S w changes by."""
+    put_zeros(Y)
+    for i in range(len(Y)):
+        r = at.kept[i]
+        for k in range(len(at.w)):
+            slope = 0.0
+            for j in range(len(at.w)):
+                slope += at.by_q[k, r, j] * at.w[j]
+            if slope != 0.0:
+                for c in range(Y.shape[1]):
+                    Y[i, c] -= slope * h.q_by_all[k, c]
+        for axis in range(3):
+            slope = 0.0
+            for j in range(len(at.w)):
+                slope += at.by_p[axis, r, j] * at.w[j]
+            if slope != 0.0:
+                for c in range(Y.shape[1]):
+                    Y[i, c] -= slope * h.p_by_all[r // 3 * 3 + axis, c]
+
+
+@helper
+def take_factors(h: HeldClosing) -> None:
+    """Have those of M that ``put_forces`` has made."""
+    put_matrix(h.side.M, 1.0, h.one.M)
+    for k in range(len(h.one.turns)):
+        h.side.turns[k] = h.one.turns[k]
+
+
+@helper
+def move_points(here: HeldPlace, there: HeldPlace) -> None:
+    """Take points along as w here moves their bodies b; the same rows count there."""
+    for i in range(len(there.points)):
+        for axis in range(3):
+            for j in range(len(here.w)):
+                there.points[i].position[axis] += here.of_b[3 * i + axis, j] * here.w[j]
+    there.counts[1] = here.counts[1]
+    for i in range(here.counts[1]):
+        there.kept[i] = here.kept[i]
+
+
+@caller
+def differentiate_held(
+    closing: Any, arrays: SystemArrays, d: DerivativeArrays, s: StepArrays, tree: Tree,
+    h: HeldClosing,
+) -> int:  # fmt: skip
+    """Changes at the end of a step in which points stick; 0, or why they are not known.
+
+    Args:
+        closing: ``differentiate_closing`` with its arrays, stored.
+        arrays: These,
+        d: in which it leaves
+        s: what it finds.
+        tree: Of whom; poses and axes are written.
+        h: The closing, whose changes become those after it.
+    """
+    here, there, sides, asked = h.here, h.there, h.side, h.asked
+    maps, bodies = s.maps[OF_CORRECTION], arrays.bodies
+    put_held_rows(tree, here)
+    give(arrays, here, asked)
+    here.counts[0] = call_stored(closing, (h.still, asked))
+    take_terms(arrays, d, s, here)
+    if not put_forces(here, h):
+        return GIVES_WAY
+    call_stored(closing, (h.still, asked))
+    take_terms(arrays, d, s, here)
+    nc, n = here.counts[0], here.counts[1]
+    m = nc + n
+    put_matrix(h.turned, 1.0, maps[TURNED])
+    put_zeros(sides.x)
+    add_turned_forces(here, h, sides.x)
+    add_product(-1.0, here.bent, 0, h.q_by_all, sides.x)
+    take_turned_rows(here, h, sides.y[nc:m])
+    turn_lines(bodies, maps[CARRIED], h.q_by_all)
+    take_factors(h)
+    move_points(here, there)
+    put_held_rows(tree, there)
+    give(arrays, there, asked)
+    there.counts[0] = call_stored(closing, (h.still, asked))
+    take_terms(arrays, d, s, there)
+    if there.counts[0] != nc:
+        return OTHERS
+    put_matrix(sides.A[:nc], 1.0, there.B[:nc])
+    put_matrix(sides.A[nc:m], 1.0, here.B[nc:m])
+    put_zeros(sides.y[:nc])
+    add_product(-1.0, sides.A[:nc], 0, h.q_by_all, sides.y[:nc])
+    turn_columns(bodies, h.turned, sides.A[:nc])
+    answer(here.B[:m], sides.A[:m], sides)
+    add_product(1.0, here.of_b, 0, sides.x, h.p_by_all)
+    add_matrix(h.v_by_all, 1.0 / h.dt, sides.x)
+    turn_lines(bodies, h.turned, sides.x)
+    add_matrix(h.q_by_all, 1.0, sides.x)
+    if not put_forces(there, h):
+        return GIVES_WAY
+    call_stored(closing, (h.still, asked))
+    take_terms(arrays, d, s, there)
+    m = nc + there.counts[1]
+    take_factors(h)
+    put_zeros(sides.x)
+    add_turned_forces(there, h, sides.x)
+    add_product(-1.0, there.bent, 0, h.q_by_all, sides.x)
+    take_turned_rows(there, h, sides.y[nc:m])
+    put_zeros(sides.y[:nc])
+    add_product(-1.0, there.rate, 0, h.q_by_all, sides.y[:nc])
+    add_product(-1.0, there.B[:nc], 0, h.v_by_all, sides.y[:nc])
+    answer(there.B[:m], there.B[:m], sides)
+    add_matrix(h.v_by_all, 1.0, sides.x)
+    return 0
