@@ -3,9 +3,9 @@
 From the end of the trajectory to its start, p is what the cost still to come changes by with the
 state: p = the gradient at the end, then p <- Aᵀ p + the gradient at each state, with A of the exact
 derivative of each step. The forces of a step have Bᵀ p. Plain steps are kept with their factors on
-the way there, and p is taken back through them without A and B (``engine.step_adjoint``). Of
-others, or if that takes too much room, states alone are kept: some steps at a time are made once
-more, and where one is not plain its A and B are.
+the way there, and p is taken back through them without A and B (``engine.step_adjoint``). Steps
+with contacts are differentiated on the way there. Of others, or if that takes too much room, states
+alone are kept: some steps at a time are made once more, and where one is not plain its A and B are.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.control.identification import NOT_NEGATIVE
-from bulletbridge.control.trajectories import Trajectories
+from bulletbridge.control.trajectories import PartDerivatives, Trajectories
 from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference, configuration_differences
@@ -93,6 +93,7 @@ class Adjoint:
         self.by_parameters = dict.fromkeys(values, 0.0)
         self.by_tau = np.zeros_like(tau)
         self.differences, self.reasons = list[int](), dict[str, None]()
+        self._known = list[PartDerivatives]()  # of all steps, or none
 
     def sweep(self) -> Swept:
         """Forward, keeping the states, and back.
@@ -103,7 +104,10 @@ class Adjoint:
         """
         runs, n = self.runs, len(self.tau)
         ahead = runs.ahead(self.tau)
-        if ahead is None:
+        led = runs.differentiated(self.tau) if ahead is None else None
+        if led is not None:
+            states, self._known = led
+        elif ahead is None:
             runs.go_back(runs.start)
             states = runs.states(self.tau)
         else:
@@ -114,6 +118,8 @@ class Adjoint:
         if ahead is not None and ahead[0].is_recorded(states):
             recorded = ahead[0], ahead[2].copy()
             p = self._back(slice(0, n), states, prices.of_steps, p, recorded)
+        elif led is not None:
+            p = self._back(slice(0, n), states, prices.of_steps, p, None)
         else:
             several = AT_ONCE // (6 * runs.nv**2) if adjoint is None else adjoint.room(AT_ONCE)
             for first in reversed(range(0, n, max(1, several))):
@@ -153,7 +159,8 @@ class Adjoint:
                 by_tau[k:last], after[k:last] = adjoint.by_tau(k, last), adjoint.after(k, last)
                 continue
             few = 1 if recorded is not None else k
-            for found in reversed(self.runs.of_each(states[k - few : k + 1], tau[k - few : k])):
+            known = self._known or self.runs.of_each(states[k - few : k + 1], tau[k - few : k])
+            for found in reversed(known):
                 k -= 1
                 self._require(found.why, first + k)
                 after[k] = p

@@ -51,6 +51,11 @@ class PartDerivatives(NamedTuple):
         return self.changes[:, len(self.changes) :]
 
 
+def _why(error: UnsupportedError) -> str:
+    """Why differences are taken, said of no one step and without advising them."""
+    return TAKEN.sub("", WHEN.sub("", str(error)))
+
+
 class Trajectories:
     """Trajectories of a system by copies of it; the system itself is not touched.
 
@@ -134,8 +139,7 @@ class Trajectories:
             self._start = self._own.save(world=False)
 
     def _state_near(self) -> Array:
-        near = self.near
-        return np.concatenate([near.q, near.v, [near.t]])
+        return self.near.snapshot()
 
     def run(self, tau: Array) -> list[Point]:
         """Advance by steps under forces (steps, nv).
@@ -215,8 +219,37 @@ class Trajectories:
         except UnsupportedError as error:
             if self._smoothing:  # differences would be those of other steps
                 raise
-            why = TAKEN.sub("", WHEN.sub("", str(error)))
-            return self._by_differences(at, steps, rates, why)
+            return self._by_differences(at, steps, rates, _why(error))
+
+    def differentiated(self, tau: Array) -> tuple[Array, list[PartDerivatives]] | None:
+        """States (n + 1, nq + nv + 1) from the start on, of steps with contacts, and these by each.
+
+        They are made once, and differentiated where they are; None for other steps, or too many.
+
+        Args:
+            tau: (n, nv)
+
+        Raises:
+            StepError: A step, or one from beside its start, could not be finished.
+        """
+        near, all_rates = self.near, np.arange(self.nv)
+        others = self._in_python or self._smoothing or not near.finds_contacts
+        if others or len(tau) * 6 * self.nv**2 > WHOLE:
+            return None
+        near.restore(self.start, write=False)
+        states, found = [self._state_near()], list[PartDerivatives]()
+        for forces in tau:
+            near.tau[:] = forces
+            try:
+                step = near.step_with_derivatives()
+                found.append(PartDerivatives(np.hstack([step.A, step.B]), ""))
+                states.append(self._state_near())
+            except UnsupportedError as error:
+                states.append(self._state_near())
+                at, why = self.point(states[-2], forces), _why(error)
+                found.append(self._by_differences(at, 1, all_rates, why))
+                self.put_near(self.point(states[-1], forces))
+        return np.array(states), found
 
     def of_each(self, states: Array, tau: Array) -> list[PartDerivatives]:
         """Of each of the steps that lead from a state to the next, by all forces.
