@@ -7,7 +7,7 @@ import pytest
 from support.solid_worlds import BLOCK, DT, G
 
 import bulletbridge as bb
-from bulletbridge.errors import InfeasibleError, ModelError
+from bulletbridge.errors import BulletBridgeWarning, InfeasibleError, ModelError
 from bulletbridge.mechanism.kinematics import displace
 
 NOISE, STEPS = 1e-3, 120
@@ -83,6 +83,17 @@ def test_forces_of_each_step_take_the_place_of_the_systems(connect):
     system.tau[0] = 2.0
     found = bb.rollout(system, [system.q], [system.v], tau, steps=STEPS, parameters=same).q
     assert np.array_equal(found, want)
+
+
+def test_a_fit_that_ends_elsewhere_is_told(connect):
+    """Of forces half as large no damping makes this motion: residuals go on with it."""
+    system = bb.load("five_bar", connect()._client).system
+    tau = driven(system)
+    run = recorded(system, tau)
+    with pytest.warns(BulletBridgeWarning, match="errors that go on"):
+        found = bb.identify(system, run, {"elbow_right.damping": 0.1}, tau=0.5 * tau)
+    moved = run.q - run.q[0]
+    assert np.sum(found.residuals**2) > 1e-4 * np.sum(moved**2)
 
 
 def test_what_a_motion_does_not_tell_is_named(connect):

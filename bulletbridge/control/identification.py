@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.control.closed_kinematics import nearest_closed
-from bulletbridge.errors import InfeasibleError, ModelError, StepError
+from bulletbridge.errors import InfeasibleError, ModelError, StepError, warn_user
 from bulletbridge.mechanism.displacement import configuration_differences
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array, Ints
@@ -36,6 +36,8 @@ TOLD = 1e-4
 FLAT = float(np.finfo(np.float64).eps)
 """Slope of half the sum of squares that ends a search. It has units: anything larger ends it early
 where a motion tells little of a parameter. Other searches end where they come no further."""
+PART = 0.01
+"""Share of a motion from which on residuals that follow one another are told."""
 LOST = 1e3
 """What stands for the residuals of a trajectory that could not be run."""
 
@@ -172,6 +174,16 @@ class Fit:
         away = configuration_differences(self.system.mechanism, self.run.q, q)
         return away[:, self.measured]
 
+    def ended_elsewhere(self, residuals: Array) -> bool:
+        """Whether residuals (records, k) are a part of the motion, and follow one another.
+
+        Of noise, squares of their differences sum up to twice theirs (Durbin and Watson 1950).
+        """
+        size = float(np.sum(residuals**2))
+        moved = self.compare(np.broadcast_to(self.run.q[0], self.run.q.shape))
+        large = size > PART**2 * float(np.sum(moved**2))
+        return large and float(np.sum(np.diff(residuals, axis=0) ** 2)) < size
+
     def misfit(self, x: Array) -> Array:
         """All residuals of x (n,), large ones where its trajectory could not be run."""
         found = self.residuals([x])[0].ravel()
@@ -280,8 +292,15 @@ def identify(
     variance = float(left @ left) / max(1, len(left) - p - told.shape[1])
     root = (Vt.T / s) / lengths[:, None]
     covariance = variance * (root @ root.T) * np.outer(fit.sizes, fit.sizes)
-    values = fit.values(best.x)
+    values, residuals = fit.values(best.x), left.reshape(len(run.t), -1)
     q = fit.begin(fit.state(best.x), values)
+    if fit.ended_elsewhere(residuals):
+        warn_user(
+            f"what fits best is {np.sqrt(variance):.2g} off the recording [rad, m], by errors that"
+            " go on from one record to the next, as noise does not: the search has ended elsewhere,"
+            " or the model lacks something, and standard errors mean nothing; take a shorter part"
+            " of the recording first, or a better guess, and look at the residuals"
+        )
     return Identification(
         values,
         dict(zip(fit.names, np.sqrt(np.diag(covariance)).tolist(), strict=True)),
@@ -289,7 +308,7 @@ def identify(
         float(np.sqrt(variance)),
         q,
         np.array(fit.near.v),
-        left.reshape(len(run.t), -1),
+        residuals,
         fit.simulations,
         int(best.njev or 0),
     )
