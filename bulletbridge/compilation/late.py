@@ -19,12 +19,7 @@ SHELF = cast(Shelf, objects.SHELF)
 
 
 class Late:
-    """A function that numba makes its own when it compiles what calls it, and not before.
-
-    Args:
-        make: Makes the function that numba knows.
-        name: What it is called.
-    """
+    """A function that numba makes its own when it compiles what calls it, and not before."""
 
     def __init__(self, make: Callable[[], Any], name: str) -> None:
         self._make, self.__name__ = make, name
@@ -50,14 +45,7 @@ class Late:
 
 
 class LateKernel(Late):
-    """A kernel, taken from machine code where that is of its sources and arguments.
-
-    Args:
-        make: Makes the function that numba knows.
-        name: The function's.
-        path: The same below the package.
-        source: Its file.
-    """
+    """A kernel, taken from machine code where that is of its sources and arguments."""
 
     def __init__(self, make: Callable[[], Any], name: str, path: str, source: Path) -> None:
         super().__init__(make, name)
@@ -206,34 +194,27 @@ def is_plain_python() -> bool:
     return False
 
 
-_FILE = PACKAGE / "compilation" / "by_numba.py"
-call_back = Late(written_in("by_numba", "call_back"), "call_back")
-take_number = Late(written_in("by_numba", "take_number"), "take_number")
-add_lines = Late(written_in("blocks", "add_lines"), "add_lines")
-add_sixes = Late(written_in("sixes", "add_sixes"), "add_sixes")
-along_sixes = Late(written_in("sixes", "along_sixes"), "along_sixes")
-add_tile = Late(written_in("tiles", "add_tile"), "add_tile")
-clear_blocks = Late(written_in("blocks", "clear_blocks"), "clear_blocks")
-cosines_and_sines = Late(written_in("blocks", "cosines_and_sines"), "cosines_and_sines")
-eliminate_six = Late(written_in("blocks", "eliminate_six"), "eliminate_six")
-exchange_blocks = Late(written_in("blocks", "exchange_blocks"), "exchange_blocks")
-inner_blocks = Late(written_in("blocks", "inner_blocks"), "inner_blocks")
-inner_lines = Late(written_in("blocks", "inner_lines"), "inner_lines")
-multiply_blocks = Late(written_in("blocks", "multiply_blocks"), "multiply_blocks")
-scale_after = Late(written_in("blocks", "scale_after"), "scale_after")
-solve_down_by_units_tile = Late(
-    written_in("tiles", "solve_down_by_units_tile"), "solve_down_by_units_tile"
-)
-solve_down_tile = Late(written_in("tiles", "solve_down_tile"), "solve_down_tile")
-solve_six = Late(written_in("sixes", "solve_six"), "solve_six")
-solve_up_tile = Late(written_in("tiles", "solve_up_tile"), "solve_up_tile")
-subtract_blocks = Late(written_in("blocks", "subtract_blocks"), "subtract_blocks")
-take_away_lines = Late(written_in("blocks", "take_away_lines"), "take_away_lines")
-take_columns = Late(written_in("sixes", "take_columns"), "take_columns")
-take_lines = Late(written_in("blocks", "take_lines"), "take_lines")
-take_lines_down = Late(written_in("blocks", "take_lines_down"), "take_lines_down")
-take_lines_from = Late(written_in("blocks", "take_lines_from"), "take_lines_from")
-take_rows = Late(written_in("sixes", "take_rows"), "take_rows")
-call_stored = LateKernel(
-    written_in("by_numba", "call_stored"), "call_stored", "compilation.by_numba.call_stored", _FILE
-)
+WRITTEN = {
+    "blocks": (
+        *("add_lines", "clear_blocks", "cosines_and_sines", "eliminate_six", "exchange_blocks"),
+        *("inner_blocks", "inner_lines", "multiply_blocks", "scale_after", "subtract_blocks"),
+        *("take_away_lines", "take_lines", "take_lines_down", "take_lines_from"),
+    ),
+    "by_numba": ("call_back", "take_number"),
+    "sixes": ("add_sixes", "along_sixes", "solve_six", "take_columns", "take_rows"),
+    "tiles": ("add_tile", "solve_down_by_units_tile", "solve_down_tile", "solve_up_tile"),
+}
+"""What is written for numba already, by module."""
+DECORATORS = bundling, caller, helper, kernel, outlined
+ABOUT_KERNELS = assist, compiled, is_cached, is_compiled, is_plain_python
+STAND_INS: dict[str, Any] = {
+    **{name: Late(written_in(x, name), name) for x, names in WRITTEN.items() for name in names},
+    **{function.__name__: function for function in (*DECORATORS, *ABOUT_KERNELS)},
+    "call_stored": LateKernel(
+        written_in("by_numba", "call_stored"),
+        "call_stored",
+        "compilation.by_numba.call_stored",
+        PACKAGE / "compilation" / "by_numba.py",
+    ),
+}
+"""What ``jit`` has in the place of what numba would compile."""
