@@ -14,6 +14,7 @@ from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
+from support.quasi_velocity_gammas import gammas, skew_rate
 
 import bulletbridge as bb
 from bulletbridge.control.controllers import (
@@ -23,18 +24,23 @@ from bulletbridge.control.controllers import (
     Tracking,
     TrackingLaw,
 )
+from bulletbridge.control.distribution import Distribution, Names
 from bulletbridge.control.free_motion import FreeMotion
-from bulletbridge.control.plant import Desired, plain_plant, plant_of
+from bulletbridge.control.plant import Desired, Plant, plant_of
 from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.classics.circle import CircleRobot
 from bulletbridge.formulations.moving import moving
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities, basis_of
-from bulletbridge.formulations.quasi_velocity_rates import gammas, skew_rate
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.papers.circle import on_circle
 
 ROBOT = CircleRobot()
+PLANT = Plant(
+    ROBOT,
+    Distribution(np.ones(2, bool), np.ones(2), Names(["x", "y"], ["circle"])),
+    lambda q, v, q_d, v_d: (q - q_d, v - v_d),
+)
 RATE_RTOL = 0.05  # of measured slopes against the gains
 
 
@@ -67,7 +73,7 @@ SECONDS = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
 
 
 def test_tracking_on_the_circle_against_the_reference():
-    law = Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, law="published")
+    law = Tracking(PLANT, on_circle, 4.0, 6.0, law="published")
     position, velocity = follow(law, SECONDS)
     reference = [2.955202066613396e-01, 6.599447298125918e-02, 1.0548155064499937e-02]
     reference += [2.0992749154286427e-04, 3.5525959656037966e-06, 6.113023562803806e-08]
@@ -80,7 +86,7 @@ def test_tracking_on_the_circle_against_the_reference():
 
 @pytest.mark.parametrize("kind", ["computed_torque", "passivity_based"])
 def test_tracking_on_the_circle_at_the_rates_of_the_gains(kind):
-    law = Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, law=kind)
+    law = Tracking(PLANT, on_circle, 4.0, 6.0, law=kind)
     position, velocity = follow(law, SECONDS)
     assert slope(SECONDS[:4], velocity[:4]) == pytest.approx(6.0, rel=1e-6)
     assert slope(SECONDS[3:], position[3:]) == pytest.approx(4.0, rel=RATE_RTOL)
@@ -94,7 +100,7 @@ LAM = [5.276880778498399, 5.041790542559478, 5.001309658323578, 5.00000005655126
 
 def test_regulation_with_force_against_the_reference():
     goal, _ = ROBOT.state(0.3, 0.0)
-    law = Regulation(plain_plant(ROBOT), goal, 60.0, 14.0, lambda t: np.array([-5.0]))
+    law = Regulation(PLANT, goal, 60.0, 14.0, lambda t: np.array([-5.0]))
     states, lam = simulate(law, 0.9, 0.0, TIMES)
     phi = np.arctan2(states[:, 1], states[:, 0])
     assert_allclose(phi, PHI, rtol=0, atol=1e-8)
@@ -109,7 +115,7 @@ def test_regulation_with_force_against_the_reference():
 def test_the_reference_leaves_the_inertial_part_of_the_force():
     """Its law has no Gamma_o v_r, which is what its multiplier is off by."""
     goal, _ = ROBOT.state(0.3, 0.0)
-    law = Regulation(plain_plant(ROBOT), goal, 60.0, 14.0)
+    law = Regulation(PLANT, goal, 60.0, 14.0)
     states, _ = simulate(law, 0.9, 0.0, TIMES[:3])
     for y, wanted in zip(states, LAM, strict=False):
         found = gammas(ROBOT, y[:2], y[2:], 0.0)
@@ -120,7 +126,7 @@ def test_the_reference_leaves_the_inertial_part_of_the_force():
 
 def test_the_point_opposite_is_an_equilibrium_too():
     goal, _ = ROBOT.state(0.9 + np.pi, 0.0)
-    law = Regulation(plain_plant(ROBOT), goal, 60.0, 14.0)
+    law = Regulation(PLANT, goal, 60.0, 14.0)
     states, _ = simulate(law, 0.9 + 1e-9, 0.0, np.array([5.0]))
     phi = np.arctan2(states[0, 1], states[0, 0])
     assert abs(phi - 0.9) < 3e-6
@@ -277,7 +283,7 @@ def test_the_error_shrinks_at_the_gain_at_every_instant(kinds, kind, rng):
 
 def test_a_published_reference_that_fits_no_basis_is_an_error():
     """A quarter of the circle away the two free directions are at right angles."""
-    law = Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, law="published")
+    law = Tracking(PLANT, on_circle, 4.0, 6.0, law="published")
     masses = np.sqrt([ROBOT.m_1, ROBOT.m_2])
     there = masses * ROBOT.state(0.3, 1.0)[1]
     phi = brentq(lambda a: there @ (masses * ROBOT.state(a, 1.0)[1]), 1.0, 3.0)
@@ -288,7 +294,7 @@ def test_a_published_reference_that_fits_no_basis_is_an_error():
 
 def test_an_unknown_law_lists_those_that_exist():
     with pytest.raises(ModelError, match="computed_torque, passivity_based, published"):
-        Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, law="skew")  # pyright: ignore[reportArgumentType]
+        Tracking(PLANT, on_circle, 4.0, 6.0, law="skew")  # pyright: ignore[reportArgumentType]
 
 
 def test_a_table_that_moves_is_followed_with_force(rng):

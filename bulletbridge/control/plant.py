@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.control.distribution import Distribution, Names
+from bulletbridge.control.distribution import Distribution
 from bulletbridge.control.inverse_dynamics import distribution, undriven
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Dynamics
@@ -54,11 +54,7 @@ class Plant:
         return f"<Plant: {', '.join(pushed)} act, of {self.dynamics.nv} rates>"
 
     def wanted(self, given: object) -> Desired:
-        """What a user's function of time gives, if it can be meant.
-
-        Raises:
-            ModelError: It is no ``Desired``, or of another length.
-        """
+        """What a user's function of time gives, if it can be meant."""
         if not isinstance(given, Desired):
             raise ModelError(f"desired(t) gave {given!r}; give bb.Desired(q, v, vdot)")
         nq, nv = self.dynamics.nq, self.dynamics.nv
@@ -96,12 +92,3 @@ def plant_of(
         return x, rate
 
     return Plant(undriven(system), distribution(system, actuated, weights), separate)
-
-
-def plain_plant(dynamics: Dynamics) -> Plant:
-    """Any dynamics as a plant, all its rates actuated, the rates those of its coordinates."""
-    nv = dynamics.nv
-    rows = len(dynamics.equations(np.ones(dynamics.nq), np.zeros(nv), 0.0).g)
-    names = Names([f"rate {k}" for k in range(nv)], [f"row {k}" for k in range(rows)])
-    share = Distribution(np.ones(nv, bool), np.ones(nv), names)
-    return Plant(dynamics, share, lambda q, v, q_d, v_d: (q - q_d, v - v_d))

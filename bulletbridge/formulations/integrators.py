@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.implicit import symmetric_projection, trapezoidal
-from bulletbridge.formulations.quasi_velocity_steps import QuasiVelocities
+from bulletbridge.formulations.quasi_velocity_rates import QuasiVelocities
 from bulletbridge.formulations.stabilise import ClosableDynamics, Stabilisation, Stabilised
 from bulletbridge.numerics.records import Array
 
@@ -167,11 +167,7 @@ class Scheme:
     closing: ClosableDynamics | None = None
 
     def __call__(self, s: State, h: float) -> Stabilised:
-        """The state after a step of h [s].
-
-        Raises:
-            StepError: A stage, the correction or an implicit method failed.
-        """
+        """The state after a step of h [s]."""
         q, v = self.method(self.formulation, self.dynamics, s, h)
         after = NOTHING if self.method in SELF_PROJECTED else self.stabilisation
         return after(self.closing or self.dynamics, s.q, q, v, s.t + h)

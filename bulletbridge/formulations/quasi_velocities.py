@@ -39,12 +39,7 @@ with a positive diagonal are unique; a joint with several rates has the root of 
 
 
 def square_root(M: Array, root: Root = "tree") -> Array:
-    """L (nv, nv) with M = Lᵀ L.
-
-    Raises:
-        ModelError: There is no such root.
-        StepError: M is not positive definite.
-    """
+    """L (nv, nv) with M = Lᵀ L."""
     if root == "tree":
         L = np.array(M, float)
         factor_mass(L)
@@ -118,16 +113,6 @@ class Basis:
     V_2: Array
     unit: Array
     root: Root
-
-    @property
-    def W_r(self) -> Array:
-        """(nv, dof): v_r = W_rᵀ v."""
-        return np.asarray(self.L.T @ self.V_2, np.float64)
-
-    @property
-    def W_r_left_inverse(self) -> Array:
-        """V_2ᵀ L⁻ᵀ (dof, nv): forces to u_r. Not the pseudo-inverse of W_r."""
-        return self.free.T
 
     @cached_property
     def free(self) -> Array:
@@ -208,11 +193,7 @@ class ReducedQuasiVelocities:
     rtol: float = SINGULAR_RTOL
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
-        """Accelerations and the shortest multipliers, rows in one unit, at a state.
-
-        Raises:
-            UnsupportedError: Masses are too far apart.
-        """
+        """Accelerations and the shortest multipliers, rows in one unit, at a state."""
         e = self.dynamics.equations(q, v, t)
         found = motion_of(e, basis_of(e, self.root, self.rtol))
         require_solved(e, found, "quasi_velocities")

@@ -1,23 +1,24 @@
-"""Rates of reduced quasi-velocities: v̇_r + Gamma_r v_r = u_r, and the same for multipliers.
+"""Runge-Kutta of order 4 on q and reduced quasi-velocities, (q, v_r), as Aghili integrates them.
 
-Roots, singular vectors and inertial forces are differentiated exactly from the rates of M and J
-(``moving``). Basis vectors are carried along such that V_2ᵀ V̇_2 = 0, which singular vectors as a
-library returns them do not do; what a basis that is turned to fit another turns besides is
-``alignment``'s.
+q moves by the velocity that v_r stands for, v̇_r = u_r - Gamma_r v_r. Whatever v_r is, velocities
+satisfy the rows: without a filter to round-off, while positions err as the method does. Bases of
+the stages are turned to the one at the start of the step, so that v_r is one function of time.
 
-Source: Aghili 2008, eq. 34-37, transposes restored; the paper's Gamma_r is not skew and its bound
-on the tracking error needs that, so ``skew_rate`` gives the matrix that is, with the same effect.
+Roots and singular vectors are differentiated exactly from the rates of M and J (``moving``). Basis
+vectors are carried along such that V_2ᵀ V̇_2 = 0, which singular vectors as a library returns them
+do not do; what a basis that is turned to fit another turns besides is ``alignment``'s.
+
+Source: Aghili 2008, eq. 30 and 33-37, with an aligned basis in place of a smooth one.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.errors import ModelError
-from bulletbridge.formulations.equations import Dynamics
-from bulletbridge.formulations.moving import Moving, moving
-from bulletbridge.formulations.quasi_velocities import Basis, Root, basis_of, square_root_turns
+from bulletbridge.errors import StepError, UnsupportedError
+from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.moving import moving
+from bulletbridge.formulations.quasi_velocities import Basis, basis_of, square_root_turns
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.turns import nearest_turn
 
@@ -50,74 +51,6 @@ def basis_rates(basis: Basis, M_rate: Array, J_rate: Array) -> BasisRates:
     return BasisRates(turn, np.asarray(-basis.V_1 @ moved, np.float64))
 
 
-@dataclass(frozen=True)
-class Gamma:
-    """Gamma_r (dof, dof) and Gamma_o (rank, dof) at a state, with the basis they belong to.
-
-    v̇_r + Gamma_r v_r = u_r and, in our sign, Gamma_o v_r = u_o + diag(s) U_1ᵀ S⁻¹ lam, where u_r
-    and u_o are V_2ᵀ L⁻ᵀ and V_1ᵀ L⁻ᵀ times the forces without Coriolis and centrifugal ones.
-    """
-
-    basis: Basis
-    Gamma_r: Array
-    Gamma_o: Array
-
-
-def gammas(
-    dynamics: Dynamics,
-    q: Array,
-    v: Array,
-    t: float,
-    root: Root = "tree",
-    basis: Basis | None = None,
-) -> Gamma:
-    """Gamma_r and Gamma_o for rates v (nv,) of coordinates q (nq,), rows at rest.
-
-    Args:
-        dynamics: A system whose v is the rate of q: no quaternions.
-        q: Configuration.
-        v: An admissible velocity.
-        t: Time [s].
-        root: Square root of M.
-        basis: Directions to use; those of ``basis_of`` unless given.
-
-    Raises:
-        ModelError: q has more coordinates than v; ``skew_rate`` works there too.
-    """
-    if dynamics.nq != dynamics.nv:
-        raise ModelError(
-            f"these need v to be the rate of q, which has {dynamics.nq} coordinates for "
-            f"{dynamics.nv} rates; use skew_rate"
-        )
-    here = moving(dynamics, q, v, t)
-    basis = basis or basis_of(here.equations, root)
-    W_rate, gradient = np.zeros_like(basis.W_r), np.zeros_like(basis.W_r.T)
-    for k, direction in enumerate(np.eye(dynamics.nv)):
-        rates = basis_rates(basis, *here.matrix_rates(direction, in_time=False))
-        dW = basis.L.T @ (rates.turn.T @ basis.V_2 + rates.V_2)
-        W_rate += v[k] * dW
-        gradient[:, k] = dW.T @ v
-    forced = basis.whiten_force(W_rate - gradient.T)
-    return Gamma(basis, basis.V_2.T @ forced, basis.V_1.T @ forced)
-
-
-def skew_rate(here: Moving, basis: Basis, v: Array) -> Array:
-    """S (dof, dof), skew, with S v_r = Gamma_r v_r; for any system with rows at rest.
-
-    S = V_2ᵀ (L⁻ᵀ C L⁻¹ - L̇ L⁻¹) V_2, since C + Cᵀ = Ṁ = L̇ᵀ L + Lᵀ L̇.
-
-    Args:
-        here: The system at a state.
-        basis: Of ``basis_of`` there.
-        v: Its velocity (nv,).
-    """
-    C = here.rates(v, in_time=False).C
-    turned = basis.whiten_force(basis.whiten_force(C.T).T)
-    turned -= square_root_turns(basis.L, C + C.T, basis.root)
-    S = basis.V_2.T @ turned @ basis.V_2
-    return np.asarray((S - S.T) / 2, np.float64)
-
-
 class Alignment(NamedTuple):
     """The rotation that turns one basis as near as can be to another, and its rate.
 
@@ -142,3 +75,51 @@ def alignment(V_2: Array, V_rate: Array, other: Array, other_rate: Array) -> Ali
     A, rate, room = np.empty_like(C), np.zeros_like(C), np.empty((3, *C.shape))
     nearness = nearest_turn(C, C_rate, A, rate, room)
     return Alignment(A, rate, min(nearness, 1.0))
+
+
+class QuasiVelocities:
+    """(q, v_r) near a configuration.
+
+    Args:
+        formulation: Accelerations.
+        dynamics: The system.
+        q: Configuration whose basis others are turned to.
+        t: Time [s].
+    """
+
+    def __init__(self, formulation: Formulation, dynamics: Dynamics, q: Array, t: float) -> None:
+        self._formulation, self._dynamics = formulation, dynamics
+        self._still = np.zeros(dynamics.nv)
+        e = dynamics.equations(q, self._still, t)
+        if e.nonlinear:
+            raise UnsupportedError(
+                "quasi-velocities need rows that are linear in the velocity; use rk4"
+            )
+        self._start = basis_of(e)
+
+    def reduce(self, v: Array) -> Array:
+        """v_r (dof,) of a velocity at the start."""
+        return self._start.reduce(v)
+
+    def rates(self, q: Array, v_r: Array, t: float) -> tuple[Array, Array]:
+        """The velocity (nv,) by which q moves, and the rate of v_r (dof,)."""
+        here, start = moving(self._dynamics, q, self._still, t), self._start
+        basis = basis_of(here.equations)
+        if basis.V_2.shape != start.V_2.shape:
+            raise StepError("the number of freedoms changes within the step; use a smaller dt")
+        basis = basis.aligned(start.V_2)
+        v = basis.expand(v_r, here.equations.g_t)
+        rates = basis_rates(basis, *here.matrix_rates(v))
+        turn = alignment(basis.V_2, rates.V_2, start.V_2, np.zeros_like(start.V_2))
+        if not turn.nearness > 0.0:
+            raise StepError("free directions turn by a right angle in a step; use a smaller dt")
+        vdot = self._formulation(q, v, t).vdot
+        return v, turn.rate.T @ v_r + rates.reduce(basis, v) + basis.reduce(vdot)
+
+    def velocity(self, q: Array, v_r: Array, t: float) -> Array:
+        """The velocity (nv,) of v_r at a configuration."""
+        e = self._dynamics.equations(q, self._still, t)
+        basis = basis_of(e)
+        if basis.V_2.shape != self._start.V_2.shape:
+            raise StepError("the number of freedoms changes within the step; use a smaller dt")
+        return basis.aligned(self._start.V_2).expand(v_r, e.g_t)
