@@ -12,7 +12,7 @@ from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.prescribed import prescribed_rates
 from bulletbridge.constraints.rows import add_rows
 from bulletbridge.engine.backend import KktBackend
-from bulletbridge.engine.dense import applied_forces, put_poses, take_away
+from bulletbridge.engine.dense import applied_forces
 from bulletbridge.engine.plausible import find_least
 from bulletbridge.engine.records import (
     BY_CLUSTERS,
@@ -24,6 +24,8 @@ from bulletbridge.engine.records import (
     Arrays,
     Instant,
 )
+from bulletbridge.engine.sparse import update_positions, update_positions_apart
+from bulletbridge.engine.sparse_backend import move_back
 from bulletbridge.engine.step_end import ending
 from bulletbridge.mechanism.dynamics import clear, composite_inertias, impedance, mass_row
 from bulletbridge.mechanism.force_elements import coordinates, impedance_along, pull_along
@@ -53,20 +55,6 @@ class ClusterFactors(NamedTuple):
     J: Array  # (nc, nv) zeros, between uses
     owners: Ints  # (forces,) cluster that each force element is within, or TRUNK
     rows: Records[Row]
-
-
-@helper
-def update_positions(a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array) -> None:
-    """Poses and residuals at q."""
-    put_poses(a, f.rows, instant, q)
-
-
-@outlined
-def update_positions_apart(
-    a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array
-) -> None:
-    """The same out of line."""
-    update_positions(a, f, instant, q, v)
 
 
 @helper
@@ -250,12 +238,6 @@ def bounded_correction(a: Arrays, f: ClusterFactors, rank: int, limit: float) ->
     length = correction_step(a, f, rank)
     if length > limit:
         multiply(a.vectors[SOLUTION, : len(a.axes)], limit / length)
-
-
-@helper
-def move_back(a: Arrays, f: ClusterFactors, q: Array) -> None:
-    """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
-    take_away(a, q)
 
 
 @helper

@@ -4,7 +4,7 @@ The equations are those of ``dense``.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.drift import drift
@@ -84,15 +84,13 @@ class SparseFactors(NamedTuple):
 
 
 @helper
-def update_positions(a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array) -> None:
-    """Poses and residuals at q."""
+def update_positions(a: Arrays, f: Any, instant: Instant, q: Array, v: Array) -> None:
+    """Poses and residuals at q, by factors of any kind that has rows, where none are a user's."""
     put_poses(a, f.rows, instant, q)
 
 
 @outlined
-def update_positions_apart(
-    a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array
-) -> None:
+def update_positions_apart(a: Arrays, f: Any, instant: Instant, q: Array, v: Array) -> None:
     """The same out of line."""
     update_positions(a, f, instant, q, v)
 

@@ -1,6 +1,7 @@
 """Factors in link coordinates as a backend, and the end of a step by them."""
 
 import math
+from typing import Any
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.backend import KktBackend
@@ -85,7 +86,7 @@ def bounded_correction(a: Arrays, f: SparseFactors, rank: int, limit: float) -> 
 
 
 @helper
-def move_back(a: Arrays, f: SparseFactors, q: Array) -> None:
+def move_back(a: Arrays, f: Any, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
     take_away(a, q)
 
