@@ -164,7 +164,8 @@ def refine(
             continue
         until = max(horizons)
         if pace is not None:
-            second = pace[0] * (pace[1] / value) ** _power(setting)
+            power = 1.0 if setting.knob == "dt" else 1 / 8  # of an order of eight
+            second = pace[0] * (pace[1] / value) ** power
             until = max((h for h in horizons if second * h <= cap), default=0.0)
         if until == 0.0:
             break
@@ -193,11 +194,6 @@ def _at_its_end(errors: list[float]) -> bool:
     return len(errors) > TRIED and min(errors[-TRIED:]) > GAIN * min(errors[:-TRIED])
 
 
-def _power(setting: Setting) -> float:
-    """How the work grows with the knob: one over it, or with an order of eight."""
-    return 1.0 if setting.knob == "dt" else 1 / 8
-
-
 def _run(
     setting: Setting,
     made: Problem,
@@ -206,11 +202,7 @@ def _run(
     cap: float | None,
     running: Session,
 ) -> Run:
-    """Median seconds up to each state, and the states; short runs are repeated.
-
-    Raises:
-        PeerError: It failed, or would take longer than ``cap`` [s].
-    """
+    """Median seconds up to each state, and the states; short runs are repeated."""
     grid, times = reading
     end = float(times[-1])
     if setting.knob == "dt":

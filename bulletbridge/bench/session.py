@@ -72,7 +72,7 @@ class Session:
             PeerError: The simulator refuses it.
         """
         adapter = setting.adapter or PACKAGES[setting.peer].adapter
-        given = setting.options_of(made.name) | options
+        given = setting.options | setting.cases.get(made.name, {}) | options
         return self.worker(setting.peer)("build", setting.label, adapter, made, dt, **given)
 
     def ask(self, setting: Setting, what: str, *arguments: Any, **named: Any) -> Any:

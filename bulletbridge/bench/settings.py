@@ -104,10 +104,6 @@ class Setting:
     order: int = 1
     only: tuple[str, ...] = ()
 
-    def options_of(self, case: str) -> dict[str, Any]:
-        """The adapter's options in a case."""
-        return self.options | self.cases.get(case, {})
-
 
 ALL: tuple[Task, ...] = TASKS
 FIXED: tuple[Task, ...] = ("time", "accuracy", "singular")

@@ -5,12 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from bulletbridge.engine.clusters_plan import (
-    ClusterPlan,
-    ClusterStepper,
-    find_clusters,
-    has_local_rank,
-)
+from bulletbridge.engine.clusters_plan import ClusterPlan, ClusterStepper, find_clusters, local_rank
 from bulletbridge.engine.islands import Islands, IslandStepper, find_islands
 from bulletbridge.engine.modified import GIVEN_METRIC
 from bulletbridge.engine.records import CHARTS, CHARTS_TRAPEZOIDAL, DOP8, EULER, RADAU, RK4
@@ -55,10 +50,6 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     Link coordinates win from some thirty loops on in a row, and from two dozen that are stacked;
     where an integrator has several stages, somewhat sooner. Of many small mechanisms that nothing
     joins each is a cluster, all in one call.
-
-    Raises:
-        ModelError: Sparse steps were asked for, and there is something that they do not know; or
-            charts, and there are rows that hold velocities alone.
     """
     integrator, positions = whole.control[0]["integrator"], whole.encoded.has_position
     if integrator in (CHARTS, CHARTS_TRAPEZOIDAL) and not positions.all():
@@ -115,11 +106,7 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
 
 
 def may_be_sparse(whole: Solver) -> bool:
-    """Whether ``choose_stepper`` may come to link coordinates; if not, that is told at little cost.
-
-    Args:
-        whole: The solver.
-    """
+    """Whether ``choose_stepper`` may come to link coordinates; if not, told at little cost."""
     if whole.backend != "auto":
         return whole.backend == "sparse"
     return least_of_sparse(whole) < cost_as_a_whole(whole)
@@ -168,7 +155,8 @@ def cost_of(plan: ClusterPlan) -> float:
 def clusters_of(whole: Solver, decision: Decision) -> ClusterPlan | None:
     """Clusters whose rows are as independent as they were found to be, at the samples if any."""
     plans = find_clusters(whole.mechanism, whole.encoded)
-    return next((plan for plan in plans if has_local_rank(plan, decision)), None)
+    samples, rank = decision.jacobians, decision.caps.rows
+    return next((x for x in plans if all(local_rank(x, J) == rank for J in samples)), None)
 
 
 def obstacle_to_clusters(whole: Solver) -> str:

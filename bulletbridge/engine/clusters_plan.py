@@ -16,7 +16,6 @@ from bulletbridge.engine.islands import (
     term_axes,
     work,
 )
-from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import STRETCH
@@ -132,13 +131,8 @@ def beside(trunk: list[int], mechanism: Mechanism, encoded: Encoded) -> ClusterP
     return ClusterPlan(trunk, list(rates.values()), [np.concatenate(rows[n]) for n in rates])
 
 
-def has_local_rank(plan: ClusterPlan, decision: Decision) -> bool:
-    """Whether rows of the clusters are as independent without the trunk as with it, at samples."""
-    return all(local_rank(plan, J) == decision.caps.rows for J in decision.jacobians)
-
-
 def local_rank(plan: ClusterPlan, J: Array) -> int:
-    """Independent rows of J (nc, nv), cluster by cluster."""
+    """Independent rows of J (nc, nv), cluster by cluster, without the trunk."""
     parts = [J[rows][:, rates] for rates, rows in zip(plan.rates, plan.rows, strict=True)]
     sizes = [np.linalg.svd(part, compute_uv=False) for part in parts if part.size]
     largest = max((size.max() for size in sizes), default=0.0)

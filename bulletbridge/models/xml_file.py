@@ -39,9 +39,6 @@ def read_xml(path: Path) -> Xml.Element:
     attributes without a blank between, whatever is in comments or after a zero byte, a declaration
     after comments or with a blank in it, and text in another encoding than the one named. UTF-16,
     which Bullet does not read (``is_plain_text``), is read, too.
-
-    Raises:
-        ModelError: The file cannot be read, is too large, is not well-formed or declares entities.
     """
     try:
         size = path.stat().st_size
@@ -60,11 +57,7 @@ def read_xml(path: Path) -> Xml.Element:
 
 
 def parse_xml(text: bytes, path: Path) -> Xml.Element:
-    """The root of XML in UTF-8, of a file; prefixes stay as they are written.
-
-    Raises:
-        ModelError: It is not well-formed or declares entities.
-    """
+    """The root of XML in UTF-8, of a file; prefixes stay as they are written."""
 
     def refuse(name: str, *_: object) -> NoReturn:
         raise ModelError(f"{path} declares the entity '{name}'; write its text where it is used")
@@ -130,11 +123,6 @@ def write_xml(root: Xml.Element, path: Path, comments: Iterable[str] = ()) -> No
         ModelError: It cannot be written there.
     """
     Xml.indent(root)
-    said = "".join(f"<!-- {_comment(line)} -->\n" for line in comments)
+    said = "".join(f"<!-- {line.replace('--', '- -').rstrip('-')} -->\n" for line in comments)
     text = f'<?xml version="1.0"?>\n{said}{Xml.tostring(root, encoding="unicode")}\n'
     write_text(path, text)
-
-
-def _comment(text: str) -> str:
-    """A text as XML comments can hold it."""
-    return text.replace("--", "- -").rstrip("-")

@@ -202,7 +202,8 @@ def table(end: float | None) -> Outcome:
     for q, v in random_states(6):
         q, v = np.where(flexible, 0.02 * q, q), np.where(flexible, 0.2 * v, v)
         M, h = expanded(arm, False, q, v)
-        ours, printed = two_links(first, second, q, v), two_links(first, second, q, _slipped(q, v))
+        slipped = np.append(v[:4], q[4:])  # amplitudes of the second link for its rates
+        ours, printed = two_links(first, second, q, v), two_links(first, second, q, slipped)
         scale = np.abs(M).max(), np.abs(h).max()
         worst["M"] = max(worst["M"], float(np.abs(ours[0] - M).max()) / scale[0])
         worst["h"] = max(worst["h"], float(np.abs(ours[1] - h).max()) / scale[1])
@@ -252,13 +253,6 @@ def table(end: float | None) -> Outcome:
             Table("Integrals", values),
         ]
     )
-
-
-def _slipped(q: Array, v: Array) -> Array:
-    """Rates with the amplitudes of the second link in the place of its rates."""
-    found = v.copy()
-    found[4:] = q[4:]
-    return found
 
 
 EXAMPLES = (

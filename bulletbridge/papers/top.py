@@ -126,18 +126,12 @@ def on_charts(
     return ChartRun(motion.changes, motion.error, energy, away, motion.t)
 
 
-def case_of(name: str) -> tuple[float, float]:
-    """Rate across and spin [rad/s] of a reference."""
-    across, spin = (float(part.split("=")[1]) for part in name.split())
-    return across, spin
-
-
 def figure(end: float | None) -> Outcome:
     """Path of the centre of mass and lean of the axis, for tops that stand and that fall."""
     duration, tables, path, lean = end or DURATION, list[Table](), list[Curve](), list[Curve]()
     film: Film | None = None
     for name in CASES:
-        across, spin = case_of(name)
+        across, spin = (float(part.split("=")[1]) for part in name.split())
         flight, known = fly(across, spin, duration), reference("haug")["top"][name]["states"]
         rows = list[Row]()
         for t in until(sorted(float(t) for t in known), duration):

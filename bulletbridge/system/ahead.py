@@ -74,11 +74,6 @@ def bounded_hinge() -> InequalityStepper:
     return InequalityStepper(solver, motor_rows, limits, inequalities)
 
 
-def compile_bounded() -> None:
-    """Compile the step with motors, limits and contacts."""
-    bounded_hinge()
-
-
 class Emptiness:
     """Surroundings in which there is nothing to touch."""
 
@@ -93,11 +88,6 @@ class Emptiness:
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """None."""
         return self._detector.contacts[:0]
-
-
-def compile_detection() -> None:
-    """Compile collision detection."""
-    Emptiness()
 
 
 def compile_steps_with_contacts() -> None:
@@ -130,13 +120,13 @@ def compile_terms() -> None:
     compliance(solver, terms, 1.0, 1.0)
 
 
-RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
-    run_inequalities.__name__: (run_inequalities, compile_bounded),
+RECIPES: dict[str, tuple[Any, Callable[[], Any]]] = {
+    run_inequalities.__name__: (run_inequalities, bounded_hinge),
     **{
         kernel.__name__: (kernel, functools.partial(compile_step, kernel))
         for kernel in (run_implicitly, run_with_friction, run, run_by_stages)
     },
-    find_contacts.__name__: (find_contacts, compile_detection),
+    find_contacts.__name__: (find_contacts, Emptiness),
     run_filter.__name__: (run_filter, compile_filter),
     bias.__name__: (bias, compile_terms),
     step_with_contacts.__name__: (step_with_contacts, compile_steps_with_contacts),

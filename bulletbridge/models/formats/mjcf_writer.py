@@ -124,7 +124,7 @@ class _Writer:
 
     def _robot(self, robot: Robot) -> None:
         prefix = self.scene.prefix(robot)
-        standing = robot.fixed and robot.root == WORLD and _is_zero(robot.place)
+        standing = robot.fixed and robot.root == WORLD and not _where(robot.place)
         below: dict[str, list[Joint]] = {}
         for joint in robot.joints.values():
             below.setdefault(joint.parent, []).append(joint)
@@ -634,10 +634,6 @@ def _where(place: Pose) -> dict[str, str]:
 def _is_near(place: Pose) -> bool:
     """Whether a frame is another one but for round-off."""
     return bool(max(np.abs(place.p).max(), np.abs(place.R - np.eye(3)).max()) < 1e-12)
-
-
-def _is_zero(place: Pose) -> bool:
-    return not place.p.any() and np.array_equal(place.R, np.eye(3))
 
 
 def _along(frame: Frame, axis: tuple[float, float, float], reach: float) -> Frame:

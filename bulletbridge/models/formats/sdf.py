@@ -106,17 +106,7 @@ def read_sdf(
     inside: Path | None = None,
     arguments: Mapping[str, str] | None = None,
 ) -> ModelSpec:
-    """Read an SDF file: models, or a world with them.
-
-    Args:
-        path: The file.
-        folder: Where the generated URDFs go.
-        inside: Folder that included models must be in; that of the file unless given.
-        arguments: For xacro, where the file is to be expanded.
-
-    Raises:
-        ModelError: The file, or one that it includes, cannot be understood.
-    """
+    """Read an SDF file: models, or a world with them."""
     root, settled = read_sdf_xml(path, arguments or {})
     version = version_of(root, path)
     worlds, models = root.findall("world"), root.findall("model")
@@ -154,7 +144,7 @@ def read_sdf(
         for own, name in each.renamed.items()
     ]
     missing = [uri for each in (*scope.scopes(), *beside) for uri in each.missing]
-    grounds = [uri for uri in missing if _is_ground(uri)]
+    grounds = [uri for uri in missing if called_by_uri(uri) == GAZEBOS_GROUND]
     missing = [uri for uri in missing if uri not in grounds]
     if grounds:
         drawn = Shape("box", (PLANE, PLANE, THIN), Pose(np.eye(3), np.array([0, 0, -0.5 * THIN])))
@@ -231,10 +221,6 @@ def _stands(part: Xml.Element) -> bool:
     if part.tag == "include":
         return is_gazebos(text_of(part, "uri")) or is_true(text_of(part, "static"))
     return part.tag == "model" and is_true(text_of(part, "static")) and not relative_to(part)
-
-
-def _is_ground(uri: str) -> bool:
-    return called_by_uri(uri) == GAZEBOS_GROUND
 
 
 def _digits(scope: Scope) -> int | None:
@@ -529,11 +515,7 @@ def _loop_end(graph: JointGraph, part: Xml.Element, child: str, full: str) -> Po
 def _drakes_ends(
     scope: Scope, part: Xml.Element, ends: list[str], full: str
 ) -> tuple[Pose, Pose] | None:
-    """Where the parent and the child have a joint's frame, in the model, by Drake's words.
-
-    Raises:
-        ModelError: There is one of both words, or it names what is on another link.
-    """
+    """Where the parent and the child have a joint's frame, in the model, by Drake's words."""
     said = {str(each.tag): (each.text or "").strip() for each in part if each.tag in END_TAGS}
     if not said:
         return None
@@ -615,9 +597,6 @@ def screw_pitch(part: Xml.Element, name: str) -> float:
     """Advance of a screw in a turn [m], right-handed.
 
     ``thread_pitch`` is Gazebo's older one: radians a metre, left-handed.
-
-    Raises:
-        ModelError: It says none.
     """
     pitch = number_of(part, "screw_thread_pitch", 0.0)
     old = number_of(part, "thread_pitch", 0.0)
@@ -650,11 +629,7 @@ def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -
 
 
 def _leader(scope: Scope, mimic: Xml.Element, full: str) -> str:
-    """The joint that another one mimics, of its own model or of one around that.
-
-    Raises:
-        ModelError: There is none of that name.
-    """
+    """The joint that another one mimics, of its own model or of one around that."""
     said = mimic.get("joint", "")
     *path, name = said.split(SCOPE)
     around: Scope | None = scope
@@ -685,12 +660,7 @@ def _add_mimic_attributes(graph: JointGraph, scope: Scope, mimic: Xml.Element, f
 
 
 def _add_drake(graph: JointGraph, scope: Scope) -> None:
-    """Constraints and forces of one model in Drake's words.
-
-    Raises:
-        ModelError: It has a joint in Drake's words that is not known, without which links would
-            come apart.
-    """
+    """Constraints and forces of one model in Drake's words."""
     for part in scope.element.findall("drake:joint"):
         graph.connections.append(_drakes_joint(graph, scope, part))
     model = scope.prefix.removesuffix(SCOPE) or scope.element.get("name", "")
@@ -723,11 +693,7 @@ def _add_drake(graph: JointGraph, scope: Scope) -> None:
 
 
 def _drakes_joint(graph: JointGraph, scope: Scope, part: Xml.Element) -> Connection:
-    """A joint that SDF has no type for: a planar one, of two ways and the turn across.
-
-    Raises:
-        ModelError: It has another type, or lacks a frame.
-    """
+    """A joint that SDF has no type for: a planar one, of two ways and the turn across."""
     names = [edge.name for edge in graph.connections]
     full, kind = free_name(scope.prefix + part.get("name", ""), names), part.get("type", "")
     if kind != "planar":
