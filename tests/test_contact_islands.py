@@ -102,6 +102,21 @@ def test_loads_stay_shared_as_they_were():
     assert np.abs(near - other).max() < 0.01 * np.abs(x - other).max()
 
 
+def test_what_bodies_leave_jammed_is_solved_by_all_rows_at_once():
+    """Small piles of much friction, a few of which elimination of their bodies leaves at 1e-2 m/s.
+
+    Each has a solution, and what is told of it is the law's own residual.
+    """
+    for bodies, contacts in ((6, 24), (7, 26)):
+        for seed in range(60):
+            rng = np.random.default_rng(seed + 1000 * bodies)
+            C, bounds, _ = pile(rng, bodies, contacts, 1.5)
+            b = C @ rng.normal(size=C.shape[1])
+            x, _, residual = solve(C, b, bounds)
+            assert residual <= 1e3 * ENOUGH
+            assert violation(C @ C.T, b, bounds, x) < 1e-8
+
+
 def test_what_is_moved_apart_keeps_its_friction_or_its_law():
     """Normals that are asked to open: by Coulomb's law, or where that is not found, by themselves.
 

@@ -21,6 +21,7 @@ from bulletbridge.numerics.complementarity_rows import (
     room_for,
 )
 from bulletbridge.numerics.parts import (
+    OF_TREES,
     factorise_parts,
     number_in_turn,
     order_parts,
@@ -44,7 +45,7 @@ def solve_linear(D, soft, bounds, slopes, room, right, step, enough: float, in_t
     plan_parts(p, n)
     used = p.parts.state[USED] == 1
     if used and in_turn:
-        order_parts(p, n)
+        order_parts(p, n, OF_TREES)
         number_in_turn(p, n)
         put_runs(p.parts)
     for i in range(n):

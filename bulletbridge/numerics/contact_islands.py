@@ -42,6 +42,7 @@ from bulletbridge.numerics.complementarity_rows import (
     violation,
 )
 from bulletbridge.numerics.parts import (
+    OF_BODIES,
     end_of_unit,
     form_matrix,
     may_pay,
@@ -52,6 +53,7 @@ from bulletbridge.numerics.parts import (
 from bulletbridge.numerics.projection import whiten_force
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.solution_selection import (
+    JAMMED,
     LINES_OF_SELECTION,
     STARTS,
     UNTRIED,
@@ -88,6 +90,8 @@ RESTING, APART = 4, 5
 """Efforts besides those of ``complementarity``: by ``select_solution``; and next to x, from where
 bodies are moved apart: where friction lets none be found there, by normals alone, friction as it
 is, which is a convex problem."""
+AT_ONCE = 100
+"""Rows up to which what bodies by themselves leave jammed is solved for by a matrix of all rows."""
 B, X, W, VECTORS = range(4)
 """Lines of an island: right sides, impulses, velocities, and then the problem's own."""
 LINES_OF_ISLAND = VECTORS + LINES_OF_SELECTION
@@ -341,8 +345,8 @@ def solve_island(
         rest.start[at], rest.warm[at] = start[s.rows[first + at]], own.x[at]
     state = own.parts.state
     state[USED] = state[FACTORED] = state[FORMED] = 0
-    if may_pay(n):
-        order_parts(own, n)
+    if may_pay(n, OF_BODIES):
+        order_parts(own, n, OF_BODIES)
     if state[USED] == 0:
         form_matrix(own, n)
         state[NEAREST] = NOWHERE
@@ -364,11 +368,30 @@ def solve_island(
         alone = solve_complementarity(own, n, tolerance, ANYWHERE if state[USED] == 1 else NEARBY)
         sweeps, newtons = outcome.sweeps + alone.sweeps, outcome.newton + alone.newton
         outcome = Outcome(alone.residual, sweeps, newtons)
+    put_back(p, s, own, first, n, beside)
+    jammed = effort == RESTING and state[USED] == 1 and n <= AT_ONCE
+    if jammed and not outcome.residual <= JAMMED * tolerance:
+        for at in range(n):
+            own.x[at] = rest.warm[at]
+        form_matrix(own, n)
+        state[USED], state[NEAREST] = 0, NOWHERE
+        again = select_solution(own, rest, n, tolerance, UNTRIED, not moves(rest.start, n))
+        sweeps, newtons = outcome.sweeps + again.sweeps, outcome.newton + again.newton
+        if again.residual < outcome.residual:
+            put_back(p, s, own, first, n, False)
+        outcome = Outcome(min(outcome.residual, again.residual), sweeps, newtons)
+    return outcome
+
+
+@helper
+def put_back(
+    p: Any, s: Islands, own: ComplementarityProblem, first: int, n: int, beside: bool
+) -> None:
+    """Copy impulses and velocities of an island to where they are listed; ``beside``: add them."""
     for at in range(n):
         i = s.rows[first + at]
         p.x[i] = p.x[i] + own.x[at] if beside else own.x[at]
         p.w[i] = own.w[at]
-    return outcome
 
 
 @outlined

@@ -17,6 +17,7 @@ of minimal residuals among the steps that the factors give (Eisenstat, Elman and
 """
 
 import math
+from typing import NamedTuple
 
 from bulletbridge.compilation.block_sizes import LINES
 from bulletbridge.compilation.jit import (
@@ -60,11 +61,26 @@ ROUNDING = 2e-16
 """Of a product of a row of D and impulses, relative to the largest of both."""
 CLEAR = 1e-2
 """Share of what is enough below which round-off of products is not looked at again."""
-PRICE, PRICE_OF_ROWS = 4.0, 700.0
-"""What a product among parts, and a row, cost in products of factors of all rows, which lie side by
-side (measured; where 200 rows move 20 bodies both ways cost the same within a factor of two)."""
 FEWER = 0.5
 """Share of the rows, cubed, that Newton's method solves for."""
+
+
+class Price(NamedTuple):
+    """What elimination costs in products of factors of all rows, which lie side by side.
+
+    Attributes:
+        product: A product among parts.
+        row: A row.
+    """
+
+    product: float
+    row: float
+
+
+OF_TREES, OF_BODIES = Price(4.0, 700.0), Price(2.0, 200.0)
+"""Of parts of any width, and where nearly all are bodies of six coordinates, which are taken at
+once (measured; 66 to 78 rows on six to eight boxes take 30 us where factors of all take 33 to 89,
+and a third to a fifth of these on average, since what is near a solution is found more often)."""
 
 
 @outlined
@@ -76,25 +92,25 @@ def plan_parts(p: ComplementarityProblem, n: int) -> None:
     parts, i = p.parts, 0
     parts.state[USED] = parts.state[FACTORED] = parts.state[NEAREST] = 0
     parts.state[FORMED] = 1
-    if len(parts.first) < 2 or not may_pay(n):
+    if len(parts.first) < 2 or not may_pay(n, OF_TREES):
         return
     while i < n:
         end = end_of_unit(p, i, n)
         if end < 0 or not put_touched(p, i, end):
             return
         i = end
-    order_parts(p, n)
+    order_parts(p, n, OF_TREES)
     put_runs(parts)
 
 
 @helper
-def may_pay(n: int) -> bool:
+def may_pay(n: int, price: Price) -> bool:
     """Whether there are enough rows for parts to be eliminated."""
-    return PRICE_OF_ROWS * n <= FEWER * n * n * n / 3.0
+    return price.row * n <= FEWER * n * n * n / 3.0
 
 
 @outlined
-def order_parts(p: ComplementarityProblem, n: int) -> None:
+def order_parts(p: ComplementarityProblem, n: int, price: Price) -> None:
     """Decide whether and in which order parts are eliminated that units of rows are known to be on.
 
     If they are, what D has beside the products of rows is their softness.
@@ -131,7 +147,7 @@ def order_parts(p: ComplementarityProblem, n: int) -> None:
         for k in range(later):
             for m in range(k):
                 join(parts, parts.later[turn, k], parts.later[turn, m])
-    parts.state[USED] = int(PRICE * cost + PRICE_OF_ROWS * n < dense)
+    parts.state[USED] = int(price.product * cost + price.row * n < dense)
     for r in range(n):
         products = 0.0
         for side in range(2):
