@@ -989,7 +989,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 )
             outcome = UNTRIED
             if found.residual <= tolerance:
-                outcome = solve_independent(p, n, rows.motors, tolerance)
+                outcome = solve_independent(p, n, rows.motors, n, tolerance)
             if not outcome.residual <= tolerance:
                 outcome = push_apart(h, rows, tolerance)
                 outcome = both(outcome, solve_loose(h, rows, tolerance, WHILE_PARTING))
@@ -1043,10 +1043,11 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         found = UNTRIED
         if len(h.contact_points) == 0:
             put_products(h.C[:together], together, p)
-            add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
+            freedoms = len(v) - a.control.filter_rank
+            freedoms += add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
             weigh(p, 0, first_unilateral, n, HEAVIEST)
             if may_be_independent(h, rows):
-                found = solve_independent(p, n, rows.motors, tolerance)
+                found = solve_independent(p, n, rows.motors, freedoms, tolerance)
             if found.residual <= tolerance and not moves_apart(h, rows):
                 cut_off(p, rows.with_friction)
                 work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)

@@ -138,12 +138,19 @@ def compliance(drive: MotorRow, dt: float) -> float:
 
 
 @helper
-def add_compliance_of_servos(motor_rows: Records[MotorRow], dt: float, D: Array) -> None:
-    """Have servos give way in D (rows, rows) by what their stiffness and damping leave."""
+def add_compliance_of_servos(motor_rows: Records[MotorRow], dt: float, D: Array) -> int:
+    """Have servos give way in D (rows, rows) by what their stiffness and damping leave; how many.
+
+    So many more rows than a system has freedoms can be independent.
+    """
+    count = 0
     for i in range(len(motor_rows)):
         row = motor_rows[i].row
         if row >= 0:
-            D[row, row] += compliance(motor_rows[i], dt)
+            softness = compliance(motor_rows[i], dt)
+            D[row, row] += softness
+            count += softness > 0.0
+    return count
 
 
 @outlined

@@ -29,7 +29,9 @@ ATTEMPTS = 6
 
 
 @outlined
-def solve_independent(p: ComplementarityProblem, n: int, motors: int, tolerance: float) -> Outcome:
+def solve_independent(
+    p: ComplementarityProblem, n: int, motors: int, freedoms: int, tolerance: float
+) -> Outcome:
     """Solve for x from x, w with it, if no other x would do as well.
 
     The residual is infinite where another might, or none was found; x is what it was then.
@@ -38,6 +40,7 @@ def solve_independent(p: ComplementarityProblem, n: int, motors: int, tolerance:
         p: A problem with its weights, without cones.
         n: Its rows.
         motors: The first of them, which have to be independent of each other at bounds, too.
+        freedoms: The most rows that can be independent.
         tolerance: Residual that is enough.
     """
     for i in range(n):
@@ -57,6 +60,8 @@ def solve_independent(p: ComplementarityProblem, n: int, motors: int, tolerance:
             if kind > 0.0:
                 p.free[m] = i
                 m += 1
+        if m > freedoms:
+            break
         if not same:  # from there, so that no rounding of x remains
             for i in range(n):
                 if p.D[i, i] > 0.0:
