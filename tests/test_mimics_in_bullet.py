@@ -63,7 +63,7 @@ def test_the_drop_in_couples_them_when_it_is_asked(path, mode):
 def test_the_drop_in_tells_once_of_those_that_nothing_couples(path):
     client = bb.BulletClient(pybullet.DIRECT)
     body = load(client, path)
-    said = r"pair.urdf: 'follow' follow no joint.*coupleMimicJoints\(0\) couples them"
+    said = r"pair.urdf: nothing leads 'follow'.*coupleMimicJoints\(0\) couples them"
     with pytest.warns(BulletBridgeWarning, match=said):
         client.stepSimulation()
     led = load(client, path)
@@ -109,7 +109,7 @@ def test_attach_couples_them_when_it_is_asked(path):
     flags = pybullet.URDF_USE_INERTIA_FROM_FILE
     body = pybullet.loadURDF(path, flags=flags, physicsClientId=client)
     try:
-        with pytest.warns(BulletBridgeWarning, match="'follow' follow no joint.*mimic=True"):
+        with pytest.warns(BulletBridgeWarning, match="nothing leads 'follow'.*mimic=True"):
             assert bb.attach(body, client=client).dof == 2
         with warnings.catch_warnings():  # somebody has decided
             warnings.simplefilter("error")

@@ -88,7 +88,7 @@ def tell_of_loose(path: Path, joints: Iterable[str], remedy: str) -> None:
     """Warn of joints that a URDF has follow others and that nothing couples."""
     loose = ", ".join(map(repr, joints))
     if loose:
-        warn_user(f"{path.name}: {loose} follow no joint, for Bullet ignores <mimic>; {remedy}")
+        warn_user(f"{path.name}: nothing leads {loose}, for Bullet ignores <mimic>; {remedy}")
 
 
 def mimics_of_bodies(ids: Mapping[str, int], client: int) -> list[Coupling]:

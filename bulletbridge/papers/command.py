@@ -12,7 +12,7 @@ def paper(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
+            metavar="NAME",
             help="Examples, the beginning of several (haug), or all; a list of them unless given.",
         ),
     ] = None,

@@ -75,7 +75,10 @@ class Journal:
         self.file, self.study = file, study
         self.part = file.with_name(file.name + PART)
         if not resume and (file.exists() or self.part.exists()):
-            raise ModelError(f"'{file}' has results already; resume, or choose another name")
+            raise ModelError(
+                f"'{file}' has results already; go on with them by --resume (resume=True), or"
+                " choose another name"
+            )
         self.is_complete = file.exists() and not self.part.exists()
         if self.is_complete:
             self._require_same(about(file)["key"])

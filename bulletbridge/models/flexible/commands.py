@@ -52,11 +52,13 @@ class BeamOptions:
     ] = None
     end: Annotated[str | None, typer.Option("--end", help="Joint at the link's end.")] = None
     direction: Annotated[
-        Vector | None, typer.Option("--direction", help="To its end, from its frame [m].")
+        Vector | None,
+        typer.Option("--direction", metavar="X Y Z", help="To its end, from its frame [m]."),
     ] = None
     length: Annotated[float | None, typer.Option("--length", help="In that direction [m].")] = None
     normal: Annotated[
-        Vector | None, typer.Option("--normal", help="z of the beam, in the link's frame.")
+        Vector | None,
+        typer.Option("--normal", metavar="X Y Z", help="z of the beam, in the link's frame."),
     ] = None
 
 
