@@ -10,7 +10,7 @@ local and not global as the paper has it: see ``Regulation``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -112,11 +112,11 @@ class Tracking:
         q, v = np.asarray(q, np.float64), np.asarray(v, np.float64)  # no names: slow to read
         wanted = plant.wanted(self.desired(t))
         now = FreeMotion.moving(plant.dynamics, q, v, t, turning=self.law != "computed_torque")
-        there, dof, nc = now.split, now.dof, len(now.equations.g)
+        there, dof, nc = now.split, now.dof, len(now.rows)
         given, found = np.empty((GIVEN, len(v))), np.empty((FOUND, len(v)))
         given[V], given[WANTED_V], given[WANTED_VDOT] = v, wanted.v, wanted.vdot
         given[APART], given[APART_RATE] = plant.separation(q, v, wanted.q, wanted.v)
-        given[FORCE] = now.equations.f
+        given[FORCE] = now.loads.f
         size = 0
         if self.law == "published":
             wanted_q, wanted_v = (np.asarray(x, np.float64) for x in wanted[:2])
@@ -160,7 +160,7 @@ class PartTracking:
         Raises:
             InfeasibleError: The actuated joints cannot produce them.
         """
-        here = FreeMotion.of(self.plant.dynamics.equations(q, v, t))
+        here = FreeMotion.at(self.plant.dynamics, q, v, t)
         wanted = self.plant.wanted(self.desired(t))
         x, rate = self.plant.difference(q, wanted.q), v - wanted.v
         vdot = wanted.vdot - self.K_p * rate - self.K_d * (rate + self.K_p * x)
@@ -198,10 +198,11 @@ class Regulation:
             InfeasibleError: The actuated joints cannot produce them.
         """
         dynamics = self.plant.dynamics
-        e = dynamics.equations(q, v, t)
+        here = FreeMotion.at(dynamics, q, v, t)
         still = dynamics.equations(q, np.zeros_like(v), t).f
         spring = np.asarray(self.K_p * self.plant.difference(q, self.goal), np.float64)
-        here = FreeMotion.of(e._replace(size=e.sizes + np.abs(spring) + np.abs(still)))
+        sizes = here.loads.sizes + np.abs(spring) + np.abs(still)
+        here = replace(here, loads=here.loads._replace(sizes=sizes))
         u_r = -self.K_d * here.reduce(v) - here.free @ (spring + still)
         return self.plant.distribution.forces(here, None, u_r, _wanted(self.forces, t))
 

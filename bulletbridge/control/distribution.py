@@ -73,7 +73,7 @@ class Distribution:
         D, r, size = demand.D[:end], demand.r[:end], demand.size[:end]
         missed = r - D @ tau
         limit = RTOL * float(np.abs(r).max(initial=0.0) + np.abs(D).max() * np.abs(tau).max())
-        e, each = here.equations, 1.0 if rows is None else np.linalg.norm(rows, axis=1)
+        e, each = here.loads, 1.0 if rows is None else np.linalg.norm(rows, axis=1)
         pulled = float(np.linalg.norm(here.L @ here.imposed(e.gamma))) * np.ones(end)
         pulled[:m] *= each
         noise = rounding(here) * (np.abs(D) @ e.sizes + pulled / size)

@@ -6,6 +6,7 @@ the free motions have changes no joint force.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 from typing_extensions import Self
@@ -20,6 +21,7 @@ from bulletbridge.control.laws_kernel import (
     split_motion,
     split_tree,
 )
+from bulletbridge.engine.workspace import Placed
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import NOT_DEFINITE, SINGULAR_RTOL, Dynamics, Equations
 from bulletbridge.formulations.moving import moving
@@ -38,29 +40,75 @@ def room_for(nc: int, nv: int) -> Room:
     return Room(np.empty((nc, nv)), np.empty((4, nc, nc)), marks[0], marks[1])
 
 
+class Loads(NamedTuple):
+    """What acts at a state.
+
+    Attributes:
+        f: (nv,) forces other than joint forces, less Coriolis, centrifugal and gravity terms.
+        gamma: (nc,) acceleration of the rows at v̇ = 0.
+        unit: (nc,) factor that brings each row to one unit.
+        sizes: (nv,) sum of the sizes of the terms of f.
+    """
+
+    f: Array
+    gamma: Array
+    unit: Array
+    sizes: Array
+
+
+class SplitTree(NamedTuple):
+    """A tree at a state, its velocity space split.
+
+    Attributes:
+        split: By its rows, with rates.
+        rows: (nc,) records of the split.
+        placed: Where its bodies are.
+        targets: Prescribed motions at the time.
+        room: For kernels.
+    """
+
+    split: SplitMotion
+    rows: np.ndarray
+    placed: Placed
+    targets: np.ndarray
+    room: Room
+
+
 def split_with_rates(dynamics: Dynamics, q: Array, v: Array, t: float) -> SplitMotion:
     """Velocity space at a state, and how it changes: of a tree in one compiled call.
 
     Raises:
         StepError: M is not positive definite.
     """
-    if not isinstance(dynamics, Tree) or dynamics.solver.user_size:
-        return FreeMotion.moving(dynamics, q, v, t, turning=False).split
+    if is_compiled(dynamics):
+        return split_of_tree(dynamics, q, v, t).split
+    return FreeMotion.moving(dynamics, q, v, t, turning=False).split
+
+
+def is_compiled(dynamics: Dynamics) -> TypeGuard[Tree]:
+    """Whether it is a tree all of whose rows kernels know."""
+    return isinstance(dynamics, Tree) and not dynamics.solver.user_size
+
+
+def split_of_tree(dynamics: Tree, q: Array, v: Array, t: float) -> SplitTree:
+    """A tree without users' rows at a state.
+
+    Raises:
+        StepError: M is not positive definite.
+    """
     solver, (nv, nc) = dynamics.solver, (len(v), dynamics.solver.encoded.nc)
-    e, c, rows = solver.encoded, solver.control[0], np.zeros(nc, ROW)
+    e, c, rows = solver.encoded, solver.control, np.zeros(nc, ROW)
     rows["level"] = solver.rows[0]["level"]
     squares, wide = np.zeros((4, nv, nv)), np.empty((2, nc, nv))
-    poses, axes = copied(solver.poses), copied(solver.axes)
+    placed = Placed(*map(copied, (solver.beams, solver.stations, solver.poses, solver.axes)))
+    targets = solver.targets_at(t)
     tree = TreeToSplit(
         solver.bodies,
-        copied(solver.beams),
-        copied(solver.stations),
-        poses,
-        axes,
+        *placed,
         RowRecords(e.loops, e.couplings, e.terms),
-        solver.targets_at(t),
+        targets,
         e.scale,
-        TreeRates(copied(poses), copied(axes)),
+        TreeRates(copied(placed.poses), copied(placed.axes)),
     )
     split = SplitMotion(
         squares[0],
@@ -73,10 +121,10 @@ def split_with_rates(dynamics: Dynamics, q: Array, v: Array, t: float) -> SplitM
         squares[3],
         wide[1],
     )
-    caps = Caps(int(c["cap"]), int(c["held_cap"]))
-    if not split_tree(tree, q, v, split, caps, SINGULAR_RTOL, room_for(nc, nv)):
+    caps, room = Caps(int(c["cap"][0]), int(c["held_cap"][0])), room_for(nc, nv)
+    if not split_tree(tree, q, v, split, caps, SINGULAR_RTOL, room):
         raise StepError(NOT_DEFINITE)
-    return split
+    return SplitTree(split, rows, placed, targets, room)
 
 
 @dataclass(frozen=True)
@@ -84,13 +132,13 @@ class FreeMotion:
     """Velocity space at a state.
 
     Attributes:
-        equations: There.
+        loads: What acts there.
         split: By the rows.
         rows: (nc,) records of the split.
         room: For kernels.
     """
 
-    equations: Equations
+    loads: Loads
     split: SplitMotion
     rows: np.ndarray
     room: Room
@@ -129,7 +177,22 @@ class FreeMotion:
         caps = Caps(cap, cap if e.order is None else e.order.positions)
         if not split_motion(split, caps, SINGULAR_RTOL, rates is not None, room):
             raise StepError(NOT_DEFINITE)
-        return cls(e, split, rows, room)
+        return cls(Loads(e.f, e.gamma, e.unit, e.sizes), split, rows, room)
+
+    @classmethod
+    def at(cls, dynamics: Dynamics, q: Array, v: Array, t: float) -> Self:
+        """At a state (q, v, t) of a system.
+
+        Raises:
+            StepError: M is not positive definite.
+        """
+        if not is_compiled(dynamics):
+            return cls.of(dynamics.equations(q, v, t))
+        split, rows, placed, targets, room = split_of_tree(dynamics, q, v, t)
+        h, forces = dynamics.solver.forces_at(placed, targets, rows, (q, v, t))
+        f, sizes = dynamics.balance(placed.poses, placed.axes, h, forces)
+        loads = Loads(f, np.ascontiguousarray(rows["gamma"]), dynamics.solver.encoded.scale, sizes)
+        return cls(loads, split, rows, room)
 
     @classmethod
     def moving(cls, dynamics: Dynamics, q: Array, v: Array, t: float, turning: bool = True) -> Self:
@@ -142,8 +205,10 @@ class FreeMotion:
             t: Time [s].
             turning: Whether S is asked for, which systems without rates of their own are slow at.
         """
+        if is_compiled(dynamics):
+            return cls.at(dynamics, q, v, t)
         here = moving(dynamics, q, v, t)
-        if turning or isinstance(dynamics, Tree):
+        if turning or isinstance(dynamics, Tree):  # one with rows in Python
             return cls.of(here.equations, here.rates(v))
         M_rate, J_rate = here.matrix_rates(v)
         return cls.of(here.equations, (M_rate / 2, J_rate))
@@ -172,20 +237,18 @@ class FreeMotion:
         s, rank = self.split, int(self.split.ranks[0])
         if not rank:
             return np.zeros(len(s.L))
-        wanted = (self.equations.unit * right)[self.rows["pivot"][:rank]]
+        wanted = (self.loads.unit * right)[self.rows["pivot"][:rank]]
         y = s.Q[:rank].T @ solve_triangle(s.R[:rank, :rank], wanted)
         return solve_triangle(self.L, y)
 
     @cached_property
     def unforced(self) -> Array:
         """Accelerations (nv,) without joint forces."""
-        e = self.equations
-        return self.free.T @ (self.free @ e.f) - self.imposed(e.gamma)
+        return self.free.T @ (self.free @ self.loads.f) - self.imposed(self.loads.gamma)
 
     def demand(self, rows: Array | None, right: Array, lam: Array | None, weights: Array) -> Demand:
         """What joint forces are to do: rows (m, dof) of the free motion, all of it if None."""
-        e = self.equations
-        (nc, nv), m = e.J.shape, len(right)
+        e, nc, nv, m = self.loads, len(self.rows), len(self.split.L), len(right)
         D, r = np.empty((m + nc, nv)), np.empty(m + nc)
         D[:m] = self.free if rows is None else rows @ self.free
         r[:m] = right

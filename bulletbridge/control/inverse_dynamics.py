@@ -12,6 +12,7 @@ from bulletbridge.control.distribution import Distribution, Names, rounding, row
 from bulletbridge.control.free_motion import FreeMotion
 from bulletbridge.control.laws_kernel import RTOL
 from bulletbridge.errors import InfeasibleError, ModelError
+from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.by_joint import Values, put_values, rate_names
 from bulletbridge.numerics.records import Array
@@ -105,7 +106,8 @@ def inverse_dynamics(
     Source: Kövecses and Piedbœuf 2003, eq. 27.
     """
     share = distribution(system, actuated, weights)
-    here = FreeMotion.of(undriven(system).equations(system.q, system.v, system.t))
+    e = undriven(system).equations(system.q, system.v, system.t)
+    here = FreeMotion.of(e)
     lam = None if reactions is None else multipliers(system, reactions)
     if isinstance(vdot, Mapping):
         wanted = np.zeros(system.mechanism.nv)
@@ -113,7 +115,7 @@ def inverse_dynamics(
         return share.forces(here, here.free.T[named], (wanted - here.unforced)[named], lam)
     if np.shape(vdot) != (system.mechanism.nv,) or not np.all(np.isfinite(vdot)):
         raise ModelError(f"give {system.mechanism.nv} finite accelerations, or some by joint name")
-    _require_admissible(here, share.names, vdot)
+    _require_admissible(here, e, share.names, vdot)
     return share.forces(here, None, here.reduce(vdot - here.unforced), lam)
 
 
@@ -151,9 +153,8 @@ def _require_numbers(name: str, numbers: Array, count: int) -> None:
         raise ModelError(f"reaction '{name}' needs {count} finite numbers, not {numbers}")
 
 
-def _require_admissible(here: FreeMotion, names: Names, vdot: Array) -> None:
+def _require_admissible(here: FreeMotion, e: Equations, names: Names, vdot: Array) -> None:
     """Refuse accelerations that would open the constraints."""
-    e = here.equations
     if not len(e.gamma):
         return
     # what of it the rows can tell at all: dependent rows may be off by what is imposed on others

@@ -90,6 +90,15 @@ class RowsAt(NamedTuple):
     poses: np.ndarray
 
 
+class Placed(NamedTuple):
+    """Where the bodies of a tree are, with inertias carried."""
+
+    beams: np.ndarray
+    stations: np.ndarray
+    poses: np.ndarray
+    axes: np.ndarray
+
+
 class ClosingTerms(NamedTuple):
     """Terms of the equations of motion that need no forces, and where bodies are."""
 
@@ -266,18 +275,29 @@ class SolverArrays:
 
     def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Every term of the equations of motion at a state, from the same kernels as the step."""
-        nv, nc, e = self.mechanism.nv, self.encoded.nc, self.encoded
+        nc = self.encoded.nc
         M, J, rows, targets, poses, axes, beams, stations = self._closing(q, t)
-        h = np.zeros(nv)
-        efforts = self.efforts_at(targets, poses, axes, q, v, t)
-        poses["av"][0] = -self.control[0]["gravity"]
-        bias(self.bodies, beams, stations, efforts, poses, axes, v, h)
-        drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
+        h, forces = self.forces_at(Placed(beams, stations, poses, axes), targets, rows, (q, v, t))
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
-        joint_forces(axes, q, v, self.scripted(t), forces := np.zeros(nv))
         known = M, h, rows["g"], J, rows["g_t"], rows["gamma"]
         return Terms(*known, poses, axes, forces, stations, beams)
+
+    def forces_at(
+        self, at: Placed, targets: np.ndarray, rows: np.ndarray, state: tuple[Array, Array, float]
+    ) -> tuple[Array, Array]:
+        """h and forces of ``Terms`` at a state (q, v, t), and what rows drift by into ``rows``.
+
+        Bodies are where ``mass_matrix`` found them. Only rows of loops and couplings are known.
+        """
+        (q, v, t), e = state, self.encoded
+        h, forces = np.zeros(len(v)), np.zeros(len(v))
+        efforts = self.efforts_at(targets, at.poses, at.axes, q, v, t)
+        at.poses["av"][0] = -self.control["gravity"][0]
+        bias(self.bodies, at.beams, at.stations, efforts, at.poses, at.axes, v, h)
+        drift(e.loops, e.couplings, e.terms, at.poses, at.axes, targets, rows)
+        joint_forces(at.axes, q, v, self.scripted(t), forces)
+        return h, forces
 
     def closing_terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array, Array]:
         """M, J, g and g_t of ``terms`` alone, which correction and filter are made of."""

@@ -51,6 +51,15 @@ class Tree:
         """The same, and how its matrices change."""
         return TreeMoving(self, self.solver.terms(q, v, t), (q, v, t))
 
+    def balance(
+        self, poses: np.ndarray, axes: np.ndarray, h: Array, forces: Array
+    ) -> tuple[Array, Array]:
+        """f (nv,) of ``Equations`` and its ``size``, by h and forces of ``Terms``."""
+        tau, size = self.tau, np.empty_like(h)
+        weights(poses, axes, self.solver.control["gravity"][0], size)
+        size += np.abs(forces) + np.abs(tau) + np.abs(h)
+        return forces + tau - h, size
+
     def closing(self, q: Array, v: Array, t: float) -> Equations:
         """What correction and filter need of the equations; f and gamma are left empty."""
         M, J, g, g_t = self.solver.closing_terms(q, v, t)
@@ -109,14 +118,11 @@ class TreeMoving:
 
     @cached_property
     def _equations(self) -> Equations:
-        terms, tau, solver = self.terms, self.tree.tau, self.tree.solver
-        f = terms.forces + tau - terms.h
-        c, size = solver.control[0], np.empty_like(f)
-        weights(terms.poses, terms.axes, c["gravity"], size)
-        size += np.abs(terms.forces) + np.abs(tau) + np.abs(terms.h)
-        order = self.tree.order
+        terms, tree = self.terms, self.tree
+        f, size = tree.balance(terms.poses, terms.axes, terms.h, terms.forces)
         known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
-        return Equations(*known, solver.encoded.scale, int(c["cap"]), order, size=size)
+        cap, scale = int(tree.solver.control["cap"][0]), tree.solver.encoded.scale
+        return Equations(*known, scale, cap, tree.order, size=size)
 
     def rates(self, v: Array, in_time: bool = True) -> MotionRates:
         """Coriolis matrix and rate of J; that of users' rows by differences."""
