@@ -56,7 +56,7 @@ class Watch:
         scale = Scale.of(system) if load_scale is None else Scale(load_scale)
         self.overlay = Overlay(client, scale, system.encoded.length)
         self.moved = False
-        self.centre = link_centres(system.world).mean(axis=0)
+        self.centre, self.target = link_centres(system.world).mean(axis=0), camera.target
 
     def step(self, system: bb.System) -> Recording:
         """One step with the sliders as they are, and what is asked for drawn."""
@@ -77,7 +77,8 @@ class Watch:
         centre = link_centres(system.world).mean(axis=0)
         if float(np.linalg.norm(centre - self.centre)) < NEAR * system.encoded.length:
             return
-        go_along(system.world.client, centre - self.centre)
+        self.target = self.target + centre - self.centre
+        go_along(system.world.client, self.target)
         self.hint_at = self.hint_at + centre - self.centre
         self.say(PRESS)
         self.centre = centre

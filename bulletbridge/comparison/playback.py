@@ -54,9 +54,12 @@ LINE = 0.18
 """Height of a line of words, in such heights."""
 PAIR_WIDTHS = 2.7
 """Widths of the picture of two copies side by side, in those of one."""
+CAPTION = 0.33
+"""Width of a line of words, in that of the window."""
 ASKED = "--gui", "run it on a desktop, under xvfb-run, or use --report for pictures"
 LOADING = "loading; what is new here is compiled first"
 PRESS = "press g for sliders and reactions"
+MOST_WAITS, WAIT = 200, 0.01  # until a window has the camera that it was given; [s]
 OURS, THEIRS, HINT = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36), (0.3, 0.3, 0.3)
 
 
@@ -134,26 +137,24 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
         BulletBridgeError: The model cannot be loaded, or a step failed.
     """
     require_display(*ASKED)
-    with load(model, "new", **options(plan, "projector")) as loaded:
+    with contextlib.ExitStack() as closing:
+        window = _open_window()  # the first client: of others Bullet does not tell the camera
+        closing.callback(disconnect, window)
+        loaded = closing.enter_context(load(model, "new", **options(plan, "projector")))
         system, spec = loaded.system, loaded.spec
         start = system.q, system.v
         framing = framing_of(loaded.bodies, preview(system, plan))
-        camera = framing.camera
         native: NativeWorld | None = None
         with contextlib.suppress(NoNativeTwinError):
             settings = replace(DEFAULT, limits=plan.limits)
             native = NativeWorld(spec, *start, plan.dt, settings)
-        with contextlib.ExitStack() as closing:
-            if native is not None:
-                closing.callback(native.close)
-            window = _open_window()
-            closing.callback(disconnect, window)
-            stages = _build(system, spec, window, camera, native is not None)
-            try:
-                _play(system, native, stages, framing, plan, spec.actuated)
-            except (pybullet.error, WorldError):
-                if pybullet.isConnected(window):
-                    raise  # otherwise the window was closed, which ends the show
+            closing.callback(native.close)
+        try:
+            stages = _build(system, spec, window, framing.camera, native is not None)
+            _play(system, native, stages, framing, plan, spec.actuated)
+        except (pybullet.error, WorldError):
+            if pybullet.isConnected(window):
+                raise  # otherwise the window was closed, which ends the show
 
 
 def preview(system: System, plan: Plan) -> list[Array]:
@@ -175,7 +176,8 @@ def _open_window() -> int:
 
 def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Stage]:
     """One or two copies of the model next to each other, and a camera that sees them."""
-    shift = 0.65 * camera.width * camera.right
+    apart = CAPTION * ASPECT * TALL * HALF * camera.distance  # of narrow ones, for the captions
+    shift = max(0.65 * camera.width, apart) * camera.right
     offsets = [-shift, shift] if pair else [np.zeros(3)]
     captions = [("bulletbridge", OURS), ("Bullet", THEIRS)]
     stages: list[Stage] = []
@@ -211,13 +213,18 @@ def look(window: int, camera: Camera, widths: float, near: float = 0.0) -> None:
     """
     towards = -camera.direction
     needed = camera.width * widths / (2.0 * WINDOW_HALF * ASPECT) + near
+    distance = max(needed, TALL * camera.distance * HALF / WINDOW_HALF)
     pybullet.resetDebugVisualizerCamera(
-        cameraDistance=max(needed, TALL * camera.distance * HALF / WINDOW_HALF),
+        cameraDistance=distance,
         cameraYaw=float(np.degrees(np.arctan2(-towards[0], towards[1]))),
         cameraPitch=float(np.degrees(np.arcsin(towards[2]))),
         cameraTargetPosition=camera.target.tolist(),
         physicsClientId=window,
     )
+    for _ in range(MOST_WAITS):  # what goes along reads it
+        if abs(pybullet.getDebugVisualizerCamera(window)[10] - distance) < 1e-3 * distance:
+            break
+        sleep(WAIT)
 
 
 def cover(window: int) -> None:
@@ -237,11 +244,15 @@ def above(camera: Camera) -> Array:
     return camera.target + ABOVE * HALF * camera.distance * camera.up
 
 
-def go_along(window: int, way: Array) -> None:
-    """Move the camera of a window by a way (3,) [m], turned and as near as it is now."""
-    *_, yaw, pitch, distance, target = pybullet.getDebugVisualizerCamera(window)
-    place = np.add(target, way).tolist()
-    pybullet.resetDebugVisualizerCamera(distance, yaw, pitch, place, physicsClientId=window)
+def go_along(window: int, target: Array) -> None:
+    """Point the camera of a window at a place (3,) [m], turned and as near as it is now.
+
+    Where it points is not asked: Bullet tells that of a picture some calls ago.
+    """
+    *_, yaw, pitch, distance, _ = pybullet.getDebugVisualizerCamera(window)
+    if distance > 0.0:  # else it is not told
+        place = target.tolist()
+        pybullet.resetDebugVisualizerCamera(distance, yaw, pitch, place, physicsClientId=window)
 
 
 def _moved(body: BodySpec, offset: Array) -> BodySpec:
@@ -281,8 +292,8 @@ def _play(
             stage.show(state[0])
         if framing.centre is not None:
             middle = link_centres(stages[0].bodies).mean(axis=0) - stages[0].offset
-            go_along(window, middle - framing.centre - way)
             way = middle - framing.centre
+            go_along(window, camera.target + way)
             if stages[0].overlay.due:
                 hint = put_text(window, PRESS, below + way, HINT, 1.1, hint)
         for stage, state in zip(stages, states, strict=True):
