@@ -399,3 +399,26 @@ def test_passive_joints_of_a_closed_chain_get_no_force():
         assert not np.any(system.tau[passive])
         times = system.dt * np.arange(600)
         assert slope(times[350:], np.array(sizes)[350:]) == pytest.approx(5.0, rel=RATE_RTOL)
+
+
+def pushed(t, q, v):
+    """A force of time and state."""
+    return 2.0 * np.sin(3.0 * t) - 0.4 * q[0] - 0.1 * v[0]
+
+
+@pytest.mark.parametrize("name", ["slider_crank", "four_bar", "space_arm"])
+def test_what_acts_is_the_same_by_either_way(name):
+    forces = {"crank": pushed} if name != "space_arm" else None
+    with bb.load(name, "new", forces=forces, integrator="rk4") as model:
+        system = model.system
+        system.run(0.2)
+        dynamics = plant_of(system).dynamics
+        q, v, t = np.array(system.q), np.array(system.v), system.t
+        e, here = dynamics.equations(q, v, t), FreeMotion.at(dynamics, q, v, t)
+        plain = FreeMotion.of(e)
+    size = np.abs(e.f).max() + 1.0
+    assert np.abs(here.loads.f - e.f).max() < 1e-13 * size
+    assert np.abs(here.loads.gamma - e.gamma).max() < 1e-13 * (1.0 + np.abs(e.gamma).max())
+    scale = np.abs(plain.unforced).max() + 1.0
+    assert np.abs(here.unforced - plain.unforced).max() < 1e-12 * scale
+    assert np.abs(e.J @ here.free.T).max() < 1e-11 * np.abs(here.free).max()

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from support.small_models import four_bar, geared
 
-from bulletbridge.comparison.playback import where_widest
+from bulletbridge.comparison.playback import go_along, where_widest
 from bulletbridge.constraints.joints import Distance, Frame, JointModel, LoopJoint
 from bulletbridge.constraints.motion import Motion, Polynomial
 from bulletbridge.errors import ModelError
@@ -277,3 +277,16 @@ def test_the_gap_is_what_the_joint_does_not_allow(tmp_path, loop, expected, rng)
 def test_couplings_have_no_place(tmp_path):
     with load(geared(tmp_path)) as loaded:
         assert marks_of(loaded.system) == []
+
+
+def test_a_camera_that_bullet_does_not_tell_stays_where_it_is(monkeypatch):
+    told, moved = [0] * 10 + [0.0, (0.0, 0.0, 0.0)], []
+    monkeypatch.setattr(pybullet, "getDebugVisualizerCamera", lambda *_, **__: told)
+    monkeypatch.setattr(
+        pybullet, "resetDebugVisualizerCamera", lambda *given, **__: moved.append(given)
+    )
+    go_along(0, np.ones(3))
+    assert not moved
+    told[8:11] = 30.0, -20.0, 2.0  # the target is that of a picture some calls ago
+    go_along(0, np.ones(3))
+    assert moved == [(2.0, 30.0, -20.0, [1.0, 1.0, 1.0])]
