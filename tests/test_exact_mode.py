@@ -758,3 +758,69 @@ def test_a_chain_that_whips_keeps_its_energy():
     assert turn > 0.15  # it whips
     assert worst < turn**2 * gain
     p.disconnect()
+
+
+@pytest.mark.parametrize("limit", [None, 0.3])
+def test_what_fixed_constraints_hold_fast_carries_nothing_at_its_contacts(limit):
+    """Balls side by side on a plane, each fixed to it: they bear nothing, unless they may give way.
+
+    With a force limit below their weight the plane bears what that leaves, at least.
+    """
+    p = BulletClient(pybullet.DIRECT, mode="exact")
+    p.setGravity(0, 0, -9.81)
+    plane = p.loadURDF(f"{pybullet_data.getDataPath()}/plane.urdf")
+    shape = p.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    places = [(0.1 * k, 0.0, 0.05) for k in range(6)]
+    balls = [p.createMultiBody(0.1, shape, -1, place) for place in places]
+    p.stepSimulation()
+    for ball, place in zip(balls, places, strict=True):
+        held = p.createConstraint(
+            ball, -1, plane, -1, pybullet.JOINT_FIXED, [0, 0, 1], [0] * 3, place
+        )
+        if limit is not None:
+            p.changeConstraint(held, maxForce=limit)
+    for _ in range(5):
+        p.stepSimulation()
+    (group,) = session_of(p._client).groups.values()
+    contacts, rows = group.system.contacts(), group.system.complementarity.rows
+    assert sum("world" in (contact.a, contact.b) for contact in contacts) == 6
+    if limit is None:
+        assert rows == 0 and {contact.state for contact in contacts} == {"held"}
+        assert len(contacts) == 11 and not any(contact.force.any() for contact in contacts)
+        for ball, place in zip(balls, places, strict=True):
+            assert p.getBasePositionAndOrientation(ball)[0] == pytest.approx(place, abs=1e-12)
+    else:
+        borne = sum(abs(contact.force[2]) for contact in contacts if "world" in (contact.a, contact.b))
+        weight = 6 * 0.1 * 9.81
+        assert weight - 6 * limit - 1e-6 <= borne <= weight + 6 * limit
+    p.disconnect()
+
+
+def test_islands_that_may_touch_something_step_as_one_does():
+    """Pairs of balls on rods, which fall on a plane one after the other, by islands and not."""
+    ends = []
+    for solver in ("auto", "dense"):
+        p = Native(pybullet.DIRECT)
+        p.setGravity(0, 0, -9.81)
+        p.createMultiBody(0, p.createCollisionShape(pybullet.GEOM_PLANE))
+        shape = p.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+        names, pins = {}, []
+        for k in range(24):
+            for end in (0, 1):
+                place = (k, 0.3 * end, 0.1 + 0.01 * k + 0.05 * end)
+                names[f"{k}{end}"] = p.createMultiBody(0.5, shape, -1, place)
+        for k in range(24):
+            a, b = (Frame(f"{k}{end}/link0", (0, 0.15 - 0.3 * end, 0)) for end in (0, 1))
+            pins.append(LoopJoint(f"pin{k}", JointModel.BALL, a, b))
+        system = attach(names, pins, p._client, contacts=True, solver=solver, dt=1 / 240)
+        system.assemble()
+        states, touched = [], 0
+        for _ in range(45):
+            system.step()
+            states.append(np.r_[system.q, system.v])
+            touched += any(contact.force.any() for contact in system.contacts())
+        assert 0 < touched < 45
+        ends.append(np.array(states))
+        p.disconnect()
+        del p  # it would disconnect the next one
+    assert np.abs(ends[0] - ends[1]).max() < 1e-9  # rounded otherwise, and then as hard an impact

@@ -8,11 +8,13 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.joint_models import has_force_limit
+from bulletbridge.constraints.joints import JointModel, LoopJoint
 from bulletbridge.constraints.records import JOINT_LIMIT
 from bulletbridge.inequalities.encode import LoopAxes, encode_force_limited, encode_loop_axes
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 
 NARROW = 0.1
 """Width [rad, m] of limits that a step may lead from one to the other of: both may act in it."""
@@ -49,11 +51,13 @@ class InequalityConstraints:
         loop_axes: Free motions of loop joints that something acts along.
         force_limits: (n,) records of constraints with a force limit.
         force_limited: Their rows.
+        rigid: (nb,) bodies of one number are held rigidly to one another.
     """
 
     loop_axes: LoopAxes
     force_limits: np.ndarray
     force_limited: Encoded
+    rigid: Ints
 
     @cached_property
     def any(self) -> bool:
@@ -77,8 +81,22 @@ def inequality_constraints_of(
     """
     force_limits, force_limited = encode_force_limited(mechanism, constraints)
     return InequalityConstraints(
-        encode_loop_axes(mechanism, constraints), force_limits, force_limited
+        encode_loop_axes(mechanism, constraints),
+        force_limits,
+        force_limited,
+        held_rigidly(mechanism, constraints),
     )
+
+
+def held_rigidly(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Ints:
+    """For each body (nb,) the first of those that it is welded to, without a force limit."""
+    first = np.arange(len(mechanism.bodies))
+    for each in constraints:
+        if isinstance(each, LoopJoint) and each.model is JointModel.WELD:
+            if each.motion is None and not has_force_limit(each):
+                ends = [first[mechanism.link(end.link).body] for end in (each.a, each.b)]
+                first[first == max(ends)] = min(ends)
+    return first
 
 
 def joint_limits_of(mechanism: Mechanism, loop_axes: LoopAxes, joints: bool) -> np.ndarray:

@@ -23,7 +23,7 @@ from bulletbridge.engine.islands_kernel import (
     take_over,
     take_settings,
 )
-from bulletbridge.engine.records import BY_GATHERED, DENSE_REQUIRED, DONE, START_Q
+from bulletbridge.engine.records import BY_GATHERED, DENSE_REQUIRED, DONE, PREDICTED_Q, START_Q
 from bulletbridge.inequalities.arrays import (
     ALONE,
     APART,
@@ -38,6 +38,7 @@ from bulletbridge.inequalities.arrays import (
     NEWTONS,
     PARTING_AFTER,
     PARTING_IN,
+    PREDICT,
     PUSHED,
     RATES,
     REPORT,
@@ -53,7 +54,8 @@ from bulletbridge.inequalities.arrays import (
     X,
     any_pushed,
 )
-from bulletbridge.mechanism.records import ContactPoint
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.records import Body, ContactPoint
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
 from bulletbridge.numerics.spatial import copy_into
@@ -119,6 +121,7 @@ class RowsOfWhole(NamedTuple):
     impulses: Array  # (IMPULSES, rows)
     report: Array
     vectors: Array  # of its solver
+    bodies: Records[Body]
 
 
 class IslandArrays(NamedTuple):
@@ -150,17 +153,17 @@ def run_inequality_islands(
 ) -> int:
     """Advance by steps without contacts; the failure that stopped them, with the state before.
 
-    A step that an island does not come to the end of is left to the whole.
+    A step that an island does not come to the end of is left to the whole, and one with contacts.
 
     Args:
         arrays: What they work on.
         calls: Of ``step_kernel.run_inequalities`` with the arrays of each island, stored.
         given: What drives them.
         contact_points: None.
-        task: As of ``run_inequalities``; no other than steps.
+        task: As of ``run_inequalities``.
         steps: How many.
     """
-    if task != STEP or len(contact_points) > 0:
+    if len(contact_points) > 0:
         return DENSE_REQUIRED
     layout, row, whole, rows, own = arrays
     islands, before, c = layout.islands, layout.before, whole.control[0]
@@ -171,6 +174,19 @@ def run_inequality_islands(
     for i in range(count):
         take_settings(controls[i], c, BY_GATHERED)
     gather(islands, state, layout.q, layout.v, whole.state)
+    if task == PREDICT:
+        lines = len(given.tau)
+        gather_forces(islands, given.tau, 0, lines, layout.v, pushes)
+        for i in range(count):
+            a, z = islands[i].v, islands[i + 1].v
+            push = pushes[lines * a : lines * z].reshape((lines, z - a))
+            now = Given(given.targets, given.axis_targets, given.limited_targets, push, 0)
+            kind = put_own_words(calls.own, i)
+            call_stored(calls.blocks[kind : kind + 1], (now, contact_points, PREDICT, 0))
+            put_line(rows, layout, own, i, MOVING)
+        c.factored, moving = BY_GATHERED, own.impulses[MOVING, :nv]
+        displace(own.bodies, whole.state[:nq], moving, c.dt, own.vectors[PREDICTED_Q])
+        return DONE
     take_rows(rows, own)
     for n in range(steps):
         copy_into(before, state)
@@ -283,13 +299,22 @@ def put_rows(layout: Layout, rows: RowsInARow, own: RowsOfWhole) -> None:
         place, found = own.positions[int(rows.axes[k])], rows.positions[k]
         place.g, place.g_t = found.g, found.g_t
     for i in range(len(islands) - 1):
-        first, width = parts[i].impulses - islands[i].v, parts[i].width
-        apart = rows.reports[i, APART] > 0.0
-        for k in range(islands[i].v, islands[i + 1].v):
-            own.impulses[PUSHED, layout.v[k]] = rows.impulses[first + PUSHED * width + k]
-            moving = rows.impulses[first + MOVING * width + k] if apart else 0.0
-            own.impulses[MOVING, layout.v[k]] = moving
+        put_line(rows, layout, own, i, PUSHED)
+        if rows.reports[i, APART] > 0.0:
+            put_line(rows, layout, own, i, MOVING)
+        else:
+            for k in range(islands[i].v, islands[i + 1].v):
+                own.impulses[MOVING, layout.v[k]] = 0.0
     add_reports(rows.reports, own.report)
+
+
+@helper
+def put_line(rows: RowsInARow, layout: Layout, own: RowsOfWhole, i: int, line: int) -> None:
+    """Write a line of impulses that is of rates, as island i has it, into that of the whole."""
+    islands, part = layout.islands, rows.parts[i]
+    first = part.impulses + line * part.width - islands[i].v
+    for k in range(islands[i].v, islands[i + 1].v):
+        own.impulses[line, layout.v[k]] = rows.impulses[first + k]
 
 
 @helper

@@ -94,6 +94,7 @@ from bulletbridge.inequalities.steps_kernel import (
     ASK,
     CONTACTS,
     COUNTS,
+    HELD,
     LED_TO,
     LIMITED,
     NOTED,
@@ -259,15 +260,17 @@ class InequalityStepper:
         self._alone: Callable[[tuple[()]], int] | None = None  # a step without contacts of these
         self._watched: tuple[WholeCall, Callable[[tuple[()]], int]] | None = None
         self._links = self._may_take_links()
-        self._leaves_links = self._links and is_tied(solver)  # now and then, at contacts
-        self._links_pay, self._pause = True, np.zeros(2)  # steps without them, and the last such
-        if self._leaves_links and isinstance(solver.stepper, SparseStepper):
-            self._links_pay = links_pay_beside_loops(solver, solver.stepper)
+        self._goes_dense = self._links and is_tied(solver)  # now and then, at contacts
+        self._parts_pay, self._pause = True, np.zeros(2)  # steps without them, and the last such
+        if self._goes_dense and isinstance(solver.stepper, SparseStepper):
+            self._parts_pay = links_pay_beside_loops(solver, solver.stepper)
         self._with_contacts: BackendName = "links" if self._links else "dense"
         asked = AskedRows(motor_rows, joint_limits, inequalities)
         apart = None if self._links or rigid or reference else islands_that_pay(solver, asked)
         self._islands = InequalityIslands(apart, asked) if apart is not None else None
         self._without_contacts: BackendName = self._with_contacts if apart is None else "islands"
+        if apart is not None and self._contacts_act_alone:
+            self._with_contacts, self._goes_dense, self._parts_pay = "islands", True, False
         if apart is None and self._may_take_clusters():
             self._without_contacts = "clusters"
         self._planned = solver.stepper  # for which there is room
@@ -308,7 +311,13 @@ class InequalityStepper:
     @property
     def contact_points(self) -> np.ndarray:
         """Those of the last step (n,), of dtype ``CONTACT_POINT``, valid until the next."""
-        return self._points[: self._counts[CONTACTS]]
+        held = self._counts[HELD]
+        return self._points[held : held + self._counts[CONTACTS]]
+
+    @property
+    def held_points(self) -> np.ndarray:
+        """The same of bodies that are held rigidly to one another, which have no rows."""
+        return self._points[: self._counts[HELD]]
 
     @property
     def complementarity(self) -> Complementarity:
@@ -351,13 +360,18 @@ class InequalityStepper:
             self._predict[way] = stored.call
         return self._predict[way]((given, 0, limited))
 
-    def _may_take_links(self) -> bool:
-        """Whether nothing but contacts acts on bodies that are eliminated one by one."""
+    @property
+    def _contacts_act_alone(self) -> bool:
+        """Whether nothing else acts by inequalities, and nobody is asked."""
         solver, others = self.solver, self.inequalities
         others_act = len(self.motor_rows) or len(self.joint_limits) or others.force_limited.nc
         others_act = others_act or others.loop_axes.acting or self.rigid is not None
         asks = self._reference is not None or solver.user_size or solver.asked_forces
-        return not others_act and not asks and steps_by_links(solver)
+        return not others_act and not asks
+
+    def _may_take_links(self) -> bool:
+        """Whether nothing but contacts acts on bodies that are eliminated one by one."""
+        return self._contacts_act_alone and steps_by_links(self.solver)
 
     def _may_take_clusters(self) -> bool:
         """Whether motors and limits alone act, on clusters whose factors cost much less."""
@@ -385,6 +399,7 @@ class InequalityStepper:
             solver.tau,
             self.tau,
             self._points,
+            self.inequalities.rigid,
         )
 
     def _given(self, steps: int = 1) -> Given:
@@ -526,15 +541,15 @@ class InequalityStepper:
         failure = self._end_of(begun, failure)
         if dense:
             self._expect(contacts)
-        if self._leaves_links:
+        if self._goes_dense:
             self._note_way(way, dense)
         return failure, done
 
     @property
     def _way_at_contacts(self) -> BackendName:
         """How a step is made that may touch something, by what became of the last ones."""
-        touched = self._leaves_links and self.report[KEPT] > 0.0
-        if touched and (not self._links_pay or self._pause[0] > 0.0):
+        touched = self._goes_dense and self.report[KEPT] > 0.0
+        if touched and (not self._parts_pay or self._pause[0] > 0.0):
             return "dense"
         return self._with_contacts
 
@@ -542,7 +557,7 @@ class InequalityStepper:
         """Note how a step was made: links are eliminated ever more rarely while that fails."""
         if refused:
             self._pause[:] = min(2.0 * self._pause[1] + 1.0, LONGEST_PAUSE)
-        elif way == "links":
+        elif way != "dense":
             self._pause[:] = 0.0
         elif self._pause[0] > 0.0:
             self._pause[0] -= 1.0
@@ -738,7 +753,7 @@ class InequalityStepper:
             self.predict()
         else:
             way = self._with_contacts
-            if self._leaves_links:
+            if self._goes_dense:
                 way, steps = self._way_at_contacts, 1
             begun, calls = self._begin(), self._calls(way, detector)
             numbers = self.inequalities.force_limited.nc, self._size
@@ -759,7 +774,7 @@ class InequalityStepper:
                 failure = self._end_of(begun, failure)
                 if dense:
                     self._expect(self.contact_points)
-                if self._leaves_links:
+                if self._goes_dense:
                     self._note_way(way, dense)
                 return failure, done
             if done > 0:
@@ -1137,6 +1152,7 @@ class InequalityStepper:
                 self.impulses,
                 self.report,
                 solver.vectors,
+                solver.bodies,
             )
             self._ways["islands"] = self._islands.stored(whole, rest[0])
             kept += self._islands.arrays

@@ -40,9 +40,9 @@ REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
 UNMET = 1e-3
 """Residual [m/s or rad/s] from which on it is told that the law of what touches is not met."""
-STEPS, CONTACTS, LIMITED, COUNTS = range(4)
-"""What is counted: steps that were done, contacts of the last one; whether a watched one had
-inequalities."""
+STEPS, CONTACTS, HELD, LIMITED, COUNTS = range(5)
+"""What is counted: steps that were done, contacts of the last one, and those of bodies that are
+held to one another; whether a watched one had inequalities."""
 LED_TO, ACCOUNTED, NOTED = range(3)
 """Lines of what is noted, states (nq + nv + 1) and lengths of steps [s]: where the last step led,
 not a number if it failed; the state that the energy budget belongs to, and is not known of."""
@@ -64,7 +64,8 @@ class StepArrays(NamedTuple):
     noted: Array  # (NOTED, nq + nv + 2)
     asked: Array  # (1, nv) forces that are set on the rates
     tau: Array  # (nv,) those of the last step
-    points: np.ndarray  # its contacts, and room for more, of CONTACT_POINT
+    points: np.ndarray  # contacts that were held, then its others, and room, of CONTACT_POINT
+    rigid: Ints  # (nb,) bodies of one number are held rigidly to one another
 
 
 class Trace(NamedTuple):
@@ -156,6 +157,7 @@ def step_with_contacts(
         if count < 0 or count > room:
             failure = ASK
             break
+        count = put_held_last(a, a.contacts[:count])
         now = driven_by(given, given.tau[line : line + 1])
         failure = call_stored(run, (now, a.contacts[:count], PREDICTED_STEP, 1))
         note_contacts(a, a.contacts[:count])
@@ -191,6 +193,7 @@ def step_at_contacts(
     """
     failure, n = DONE, 0
     note_start(a)
+    contacts = contacts[: put_held_last(a, contacts)]
     a.report[WHILE_PUSHED] = trace.while_pushed
     while n < steps and failure == DONE:
         count = steps - n
@@ -327,7 +330,7 @@ def note_start(a: StepArrays) -> None:
     """Note where steps begin; the energy budget ends if somebody has put the state elsewhere."""
     state, known, nv, dt = a.state, a.noted[ACCOUNTED], len(a.tau), a.control[0].dt
     n = len(state)
-    a.counts[STEPS] = a.counts[CONTACTS] = 0
+    a.counts[STEPS] = a.counts[CONTACTS] = a.counts[HELD] = 0
     for j in range(nv):
         a.tau[j] = a.asked[0, j]
     same = known[n] == dt
@@ -341,11 +344,31 @@ def note_start(a: StepArrays) -> None:
 
 
 @outlined
-def note_contacts(a: StepArrays, contacts: Records[ContactPoint]) -> None:
-    """Keep contacts (n,) of a step."""
-    a.counts[CONTACTS] = len(contacts)
+def put_held_last(a: StepArrays, contacts: Records[ContactPoint]) -> int:
+    """Put contacts of bodies that loops hold rigidly to one another last, and keep them.
+
+    They can be neither met nor violated. How many others there are.
+    """
+    count = 0
     for i in range(len(contacts)):
-        a.points[i] = contacts[i]
+        if a.rigid[contacts[i].body_a] == a.rigid[contacts[i].body_b]:
+            a.points[count] = contacts[i]
+            count += 1
+        elif count > 0:
+            contacts[i - count] = contacts[i]
+    others = len(contacts) - count
+    for i in range(count):
+        contacts[others + i] = a.points[i]
+    a.counts[HELD] = count
+    return others
+
+
+@outlined
+def note_contacts(a: StepArrays, contacts: Records[ContactPoint]) -> None:
+    """Keep contacts (n,) of a step, after those that are held."""
+    a.counts[CONTACTS], held = len(contacts), a.counts[HELD]
+    for i in range(len(contacts)):
+        a.points[held + i] = contacts[i]
 
 
 @outlined

@@ -77,16 +77,15 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactL
     moving = np.zeros(step.C.shape[2])
     if step.report[APART]:
         moving = step.impulses[MOVING, : len(moving)]
-    each = zip(step.contact_points, contact_states(step), contact_loads(step), strict=True)
-    for number, (point, state, load) in enumerate(each):
-        normal, (moment, force) = point["normal"].copy(), np.split(load, 2)
-        gained = step.gained(number, moving)
+
+    def tell(point: np.void, gained: float, load: Array, state: State) -> None:
+        moment, force = np.split(load, 2)
         found.append(
             ContactLoad(
                 names[int(point["body_a"])],
                 names[int(point["body_b"])],
                 point["position"].copy(),
-                normal,
+                point["normal"].copy(),
                 float(point["gap"] + dt * gained),
                 float(point["gap"]),
                 force,
@@ -94,6 +93,12 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[ContactL
                 state,
             )
         )
+
+    for point in step.held_points:
+        tell(point, 0.0, np.zeros(6), "held")
+    each = zip(step.contact_points, contact_states(step), contact_loads(step), strict=True)
+    for number, (point, state, load) in enumerate(each):
+        tell(point, step.gained(number, moving), load, state)
     return tuple(found)
 
 

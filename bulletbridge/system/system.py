@@ -1345,7 +1345,9 @@ class System:
     def contact_points(self) -> np.ndarray:
         """Records (n,) of what ``contacts`` tells, as they were found, of ``CONTACT_POINT``."""
         step = self._inequalities.last
-        return NO_CONTACTS if step is None else step.contact_points.copy()
+        if step is None:
+            return NO_CONTACTS
+        return np.concatenate([step.held_points, step.contact_points])
 
     @property
     def joint_loads(self) -> dict[str, JointLoad]:
