@@ -790,7 +790,9 @@ def test_what_fixed_constraints_hold_fast_carries_nothing_at_its_contacts(limit)
         for ball, place in zip(balls, places, strict=True):
             assert p.getBasePositionAndOrientation(ball)[0] == pytest.approx(place, abs=1e-12)
     else:
-        borne = sum(abs(contact.force[2]) for contact in contacts if "world" in (contact.a, contact.b))
+        borne = sum(
+            abs(contact.force[2]) for contact in contacts if "world" in (contact.a, contact.b)
+        )
         weight = 6 * 0.1 * 9.81
         assert weight - 6 * limit - 1e-6 <= borne <= weight + 6 * limit
     p.disconnect()
@@ -824,3 +826,39 @@ def test_islands_that_may_touch_something_step_as_one_does():
         p.disconnect()
         del p  # it would disconnect the next one
     assert np.abs(ends[0] - ends[1]).max() < 1e-9  # rounded otherwise, and then as hard an impact
+
+
+def test_neighbours_on_a_string_turn_until_their_contact_has_a_lever():
+    """A ball that is joined to another where they touch turns there freely, then lies on it.
+
+    Turned by t about the joint it has a lever of r sin(t/2) on the contact, which then has the
+    share sin(t/2)² / 1.4 of its own mobility: it counts from a hundredth on, at 0.24 rad. Within
+    ten steps it is there, by no more than one of them further.
+    """
+    r, start, turns = 0.02, 0.05, {}
+    for collide in (True, False):
+        p = BulletClient(pybullet.DIRECT, mode="exact")
+        p.setGravity(0, 0, -9.81)
+        shape = p.createCollisionShape(pybullet.GEOM_SPHERE, radius=r)
+        place, turn = (0, r + r * np.cos(start), -r * np.sin(start)), (-np.sin(start / 2), 0, 0)
+        turn = (*turn, np.cos(start / 2))
+        ends = p.createMultiBody(0, shape), -1, p.createMultiBody(0.05, shape, -1, place, turn), -1
+        for body in ends[::2]:
+            friction = {"spinningFriction": 1.3, "rollingFriction": 0.01}
+            p.changeDynamics(body, -1, lateralFriction=1.3, angularDamping=0, **friction)
+        p.createConstraint(*ends, pybullet.JOINT_POINT2POINT, [0] * 3, [0, r, 0], [0, -r, 0])
+        p.setCollisionFilterPair(ends[0], ends[2], -1, -1, int(collide))
+        turns[collide], fastest = [], 0.0
+        for _ in range(20):
+            p.stepSimulation()
+            _, y, z = p.getBasePositionAndOrientation(ends[2])[0]
+            turns[collide].append(np.arctan2(-z, y - r))
+            fastest = max(fastest, float(np.linalg.norm(p.getBaseVelocity(ends[2])[1])))
+        p.disconnect()
+        if collide:
+            reached, at_rest = turns[True][-1], np.ptp(turns[True][-5:])
+            way = fastest / 240
+    assert turns[True][:5] == pytest.approx(turns[False][:5], abs=1e-9)
+    limit = 2 * np.arcsin(np.sqrt(0.014))
+    assert limit - way < reached < limit + 2 * way and at_rest < 1e-3
+    assert turns[False][-1] > 1.0

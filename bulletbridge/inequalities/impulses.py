@@ -141,7 +141,8 @@ constraints are known, to where a contact was found: bodies turn by less than a 
 JOINED, WEDGE = 1e-12, 1e-6
 """Squared shares of a normal, of itself and of what is left of its tangents, below which a contact
 is one of bodies that are held together: what could push them apart would have to be a wedge of a
-thousandth, which is how well frames and surfaces are known to lie on each other."""
+thousandth, which is how well frames and surfaces are known to lie on each other. Where a loop joins
+these very bodies, DOUBTFUL takes the place of JOINED."""
 DEEP = 1e-3
 """Share of the mechanism's length from which on bodies stand in each other so far that surfaces do
 not tell the way out: what holds them there gives way. Beside less than that they stay apart."""
@@ -661,7 +662,8 @@ def recall_contacts(
             )
             restrict(f, h, rank, row, last)
             left = square(h.C, row)
-            least = max(JOINED * h.lengths[row], WEDGE * across(h, h.contact_rows[i]))
+            joined = DOUBTFUL if is_joined(a, h.contact_points[i]) else JOINED
+            least = max(joined * h.lengths[row], WEDGE * across(h, h.contact_rows[i]))
             # what moves other things the faster is taken back the slower
             h.row_targets.stabilisation[row] *= min(1.0, left / (DOUBTFUL * h.lengths[row]))
             if not left >= least:
@@ -675,6 +677,22 @@ def stands_deep(a: Arrays, h: InequalityProblem, contact: int, normal: int) -> b
     """Whether bodies of a contact, whose row is ``normal``, begin the step far in each other."""
     left = h.contact_points[contact].gap - a.control.dt * rate_along(h.raw, normal, h.moving)
     return left < -DEEP * a.control.length
+
+
+@helper
+def is_joined(a: Arrays, contact: ContactPoint) -> bool:
+    """Whether a loop joins the very bodies of a contact, and so bears what presses them together.
+
+    Where balls on a string touch, what bends the string has next to no lever on the contact, which
+    would bear it a thousandfold.
+    """
+    for i in range(len(a.loops)):
+        one, other = a.loops[i].body_a, a.loops[i].body_b
+        if one == contact.body_a and other == contact.body_b:
+            return True
+        if one == contact.body_b and other == contact.body_a:
+            return True
+    return False
 
 
 @helper
