@@ -90,15 +90,20 @@ class Way(Motion):
         Raises:
             ModelError: One of them is not finite.
         """
-        found, rates, span = np.zeros((len(t), 4, 3)), self.rates, self.span
-        for line, time in zip(found, t.tolist(), strict=True):
-            left = (span.until - time) / span.dt
-            line[:, 1] = rates
-            if left >= ENDED:
-                line[:, 0] = rates * (time - span.until)
-            if left >= 1.0 - ENDED:
-                line[:, 1] = self.before
-                line[:, 2] = (rates - self.before) / span.part
+        span, lines = self.span, list[list[tuple[float, float, float]]]()
+        ways: list[tuple[float, float]] = [
+            *zip(self.before.tolist(), self.rates.tolist(), strict=True)
+        ]
+        for time in t.tolist():
+            left, past = (span.until - time) / span.dt, time - span.until
+            if left < ENDED:
+                lines.append([(0.0, rate, 0.0) for _, rate in ways])
+            elif left < 1.0 - ENDED:
+                lines.append([(rate * past, rate, 0.0) for _, rate in ways])
+            else:
+                part = span.part
+                lines.append([(rate * past, was, (rate - was) / part) for was, rate in ways])
+        found = np.array(lines)
         require_finite(found, t)
         return found
 
@@ -225,8 +230,10 @@ class MovedFrame:
 
     def _goes_on(self) -> bool:
         """Whether it moves on the way of the step before."""
-        before, rates = self._frame["before"][0], self._frame["rates"][0]
-        return float(before[:3] @ rates[:3]) > 0.0 or float(before[3] * rates[3]) > 0.0
+        (a, b, c, was), (x, y, z, turns) = (
+            self._frame[name][0].tolist() for name in ("before", "rates")
+        )
+        return a * x + b * y + c * z > 0.0 or was * turns > 0.0
 
     def put_back(self) -> None:
         """Tell Bullet again where the frame is."""

@@ -170,8 +170,9 @@ class RigidLimits:
             supplied: (nc,) impulses of the rows in that step [N s, N m s].
             dt: Its length [s].
         """
-        forces = self.inequalities.force_limits["force"]
-        if float(np.abs(supplied).max()) * self._gain <= float(forces[self._own].min()) * dt:
+        forces: list[float] = self.inequalities.force_limits["force"][self._own].tolist()
+        impulses: list[float] = supplied.tolist()
+        if max(map(abs, impulses)) * self._gain <= min(forces) * dt:
             return ""  # nearly always
         worst = self._worst(supplied, dt)
         rank, rows = int(self.solver.control[0]["filter_rank"]), np.count_nonzero(self._now())

@@ -586,8 +586,8 @@ class InequalityStepper:
         if self.rigid is None or not self.rigid.holding:
             return None
         state, budget = self.solver.state, self.report[[BUDGET, LARGEST]]
-        here = np.append(state, self.solver.control[0]["dt"])
-        if not np.array_equal(self._noted[ACCOUNTED], here):
+        here = [*state.tolist(), self.solver.control["dt"].item()]
+        if self._noted[ACCOUNTED].tolist() != here:
             budget[0] = np.nan  # it is that of another state
         return Begun(state.copy(), budget)
 
