@@ -177,6 +177,25 @@ def test_an_arm_on_a_rail_takes_along_what_it_holds(mode):
 
 
 @MODES
+def test_a_state_goes_on_as_before_whatever_was_moved_since(mode):
+    """A base that was moved after the state was saved for the first time, and is put back by it."""
+    client = world(mode)
+    platform, body, _ = hang(client, pybullet.JOINT_POINT2POINT, (0.1, 0.0, 0.5))
+
+    def swing():
+        for _ in range(60):
+            client.stepSimulation()
+        return client.getBasePositionAndOrientation(body), client.getBaseVelocity(body)
+
+    swing()
+    kept, first = client.saveState(), swing()
+    client.resetBasePositionAndOrientation(platform, (0.03, 0, 1), (0, 0, 0, 1))
+    swing()
+    client.restoreState(kept)
+    assert swing() == first
+
+
+@MODES
 def test_all_put_elsewhere_together_gets_no_velocity(mode):
     client = world(mode, (0, 0, 0))
     platform, body, _ = hang(client, pybullet.JOINT_FIXED)

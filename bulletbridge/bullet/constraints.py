@@ -49,6 +49,7 @@ class CreatedConstraint:
         max_force: Explicit limit of its force [N] or torque [N m]; None when it is rigid.
         twin: Id of a second native constraint that helps to predict it, or -1.
         moving: Whether its child frame has been moved.
+        by_base: Whether by moving a fixed base alone, which restoring a state undoes.
         ratio: Of a gear: rate of the first joint + ratio * rate of the second = 0.
         auxiliary: The parent's joint whose rate counts against that of the first, or -1.
         erp: Share of a gear's error that Bullet takes away in a step; 0 for rates alone.
@@ -69,6 +70,7 @@ class CreatedConstraint:
     max_force: float | None = None
     twin: int = -1
     moving: bool = False
+    by_base: bool = False
     ratio: float = 1.0
     auxiliary: int = NOBODY
     erp: float = 0.0

@@ -81,7 +81,7 @@ class Registry:
         answer = pybullet.changeConstraint(**told, physicsClientId=self._client)
         if loop is None:
             return Changed(answer)
-        if loop.moving and loop.twin < 0 and given.keys() <= EVERY_STEP:
+        if loop.moving and not loop.by_base and loop.twin < 0 and given.keys() <= EVERY_STEP:
             limit = given.get("maxForce", loop.max_force)
             if limit == loop.max_force and not ("maxForce" in given and loop.unpredicted):
                 return Changed(answer, loop, not MOVES.isdisjoint(given))
@@ -99,7 +99,8 @@ class Registry:
                 if theirs in given:
                     new = replace(new, **{ours: float(given[theirs])})
         moved = bool(MOVES & set(given))
-        new = judged(replace(new, moving=loop.moving or moved))
+        by_base = loop.by_base and not moved
+        new = judged(replace(new, moving=loop.moving or moved, by_base=by_base))
         self.loops[loop.number] = new
         anew = replace(new, max_force=loop.max_force, target=loop.target) != loop
         return Changed(answer, new, moved, anew)

@@ -60,6 +60,17 @@ class LoadedRobot(NamedTuple):
     scale: float
 
 
+class Saved(NamedTuple):
+    """What our steps went by when a state was saved: contacts of groups, and their memories.
+
+    ``led``: Constraints that fixed bases had led by then.
+    """
+
+    met: set[tuple[int, int]]
+    led: set[int]
+    groups: list[GroupMemory]
+
+
 class Session:
     """Watches constraints come and go, and closes those that can be.
 
@@ -102,7 +113,7 @@ class Session:
         self._closing = Closing(client)
         self._around = shaped_bodies(client)
         self._met: set[tuple[int, int]] = set()  # bodies in contact with a group in exact mode
-        self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
+        self._saved: dict[int, Saved] = {}  # by state
         self.observers: set[tuple[Any, ...]] = (
             set()
         )  # what looks at Bullet's own steps, which are then made
@@ -273,7 +284,7 @@ class Session:
         self.actions.shifted.setdefault(body, group.joined.base_at(body))
         for loop in [loop for loop in self.constraints.loops.values() if body in loop.bodies]:
             if loop.exact and not loop.moving and loop.kind != pybullet.JOINT_GEAR:
-                self.constraints.loops[loop.number] = replace(loop, moving=True)
+                self.constraints.loops[loop.number] = replace(loop, moving=True, by_base=True)
                 self._stale |= group.joined.bodies
         group.move_base(body)
 
@@ -291,7 +302,8 @@ class Session:
         """Keep what our steps go by, with a state of Bullet's."""
         self._settle()
         kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
-        self._saved[number] = set(self._met), kept
+        led = {n for n, loop in self.constraints.loops.items() if loop.by_base}
+        self._saved[number] = Saved(set(self._met), led, kept)
 
     def forget_saved(self, number: int) -> None:
         """Forget a saved state."""
@@ -306,7 +318,11 @@ class Session:
             for group in self.groups.values():
                 group.disturb(anew=True)
             return
-        met, kept = self._saved[number]
+        met, led, kept = self._saved[number]
+        for loop in list(self.constraints.loops.values()):
+            if loop.by_base and loop.number not in led:
+                self.constraints.loops[loop.number] = replace(loop, moving=False, by_base=False)
+                self._stale.update(loop.bodies)
         for pair in met ^ self._met:
             self._stale |= set(pair)
         self._met = set(met)
