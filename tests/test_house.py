@@ -12,6 +12,8 @@ def arguments(node: ast.AST, place: str) -> dict[str, int]:
     """Number of arguments of each function below a node, by its place."""
     found: dict[str, int] = {}
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # most of them, and in none is a function with a name
+            continue
         named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         inner = f"{place}{child.name}" if named else place
         if named and not isinstance(child, ast.ClassDef):

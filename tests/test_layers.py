@@ -1,7 +1,9 @@
 """A file imports from its own layer or below, and foreign packages only where they belong."""
 
 import ast
+import functools
 import re
+from collections.abc import Iterable
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -50,10 +52,15 @@ LATER = set(
 LAZY = {"matplotlib", "trimesh", "jinja2", "viser", "torch", "jax", "crocoddyl"}
 
 
-def imports(path: Path, top_level: bool = False) -> set[str]:
-    """Dotted names that a module imports."""
+@functools.cache  # to read all of them takes seconds
+def imports(path: Path) -> tuple[set[str], set[str]]:
+    """Dotted names that a module imports: all of them, and those at once."""
     tree = ast.parse(path.read_text())
-    nodes = tree.body if top_level else list(ast.walk(tree))
+    return imported(path, ast.walk(tree)), imported(path, tree.body)
+
+
+def imported(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
+    """Dotted names that nodes of a module import."""
     names = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -85,7 +92,7 @@ def test_imports_point_downwards(path):
     above = [] if not rest else ROOMS[ROOMS.index(room) + 1 :]
     if path.stem in BELOW and not rest:
         above = ROOMS
-    for name in imports(path):
+    for name in imports(path)[0]:
         head, *inner = name.split(".")
         if head == "bulletbridge" and inner:
             assert inner[0] not in above, f"{path.name} imports {name}"
@@ -100,11 +107,11 @@ def test_imports_point_downwards(path):
 def test_no_module_needs_itself():
     """Not by way of others either, nor for a type; inside a room too."""
     paths = {path.with_suffix("").relative_to(PACKAGE.parent): path for path in MODULES}
-    needs = {".".join(name.parts): imports(path) for name, path in paths.items()}
+    needs = {".".join(name.parts): imports(path)[0] for name, path in paths.items()}
     assert "bulletbridge.system.system" in needs
     list(TopologicalSorter(needs).static_order())  # CycleError names the circle
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_heavy_packages_are_imported_when_needed(path):
-    assert not {name.split(".")[0] for name in imports(path, top_level=True)} & LAZY
+    assert not {name.split(".")[0] for name in imports(path)[1]} & LAZY
