@@ -453,6 +453,17 @@ def test_nothing_needs_to_be_writable(package):
     assert "compiled kernels are not kept" in said[0] and "Traceback" not in said[0]
 
 
+def test_what_cannot_be_written_later_is_said_once(tmp_path, capsys):
+    """As where a folder that was there is read-only by now, or the disk is full."""
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where a folder would have to be")
+    for name in ("a", "b"):
+        cache.write(blocked / f"{name}.kernel", ())
+    said = capsys.readouterr().err
+    assert said.count("compiled kernels are not kept") == 1
+    assert str(tmp_path) in said and cache.VARIABLE in said
+
+
 def test_a_user_without_a_home_compiles_without_keeping(package, monkeypatch):
     def nobody(uid):
         raise KeyError(uid)

@@ -317,13 +317,19 @@ def read(path: Path, rebuild: Callable[..., Any]) -> Any:
 
 
 def write(path: Path, parts: tuple[Any, ...]) -> None:
-    """Put parts into a file, whole or not at all; a full disk is no error."""
+    """Put parts into a file, whole or not at all; where it cannot be, a line on stderr says why."""
     from numba.core import serialize
 
     payload = cast(Any, serialize).dumps(parts)
-    with contextlib.suppress(OSError), replacing(path) as file:
-        file.write(hashlib.sha256(payload).digest())
-        file.write(payload)
+    try:
+        with replacing(path) as file:
+            file.write(hashlib.sha256(payload).digest())
+            file.write(payload)
+    except OSError as error:  # as of a full disk; one line for all files
+        say_not_kept(
+            f"{error.strerror}: {path.parents[1]}. Every process compiles its own; set {VARIABLE}"
+            " to a folder where there is room, and that can be written to"
+        )
 
 
 @contextlib.contextmanager
