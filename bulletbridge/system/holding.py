@@ -159,7 +159,7 @@ class Holding:
         """Decide which rows of the named constraints are redundant, beside the rigid ones.
 
         Raises:
-            AssemblyError: They cannot be closed from here.
+            AssemblyError: They cannot be closed from here, or open the rigid ones.
         """
         active, limited = self._active, self._inequalities.force_limited
         mechanism, tolerances, decided = active.mechanism, active.tolerances, active.decision
@@ -172,6 +172,7 @@ class Holding:
         full.state[:] = active.solver.state
         closed, _ = close(full, q, t, active.nothing_held(), tolerances.redundant)
         require_closed(full, closed, t, tolerances.redundant, SEARCHED)
+        require_closed(active.solver, closed, t, ASSEMBLED + decided.allowance)
         start = Start(closed, active.is_exact(full, q))
         decision = decide(mechanism, encoded, start, t, tolerances, decided.whole)
         if len(names) < len(encoded.rows):
