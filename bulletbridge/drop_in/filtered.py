@@ -243,7 +243,7 @@ class FilteredGroup:
             else:
                 self._forget_gaps()
             pulled = self._pulled() if self.joined.limited else None
-            if known is None or pulled:
+            if known is None or pulled or self._failed:
                 self._close(numbers, sticking, pulled or NO_NAMES)
                 self._failed = 0
                 return ALONE
@@ -519,12 +519,13 @@ class FilteredGroup:
         self._impulses, self._sticking_count = None, UNKNOWN
         if len(names) < len(self.joined.loops):
             names_now, forces = sorted(names), self._world.sticking_forces
-            self._impulses = self.system.filter(sticking, names_now, found=found)
+            led = not self._failed  # nor from where a step before has begun
+            self._impulses = self.system.filter(sticking, names_now, found=found, led=led)
             self.filter = self.system.known_filter
             while len(sticking) and False in (presses := self._presses(forces)):
                 sticking = sticking[presses]
                 forces = [force for force, pressed in zip(forces, presses, strict=True) if pressed]
-                self._impulses = self.system.filter(sticking, names_now, found=found)
+                self._impulses = self.system.filter(sticking, names_now, found=found, led=led)
         self._given_way = set(names)
 
     def _presses(self, forces: list[float]) -> list[bool]:

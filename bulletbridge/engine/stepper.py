@@ -539,12 +539,16 @@ class Solver(SolverArrays):
                 self.state[:], c["factored"], c["lost"], c["done"] = before, 0, lost, done
         gone = float(c["lost"]) - lost
         if failure == DONE and gone > 0.0:
-            self.losses += 1
-            if self.losses == 1:
-                v = before[len(self.q) : -1]
-                had = 0.5 * v @ self.terms(before[: len(self.q)], v, float(before[-1])).M @ v
-                warn_user(LOST.format(t=before[-1], had=had, gone=gone, name=name))
+            self.tell_loss(before, gone, name)
         return failure
+
+    def tell_loss(self, before: Array, gone: float, name: str) -> None:
+        """Count a step from a state (nq + nv + 1) that has lost energy [J], and tell the first."""
+        self.losses += 1
+        if self.losses == 1:
+            v = before[len(self.q) : -1]
+            had = 0.5 * v @ self.terms(before[: len(self.q)], v, float(before[-1])).M @ v
+            warn_user(LOST.format(t=before[-1], had=had, gone=gone, name=name))
 
     def _by_other_ways(self, failure: int) -> int:
         """As ``_try_otherwise``, where rates are not lost or may be."""

@@ -13,6 +13,7 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import TARGET
+from bulletbridge.engine.failures import widest
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, NOT_CLOSED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.sparse_plan import SparseStepper
@@ -428,13 +429,15 @@ class Filter:
         """Close loops that cannot be closed where a step has led, on a way there; as ``run``.
 
         As of chains that are all but stretched, whose links turn further in a step than the loops
-        let them: the rates found are followed along the loops, in parts.
+        let them: the rates found are followed along the loops, in parts. Where no parts lead there,
+        as in a chain of exactly its reach, whose loops allow rates with which no motion goes on,
+        these end as in an impact.
         """
         solver, nq, start = self.solver, self._nq, self.solver.state.copy()
         found, dt = numbers.copy(), solver.control["dt"].item()
         rates = self._rates_along_loops(found[nq:], free)
         for parts in PARTS:
-            numbers[:nq], numbers[nq:] = start[:nq], rates
+            solver.state[:], numbers[:nq], numbers[nq:] = start, start[:nq], rates
             taken = np.zeros_like(self.multipliers)
             for _ in range(parts):
                 displace(solver.bodies, numbers[:nq].copy(), numbers[nq:], dt / parts, numbers)
@@ -444,8 +447,17 @@ class Filter:
             else:
                 self._before[:], self.multipliers[:] = start, taken
                 return DONE
-        numbers[:], solver.state[:] = found, start
-        return NOT_CLOSED
+        name = widest(solver)
+        numbers[:nq], numbers[nq:] = solver.state[:nq], 0.0  # as far as the finest parts have led
+        if self._close_from(start, numbers, free) != DONE:
+            numbers[:], solver.state[:] = found, start
+            return NOT_CLOSED
+        self._before[:], self.multipliers[:] = start, taken + self.multipliers
+        M, kept = solver.terms(start[:nq], rates, float(start[-1])).M, numbers[nq:]
+        gone = max(0.5 * float(rates @ M @ rates - kept @ M @ kept), 0.0)
+        solver.control[0]["lost"] += gone
+        solver.tell_loss(np.concatenate([start[:nq], rates, start[-1:]]), gone, name)
+        return DONE
 
     def _rates_along_loops(self, found: Array, free: int) -> Array:
         """Rates (nv,) at the start of a step, of those that it has led to, that open no loop there.
