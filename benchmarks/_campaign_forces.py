@@ -90,7 +90,6 @@ class Forces:
         led = self.judge.displaced(before.q, system.dt * (rates - curved))  # closing takes it back
         turned = max(self._turn(before, now), self._turn(before, now._replace(q=led)))
         turns = system.dt * fastest
-        bends = turns + turned
         solved = system.complementarity
         taken = solved is not None and solved.taken > 0.0
         limited = any(c.max_force is not None for c in self.judge.constraints)
@@ -109,7 +108,9 @@ class Forces:
         law = np.where(np.abs(rates) < np.abs(now.v), rates, now.v)
         law[rates * now.v < 0.0] = 0.0
         told_apart = self._told_apart(before) if same else dict[str, float]()
-        bent = 2.0 * BENT * bends * fastest + SLOW * max(1.0, fastest)
+        # rows that turn take as much from the rates that forces lead to, whatever closing leaves
+        led_to = max(fastest, float(np.abs(rates).max()))
+        bent = 2.0 * BENT * (turns * fastest + turned * led_to) + SLOW * max(1.0, fastest)
         bent += 0.0 if solved is None else solved.residual  # which is told, and judged by itself
         for name, load in system.joint_loads.items():
             joint = self.judge.mechanism.joints.get(name)
