@@ -239,7 +239,9 @@ def crosses(c: Control, before: float, after: float) -> bool:
 
 
 @outlined
-def judge_balance(a: Arrays, start: Instant, end: Instant, q: Array, v: Array, tau: Array) -> None:
+def judge_balance(
+    a: Arrays, start: Instant, end: Instant, q: Array, v: Array, tau: Array, most_lost: float
+) -> None:
     """Refuse a step from START_Q and START_V that has made rates, or lost what nothing has taken.
 
     Nothing is told of what is driven or damped, which takes what it will, nor of modified
@@ -253,6 +255,7 @@ def judge_balance(a: Arrays, start: Instant, end: Instant, q: Array, v: Array, t
         q: (nq,) at the end.
         v: (nv,) at the end.
         tau: (lines, nv) applied forces.
+        most_lost: Share of the energy that may be gone at most, however far the step turns.
     """
     c, nv = a.control, len(v)
     if c.driven > 0 or c.implicit != 0 or c.integrator >= MODIFIED_EULER:
@@ -283,12 +286,13 @@ def judge_balance(a: Arrays, start: Instant, end: Instant, q: Array, v: Array, t
     if c.integrator == EULER or c.integrator == VERLET:  # whose corrections are impulses
         pushed = 0.5 * (c.guard_floor / c.dt) ** 2
     least, most = before + fallen - taken, before + fallen + given
+    least *= 1.0 - min(share, most_lost)
     if after > (1.0 + share) * max(most, 0.0) + floor + pushed:
         c.kinetic_before, c.kinetic_after, c.given = before, after, most - before
         name_leap(a, v0, v)
-    elif after < (1.0 - share) * least - floor and c.losing != 0:
-        c.lost += least - after
-    elif after < (1.0 - share) * least - floor:
+    elif after < least - floor and c.losing != 0:
+        c.lost += before + fallen - taken - after
+    elif after < least - floor:
         c.failure, c.kinetic_before, c.kinetic_after = RATES_LOST, before, after
 
 

@@ -92,8 +92,8 @@ TOO_LONG = (
 LOST = (
     "step at t = {t:.6g} s: of {had:.3g} J of motion {gone:.3g} J are lost at a singular position"
     " of '{name}', where its rows allow rates with which no motion goes on, and which end as in an"
-    " impact; start with rates along one of the ways that lead on. status.lost adds up what is"
-    " lost; no further loss is told"
+    " impact; start with rates along one of the ways that lead on, or take a smaller dt where rates"
+    " grow within a step. status.lost adds up what is lost; no further loss is told"
 )
 """What is said of the first step that loses rates."""
 TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before", "rate_after"

@@ -285,7 +285,7 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
             if c.failure == DONE and not c.controlled:
                 judge_energy(a, s, start, after, step.tau, q, v, v0)
             if c.failure == DONE and crosses(c, from_here, distance(c)):
-                judge_balance(a, start, after, q, v, step.tau)
+                judge_balance(a, start, after, q, v, step.tau, 1.0)
             if c.failure != DONE:
                 break
             if not c.controlled:
@@ -356,13 +356,20 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
         v: Array,
         v0: Array,
     ) -> None:
-        """Refuse a sub-step of fixed length in which rates have leapt."""
+        """Refuse a sub-step of fixed length in which rates have leapt.
+
+        Or, by a method of several stages, one that turns far while rates grow, as at the end of a
+        whip, and that has lost energy.
+        """
         c = a.control
         slow, fast = ways_squared(a, v0, v)
         energy = energy_of(a, s.f, v) if fast > COARSE * COARSE else 0.0
         if leaps(a, slow, fast, energy):
             find_least(a, s.f)
             judge_leap(a, start, after, q, v, tau, 0.0, c.excess)
+            staged = c.integrator != EULER and c.integrator != VERLET
+            if c.failure == DONE and staged and fast > COARSE * COARSE:
+                judge_balance(a, start, after, q, v, tau, c.excess)
         if c.failure == DONE:
             c.kinetic = energy
 
