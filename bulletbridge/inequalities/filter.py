@@ -435,10 +435,10 @@ class Filter:
         """
         solver, nq, start = self.solver, self._nq, self.solver.state.copy()
         found, dt = numbers.copy(), solver.control["dt"].item()
-        rates = self._rates_along_loops(found[nq:], free)
+        rates, taken = self._rates_along_loops(found[nq:], free), np.zeros_like(self.multipliers)
         for parts in PARTS:
             solver.state[:], numbers[:nq], numbers[nq:] = start, start[:nq], rates
-            taken = np.zeros_like(self.multipliers)
+            taken[:] = 0.0
             for _ in range(parts):
                 displace(solver.bodies, numbers[:nq].copy(), numbers[nq:], dt / parts, numbers)
                 if self._close_from(start, numbers, free) != DONE:
