@@ -2,7 +2,7 @@
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -331,7 +331,7 @@ def loaded_files(client: int) -> list[Path]:
 
 
 @contextmanager
-def read_together(client: int) -> Iterator[None]:
+def read_together(client: int) -> Generator[None]:
     """Have Bullet asked once what its world was loaded from, for all bodies that are read within.
 
     None are loaded within. Bullet writes its whole world at each such question.
