@@ -397,7 +397,7 @@ def test_contacts_between_what_loops_hold_have_no_part():
     assert np.abs(ends[0] - ends[1]).max() < 1e-9
 
 
-@pytest.mark.filterwarnings("ignore:panda.urdf: nothing leads")
+@pytest.mark.filterwarnings("ignore:panda.urdf. nothing leads")
 @pytest.mark.parametrize("number", [0, 3, 4, 17, 19, 20, 22, 30])
 def test_random_grasps_hold(number):
     """No error, no rate above what motors give, pivots on each other but for Bullet's digits.
@@ -411,7 +411,7 @@ def test_random_grasps_hold(number):
     assert kept < grasps.CLOSED
 
 
-@pytest.mark.filterwarnings("ignore:panda.urdf: nothing leads")
+@pytest.mark.filterwarnings("ignore:panda.urdf. nothing leads")
 def test_what_only_a_wedge_could_part_stays_where_it_is():
     """A mug welded to a hand stands 9 mm in its fingers, which slide all but along it.
 
