@@ -14,6 +14,7 @@ import pybullet_data
 import bulletbridge as bb
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.constraints.left_out import find_widest
+from bulletbridge.control.free_motion import FreeMotion
 from bulletbridge.engine.records import CONTROL
 from bulletbridge.engine.springs import compliance
 from bulletbridge.engine.stepper import Solver
@@ -95,12 +96,13 @@ def formulations() -> None:
 
 
 def control() -> None:
-    """A law whose rates are by recursion."""
+    """A law whose rates are by recursion, and velocity space split by equations that are given."""
     system = four_bar()
     still = np.zeros(system.mechanism.nv)
     wanted = bb.Desired(system.q, still, still)
     law = bb.Tracking(bb.plant_of(system), lambda t: wanted, 5.0, 5.0, law="published")
     law(system.q, system.v, system.t)
+    FreeMotion.of(law.plant.dynamics.equations(system.q, system.v, system.t))
 
 
 def contacts() -> None:
