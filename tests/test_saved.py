@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pybullet
@@ -27,7 +28,7 @@ from bulletbridge.drop_in.session import session_of
 from bulletbridge.engine.islands import IslandStepper
 from bulletbridge.engine.redundancy import FEWEST_POSES, MOST_POSES, number_of_poses
 from bulletbridge.engine.sparse_plan import SparseStepper
-from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.errors import BulletBridgeWarning, ModelError, WorldError
 
 RESTORES = 10
 
@@ -153,6 +154,111 @@ def test_a_file_holds_what_bullet_knows(tmp_path):
         client.restoreState(fileName=str(tmp_path / "world.bullet"))
         ends.add(drive(client, body, WARM, 120)[0])
     assert len(ends) == 1
+
+
+def trajectory_in_bullet(client: BulletClient, body: int, steps: int) -> str:
+    """Hash of a body's states."""
+    found = hashlib.sha256()
+    for _ in range(steps):
+        client.stepSimulation()
+        told = *client.getBasePositionAndOrientation(body), *client.getBaseVelocity(body)
+        found.update(np.concatenate(told).tobytes())
+    return found.hexdigest()
+
+
+def kept_by(client: BulletClient, way: str, folder: Path) -> dict[str, Any]:
+    """Save a state in a way; how to restore it."""
+    if way == "state":
+        return {"stateId": client.saveState()}
+    client.saveBullet(str(folder / "world.bullet"))
+    return {"fileName": str(folder / "world.bullet")}
+
+
+SAVED = pytest.mark.parametrize("way", ["state", "file"])
+
+
+@SAVED
+def test_loops_that_could_not_be_closed_since_are_closed_at_once(tmp_path, way):
+    """Filter mode leaves Bullet's state be for some steps then: not after a restore."""
+    client = BulletClient(pybullet.DIRECT, mode="filter")
+    client.setGravity(0, 0, -9.81)
+    place, axes = [0.5, 0, 1], [0, 0, 0, 1]
+    ends, bar = [client.createMultiBody(0.0, -1, -1, [x, 0, 1]) for x in (-0.5, 0.5)], 1.0
+    body = client.createMultiBody(bar, -1, -1, [0, 0, 1])
+    client.changeDynamics(body, -1, localInertiaDiagonal=[0.1, 0.1, 0.1])
+    for end, at in zip(ends, ([-0.5, 0, 0.1], [0.5, 0, 0.1]), strict=True):
+        kind, pivot = pybullet.JOINT_POINT2POINT, [0, 0, 0.1]
+        client.createConstraint(end, -1, body, -1, kind, [0, 0, 0], pivot, at)
+
+    def lead(to: list[float], steps: int) -> str:
+        for _ in range(steps):
+            client.resetBasePositionAndOrientation(ends[1], to, axes)
+            end = trajectory_in_bullet(client, body, 1)
+        return end
+
+    lead(place, 10)
+    client.resetBaseVelocity(body, [0, 0, 0], [2, 0, 0])
+    lead(place, 1)
+    given = kept_by(client, way, tmp_path)
+    client.restoreState(**given)
+    first = lead(place, 30)
+    for _ in range(2):
+        with pytest.warns(BulletBridgeWarning, match="Bullet's own state stays"):
+            lead([0.9, 0, 1], 3)
+        client.restoreState(**given)
+        assert lead(place, 30) == first
+
+
+@SAVED
+def test_what_was_left_to_bullet_since_is_stepped_exactly_again(tmp_path, way):
+    """As boxes that lay on what moved: a restore is to before it did."""
+    client = BulletClient(pybullet.DIRECT, mode="exact")
+    client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
+    client.setGravity(0, 0, -9.81)
+    flat = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[2, 0.3, 0.05])
+    belt = client.createMultiBody(0.0, flat, -1, [0, 0, 0.05])
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.05] * 3)
+    boxes = [client.createMultiBody(0.5, shape, -1, [x, 0, 0.152]) for x in (-0.5, -0.2)]
+    ends = [0.15, 0, 0], [-0.15, 0, 0]
+    client.createConstraint(boxes[0], -1, boxes[1], -1, pybullet.JOINT_FIXED, [0] * 3, *ends)
+    trajectory_in_bullet(client, boxes[0], 3)
+    given = kept_by(client, way, tmp_path)
+    client.restoreState(**given)
+    first = trajectory_in_bullet(client, boxes[0], 60)
+    client.resetBaseVelocity(belt, [0.5, 0, 0])
+    with pytest.warns(BulletBridgeWarning, match="moves what it touches"):
+        trajectory_in_bullet(client, boxes[0], 5)
+    client.resetBaseVelocity(belt, [0, 0, 0])
+    client.restoreState(**given)
+    assert trajectory_in_bullet(client, boxes[0], 60) == first
+
+
+@SAVED
+def test_groups_that_have_met_since_are_apart_again(tmp_path, way):
+    """Two bars that fall on one another are stepped together from then on."""
+    client = BulletClient(pybullet.DIRECT, mode="exact")
+    client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
+    client.setGravity(0, 0, -9.81)
+    client.createMultiBody(0.0, client.createCollisionShape(pybullet.GEOM_PLANE))
+    ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    balls = [
+        client.createMultiBody(0.2, ball, -1, [x, y, z])
+        for x, z in ((0.0, 0.06), (0.03, 0.3))
+        for y in (0.0, 0.12)
+    ]
+    for a, b in (balls[:2], balls[2:]):
+        kind, ends = pybullet.JOINT_POINT2POINT, ([0, 0.06, 0], [0, -0.06, 0])
+        client.createConstraint(a, -1, b, -1, kind, [0, 0, 0], *ends)
+        client.resetBaseVelocity(a, [0, 0, 0], [1.0, 2.0, 3.0])
+    trajectory_in_bullet(client, balls[2], 5)
+    given = kept_by(client, way, tmp_path)
+    client.restoreState(**given)
+    groups = session_of(client._client).groups
+    assert len(groups) == 2
+    first = trajectory_in_bullet(client, balls[2], 100)
+    assert len(groups) == 1
+    client.restoreState(**given)
+    assert trajectory_in_bullet(client, balls[2], 100) == first
 
 
 def test_motors_and_limits_of_force_are_the_last_ones_that_were_asked_for(tmp_path):

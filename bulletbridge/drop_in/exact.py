@@ -225,10 +225,17 @@ class ExactGroup:
     def disband(self) -> None:
         """Nothing in Bullet is other than the program has it."""
 
-    def disturb(self, anew: bool = False) -> None:
-        """Note that somebody has put the bodies elsewhere, perhaps to begin anew there."""
+    def disturb(self) -> None:
+        """Note that somebody has put the bodies elsewhere."""
         self.joined.disturb()
-        self._reactions, self._led = {}, self._led and not anew
+        self._reactions = {}
+
+    def begin_anew(self) -> bool:
+        """Go on as bodies that were just read; False where they must be read for that."""
+        if not self.joined.begin_anew():
+            return False
+        self._go_on_from(None, led=False)
+        return True
 
     def move_base(self, body: int) -> None:
         """Note that somebody has put a base elsewhere that does not move by itself."""
@@ -264,16 +271,20 @@ class ExactGroup:
             return False
         if not memory.joined.disturbed:
             self.system.write()  # what is joined to others starts from what Bullet makes of that
-        self._reactions, self._pushes, self._led = {}, memory.pushes, memory.led
-        self._pushed = True  # the forces that were put back were those of the step before
-        self._exerted = self._told = self._sensed = None
-        if memory.pushes is None:
-            self._exerted, self._told, self._sensed = {}, [], {}
-        self._commands.clear()
-        self._commanded = -1  # the motors go by their last commands, as Bullet's do
+        self._go_on_from(memory.pushes, memory.led)
         for _, name, limit in self.joined.limited:
             self.system.set_max_force(name, limit)
         return True
+
+    def _go_on_from(self, pushes: Sequence[PushedLink] | None, led: bool) -> None:
+        """Take what the last step, or none, has left."""
+        self._reactions, self._pushes, self._led = {}, pushes, led
+        self._pushed = True  # the forces that were put back were those of the step before
+        self._exerted = self._told = self._sensed = None
+        if pushes is None:
+            self._exerted, self._told, self._sensed = {}, [], {}
+        self._commands.clear()
+        self._commanded = -1  # the motors go by their last commands, as Bullet's do
 
     def before_step(self, may_undo: bool) -> None:
         """Make the step, unseen.
@@ -329,6 +340,7 @@ class ExactGroup:
             before = system.q
             self.joined.follow_bases()
             self.joined.rebase_gears()
+            self.joined.note_beginning()
             self._close()
             self.joined.tell_unreached()
             if not self._has_looked:

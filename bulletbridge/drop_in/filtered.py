@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,23 @@ class RigidReading:
         return model
 
 
+@dataclass
+class Attempts:
+    """How it went to close loops that could not be closed, or not with all constraints.
+
+    Attributes:
+        failed: Attempts that failed since one did not.
+        pause: Steps until the next one.
+        left_for: Steps since some constraints were left to Bullet.
+        leavings: How often they were.
+    """
+
+    failed: int = 0
+    pause: int = 0
+    left_for: int = 0
+    leavings: int = 0
+
+
 class FilteredMemory(NamedTuple):
     """What the next steps of a filtered group go by."""
 
@@ -73,6 +91,8 @@ class FilteredMemory(NamedTuple):
     given_way: frozenset[str]
     impulses: Impulses | None
     told_gaps: np.ndarray | None
+    attempts: Attempts
+    left_out: frozenset[int]
 
     @property
     def bodies(self) -> frozenset[int]:
@@ -119,11 +139,8 @@ class FilteredGroup:
         self._looked_inside = False
         self.filter: Filter | None = None
         self.plain: SingleBody | None = None
-        self._failed = 0  # attempts to close the loops that failed since one did not
-        self._pause = 0  # steps until the next one
+        self._attempts = Attempts()
         self._given_way: Set[str] = NO_NAMES  # loops that their force limits let open
-        self._left_for = 0  # steps since some that cannot close were left to Bullet
-        self._leavings = 0  # how often they were
         self._impulses: Impulses | None = None  # of the last step, once asked for
         self._sticking_count = UNKNOWN  # points that stuck then
         self._prescribed: Filter | None = None  # which knows where moving frames will be
@@ -135,15 +152,25 @@ class FilteredGroup:
         """Let links collide again that did not while they were held."""
         self._inside.release()
 
-    def disturb(self, anew: bool = False) -> None:
-        """Note that somebody has put the bodies elsewhere, perhaps to begin anew there."""
+    def disturb(self) -> None:
+        """Note that somebody has put the bodies elsewhere."""
         self.joined.disturb()
-        self._pause, self.plain = 0, None
+        self._attempts.pause, self.plain = 0, None
+
+    def begin_anew(self) -> bool:
+        """Go on as bodies that were just read; False where they must be read for that."""
+        if self.joined.left_out or not self.joined.begin_anew():
+            return False
+        self._attempts = Attempts()
+        self._inside.release()
+        self._looked_inside = False
+        self._start_anew()
+        return True
 
     def move_base(self, body: int) -> None:
         """Note that somebody has put a base elsewhere that does not move by itself."""
         self.joined.move_base(body)
-        self._pause, self.plain = 0, None
+        self._attempts.pause, self.plain = 0, None
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -167,12 +194,18 @@ class FilteredGroup:
         """What its next steps go by."""
         told = None if self._told_gaps is None else self._told_gaps.memory()
         given_way = frozenset(self._given_way)
-        return FilteredMemory(self.joined.memory(), given_way, self.impulses, told)
+        attempts, left_out = replace(self._attempts), frozenset(self.joined.left_out)
+        joined, impulses = self.joined.memory(), self.impulses
+        return FilteredMemory(joined, given_way, impulses, told, attempts, left_out)
 
     def recall(self, memory: object) -> bool:
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
-        if not isinstance(memory, FilteredMemory) or not self.joined.recall(memory.joined):
+        if not isinstance(memory, FilteredMemory):
             return False
+        self._leave_to_bullet(memory.left_out)
+        if not self.joined.recall(memory.joined):
+            return False
+        self._attempts = replace(memory.attempts)
         self._given_way, self.plain = set(memory.given_way), None
         self._impulses, self._sticking_count = memory.impulses, UNKNOWN
         self._prescribed = None
@@ -202,6 +235,7 @@ class FilteredGroup:
             self._forget_gaps()
             self.joined.disturbed = False
             self.joined.rebase_gears()
+            self.joined.note_beginning()
             self._attempt(self._reopen)
         if self.joined.has_shapes and not self._looked_inside:
             self._looked_inside = True
@@ -227,8 +261,8 @@ class FilteredGroup:
         self.joined.finish_step()
         if self._told_gaps is not None:
             self._told_gaps.put_back()
-        if self._pause > 0:
-            self._pause -= 1
+        if self._attempts.pause > 0:
+            self._attempts.pause -= 1
             self._forget_gaps()
             return ALONE
         self._impulses, self._sticking_count = None, UNKNOWN
@@ -243,9 +277,9 @@ class FilteredGroup:
             else:
                 self._forget_gaps()
             pulled = self._pulled() if self.joined.limited else None
-            if known is None or pulled or self._failed:
+            if known is None or pulled or self._attempts.failed:
                 self._close(numbers, sticking, pulled or NO_NAMES)
-                self._failed = 0
+                self._attempts.failed = 0
                 return ALONE
         except BulletBridgeError as error:
             self._give_up(error)
@@ -284,7 +318,7 @@ class FilteredGroup:
                 self._given_way = NO_NAMES
                 if self._sticking_count and False in self._presses(self._world.sticking_forces):
                     self._close(found, self._sticking, NO_NAMES)
-                    self._failed = 0
+                    self._attempts.failed = 0
                     return
                 over = self._over(was_open) if self.joined.limited else NO_NAMES
                 if over:
@@ -296,7 +330,7 @@ class FilteredGroup:
         except BulletBridgeError as error:
             self._give_up(error)
         else:
-            self._failed = 0
+            self._attempts.failed = 0
 
     def _must_look(self) -> bool:
         """Whether a step depends on more than the state, with nothing done from outside."""
@@ -352,15 +386,15 @@ class FilteredGroup:
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Close loops; say once when that starts failing, and try again ever more rarely then."""
-        if self._pause > 0:
-            self._pause -= 1
+        if self._attempts.pause > 0:
+            self._attempts.pause -= 1
             return
         try:
             action()
         except BulletBridgeError as error:
             self._give_up(error)
         else:
-            self._failed = 0
+            self._attempts.failed = 0
 
     def _give_up(self, error: BulletBridgeError) -> None:
         """Leave Bullet's state as it is for some steps, and say so the first time.
@@ -371,9 +405,9 @@ class FilteredGroup:
             numbers = self._world.numbers()
             self._attempt(lambda: self._close(numbers, NO_STICKING_POINTS, NO_NAMES))
             return
-        self._failed += 1
-        self._pause, self.plain = 2**self._failed, None
-        if self._failed == 1:
+        self._attempts.failed += 1
+        self._attempts.pause, self.plain = 2**self._attempts.failed, None
+        if self._attempts.failed == 1:
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             what = what.split(";")[0]  # the remedy there is for our own API
             warn_user(
@@ -390,14 +424,14 @@ class FilteredGroup:
         if not numbers or len(numbers) == len(self.joined.models):
             return False
         self.joined.leave_out(numbers)
-        self._leavings, self._left_for = self._leavings + 1, 0
+        self._attempts.leavings, self._attempts.left_for = self._attempts.leavings + 1, 0
         self._start_anew()
         return True
 
     def _try_to_take_in(self) -> None:
         """Close all loops again once Bullet pulls those that were left to it with less than all."""
-        self._left_for += 1
-        if self._left_for < 2**self._leavings:
+        self._attempts.left_for += 1
+        if self._attempts.left_for < 2**self._attempts.leavings:
             return
         state: Callable[[int, int], State] = pybullet.getConstraintState
         for number in self.joined.left_out:
@@ -407,10 +441,19 @@ class FilteredGroup:
         self.joined.take_in()
         self._start_anew()
 
+    def _leave_to_bullet(self, numbers: frozenset[int]) -> None:
+        """Have just these constraints left to Bullet."""
+        if numbers == self.joined.left_out.keys():
+            return
+        self.joined.take_in()
+        if numbers:
+            self.joined.leave_out(sorted(numbers))
+        self._start_anew()
+
     def _start_anew(self) -> None:
         """Go on with the system that the bodies have now."""
         self.system = self.joined.system
-        self.filter = self._prescribed = self._told_gaps = self._impulses = None
+        self.filter = self.plain = self._prescribed = self._told_gaps = self._impulses = None
         self._sticking_count, self._given_way = UNKNOWN, NO_NAMES
 
     def marks(self) -> list[Mark]:
@@ -519,7 +562,7 @@ class FilteredGroup:
         self._impulses, self._sticking_count = None, UNKNOWN
         if len(names) < len(self.joined.loops):
             names_now, forces = sorted(names), self._world.sticking_forces
-            led = not self._failed  # nor from where a step before has begun
+            led = not self._attempts.failed  # nor from where a step before has begun
             self._impulses = self.system.filter(sticking, names_now, found=found, led=led)
             self.filter = self.system.known_filter
             while len(sticking) and False in (presses := self._presses(forces)):
@@ -549,7 +592,7 @@ class FilteredGroup:
     def _find_state(self, loop: CreatedConstraint) -> State:
         native = self.joined.native(loop)
         given_way = loop.name in self._given_way or loop.number not in self.joined.models
-        if self.impulses is None or given_way or self._pause > 0:
+        if self.impulses is None or given_way or self._attempts.pause > 0:
             return native.state
         return constraint_state(loop, native, self.impulses)
 

@@ -44,8 +44,12 @@ class Group(Protocol):
         """Give back what the group has changed in Bullet: it is made no more steps."""
         ...
 
-    def disturb(self, anew: bool = False) -> None:
-        """Note that somebody has put the bodies elsewhere, perhaps to begin anew there."""
+    def disturb(self) -> None:
+        """Note that somebody has put the bodies elsewhere."""
+        ...
+
+    def begin_anew(self) -> bool:
+        """Go on as bodies that were just read; False where they must be read for that."""
         ...
 
     def move_base(self, body: int) -> None:

@@ -17,7 +17,7 @@ from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
 from bulletbridge.drop_in.moved_frame import NOTHING_SHIFTED, FrameMemory, MovedFrame
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import ModelError, unheard, warn_user
+from bulletbridge.errors import AssemblyError, ModelError, unheard, warn_user
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.evaluation import Gap
@@ -74,6 +74,7 @@ class JoinedMemory(NamedTuple):
     frames: dict[int, FrameMemory]
     system: System
     state: SavedState
+    begun_at: tuple[float, ...] | None
     disturbed: bool
     moved: frozenset[int]
     moving: frozenset[int]
@@ -142,6 +143,7 @@ class JoinedBodies:
             self.system = self._system(mechanism, dt, exact=reading.exact)
         self.left_out: dict[int, Model] = {}
         self.disturbed = True
+        self._begun_at: tuple[float, ...] | None = None  # where loops were first closed
         self._states: dict[int, State] = {}
         self._bases_due = False  # whether fixed bases may have been moved
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
@@ -200,6 +202,7 @@ class JoinedBodies:
         """Make the system of filtered bodies anew; it is to be shown where they are."""
         old, self.limited = self.system, self._with_limits()
         self.system = self._system(old.mechanism, old.dt, exact=False)
+        self._begun_at = None
         self._moved |= self.frames.keys() & self.models.keys() & self._moving
         self.disturb()
 
@@ -207,6 +210,34 @@ class JoinedBodies:
         """Note that somebody has put the bodies elsewhere."""
         self._states.clear()
         self.disturbed, self._bases_due = True, bool(self.standing)
+
+    def note_beginning(self) -> None:
+        """Note where loops are about to be closed, if for the first time.
+
+        Which rows are redundant, and how they are scaled, is found there.
+        """
+        self._begun_at = self._begun_at or self._here()
+
+    def begin_anew(self) -> bool:
+        """Forget all that steps left behind; False unless bodies are where they began, to the bit.
+
+        Elsewhere they must be read again, for the same steps as of bodies that are read there.
+        """
+        if self.frames or self._begun_at != self._here():
+            return False
+        try:
+            solver, _ = self.system.compiled()
+        except AssemblyError:  # they were never closed
+            return False
+        solver.put(solver.q.copy(), solver.v.copy(), 0.0)
+        self.system.forget()
+        self.disturb()
+        return True
+
+    def _here(self) -> tuple[float, ...]:
+        """Where Bullet has the bodies, and how fast they are."""
+        bases = [pybullet.getBasePositionAndOrientation(b, self._client) for b in self.standing]
+        return *self.world.numbers(), *(x for pose in bases for part in pose for x in part)
 
     def finish_step(self) -> None:
         """Note that a step has changed the forces of constraints."""
@@ -271,6 +302,7 @@ class JoinedBodies:
             {number: frame.memory() for number, frame in self.frames.items()},
             self.system,
             self.system.save(world=False),
+            self._begun_at,
             self.disturbed,
             frozenset(self._moved),
             frozenset(self._moving),
@@ -292,7 +324,7 @@ class JoinedBodies:
         self.system.gravity = gravity(self._client)
         for number, frame in self.frames.items():
             frame.recall(memory.frames[number])
-        self.disturbed = memory.disturbed
+        self.disturbed, self._begun_at = memory.disturbed, memory.begun_at
         self._moved, self._moving = set(memory.moved), set(memory.moving)
         self._states.clear()
         return True

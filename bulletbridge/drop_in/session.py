@@ -63,11 +63,13 @@ class LoadedRobot(NamedTuple):
 class Saved(NamedTuple):
     """What our steps went by when a state was saved: contacts of groups, and their memories.
 
-    ``led``: Constraints that fixed bases had led by then.
+    ``led``: Constraints that fixed bases had led by then. ``bullets``: Bodies that were to be exact
+    and were left to Bullet.
     """
 
     met: set[tuple[int, int]]
     led: set[int]
+    bullets: set[int]
     groups: list[GroupMemory]
 
 
@@ -303,22 +305,21 @@ class Session:
         self._settle()
         kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
         led = {n for n, loop in self.constraints.loops.items() if loop.by_base}
-        self._saved[number] = Saved(set(self._met), led, kept)
+        self._saved[number] = Saved(set(self._met), led, set(self._bullets), kept)
 
     def forget_saved(self, number: int) -> None:
         """Forget a saved state."""
         self._saved.pop(number, None)
 
     def restore(self, number: int | None) -> None:
-        """Go on as from a saved state; groups that it does not know are read again.
+        """Go on as from a saved state; groups that it does not know start as if read there.
 
-        A file, or a state that was saved past us, holds what Bullet knows: from there groups start.
+        A file, or a state that was saved past us, holds what Bullet knows, and none of them.
         """
-        if number not in self._saved:
-            for group in self.groups.values():
-                group.disturb(anew=True)
-            return
-        met, led, kept = self._saved[number]
+        nothing = Saved(set(), set(), set(), [])
+        met, led, bullets, kept = self._saved.get(NOBODY if number is None else number, nothing)
+        self._stale |= self._bullets - bullets
+        self._bullets &= bullets  # a mode that was set since is no part of a state
         for loop in list(self.constraints.loops.values()):
             if loop.by_base and loop.number not in led:
                 self.constraints.loops[loop.number] = replace(loop, moving=False, by_base=False)
@@ -326,13 +327,15 @@ class Session:
         for pair in met ^ self._met:
             self._stale |= set(pair)
         self._met = set(met)
-        self._regroup()
+        self.actions.shifted.clear()
+        if kept:
+            self._regroup()
         memories = {memory.bodies: memory for memory in kept}
         for bodies, group in self.groups.items():
             memory = memories.get(bodies)
-            if memory is None or not group.recall(memory):
+            known = group.begin_anew() if memory is None else group.recall(memory)
+            if not known:
                 self._stale |= bodies
-        self.actions.shifted.clear()
 
     def remove_body(self, body: int) -> None:
         """Forget a body and its constraints, as Bullet does."""
