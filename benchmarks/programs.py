@@ -23,6 +23,7 @@ from bulletbridge.console import write_json
 WHEEL = Path(pybullet_data.getDataPath()).parent
 HERE = Path(__file__).parent
 TIME_LIMIT = 900  # [s] of both runs
+STAND_INS = HERE / "stand_ins"
 CLASSES = HERE / "wheel_classes.py"
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "pybullet_examples/constraint.py": (),
@@ -52,11 +53,14 @@ HEADINGS = (
 )
 
 
+def command_of(name: str) -> list[str]:
+    """Path of a program, and its arguments."""
+    return [str(WHEEL / name), *PROGRAMS[name]] if "/" in name else [str(CLASSES), name]
+
+
 def compare(name: str, steps: int, mode: str) -> dict[str, Any]:
     """What ``bulletbridge run --compare`` found, or an error."""
-    arguments = PROGRAMS[name]
-    target = [str(WHEEL / name), *arguments] if "/" in name else [str(CLASSES), name]
-    places = (str(HERE / "stand_ins"), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    places = (str(STAND_INS), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(str(Path(place).resolve()) for place in places if place),
         "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python",
@@ -65,7 +69,7 @@ def compare(name: str, steps: int, mode: str) -> dict[str, Any]:
         file = Path(directory) / "found.json"
         options = ["--headless", "--steps", str(steps), "--mode", mode]
         options += ["--compare", "--json", str(file)]
-        command = [sys.executable, "-m", "bulletbridge", "run", *options, *target]
+        command = [sys.executable, "-m", "bulletbridge", "run", *options, *command_of(name)]
         try:
             subprocess.run(
                 command,
