@@ -829,6 +829,20 @@ def test_mimics_of_ros2_control_couple_as_those_of_joints(put, tmp_path):
     assert read_model(done.files[0], fixed_base=True).constraints == spec.constraints  # once
 
 
+@pytest.mark.parametrize("said", ["false", "False", "true"])
+def test_ros2_control_takes_a_mimic_back(put, said):
+    """Its attribute mimic="false": the joint has a drive of its own, and follows none."""
+    control = (
+        f'<ros2_control><joint name="j1" mimic="{said}"><command_interface name="position"/>'
+        "</joint></ros2_control></robot>"
+    )
+    spec = read_model(put(chain("", '<mimic joint="j0"/>').replace("</robot>", control)))
+    alone = said.lower() == "false"
+    assert len(spec.constraints) == (0 if alone else 1)
+    assert spec.actuated == (("j1",) if alone else ())
+    assert any("'j1' has a <mimic>, which mimic=" in note for note in spec.notes) == alone
+
+
 def test_plugins_that_couple_joints_couple_or_are_told(put):
     """``joint`` leads in all plugins called mimic_joint; a mimic of the file's own counts first."""
     plugin = (
@@ -1458,6 +1472,20 @@ def test_bundled_names_stay_names():
     assert {read_model(name).name for name in list(bundled())[:3]} == set(list(bundled())[:3])
     with bb.load("four_bar") as model:
         assert model.spec.notes == ()
+
+
+def test_numbers_are_read_as_they_look(put):
+    """Characters of no width and typeset minus signs, which end a number for Bullet, as of web."""
+    odd = chain("").replace('xyz="0.3 0 0.1"', 'xyz="\u200b0.3 0\u00ad \u22120.1\ufeff"')
+    plain = chain("").replace('xyz="0.3 0 0.1"', 'xyz="0.3 0 -0.1"')
+    assert len({odd, plain, chain("")}) == 3
+    found = []
+    for name, text in (("odd.urdf", odd), ("plain.urdf", plain)):
+        spec = read_model(put(text, name))
+        with load(spec) as loaded:
+            found.append(pybullet.getJointInfo(loaded.ids["robot"], 0, loaded.client)[14])
+        assert any('as it looks, "0.3 0 -0.1"' in note for note in spec.notes) == (text == odd)
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

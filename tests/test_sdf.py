@@ -739,6 +739,51 @@ def test_numbers_are_read_as_gazebo_reads_them(tmp_path: Path) -> None:
         read(stray.replace("2kg", "heavy"), tmp_path)
 
 
+@pytest.mark.parametrize("odd", ["1 2 \u200b3", "\ufeff1 2\u2060 3"])
+def test_numbers_are_read_as_they_look(tmp_path: Path, odd: str) -> None:
+    """Also with characters of no width in them; a minus may be typeset."""
+    spec = read(arm(joint(OWN), place=f"<pose>{odd} \u22120.1 0 0</pose>"), tmp_path)
+    usual = read(arm(joint(OWN), place="<pose>1 2 3 -0.1 0 0</pose>"), tmp_path)
+    one, other = unassembled(spec), unassembled(usual)
+    q, v = random_state(one, np.random.default_rng(6))
+    a, b = terms_at(one, q, v), terms_at(other, q, v)
+    assert apart(a.M, b.M) < ROUND_OFF and apart(a.h, b.h) < ROUND_OFF
+    assert any("taken as '1 2 3 -0.1 0 0'" in note for note in spec.notes)
+
+
+def test_numbers_are_those_of_c(tmp_path: Path) -> None:
+    """``1_0`` is ten in Python alone."""
+    spec = read(arm(joint(OWN)).replace("<mass>2</mass>", "<mass>2_0</mass>", 1), tmp_path)
+    usual = read(arm(joint(OWN)), tmp_path)
+    one, other = unassembled(spec), unassembled(usual)
+    q, v = random_state(one, np.random.default_rng(6))
+    assert apart(terms_at(one, q, v).M, terms_at(other, q, v).M) < ROUND_OFF
+
+
+def test_old_sdf_has_another_outermost_element(tmp_path: Path) -> None:
+    """Until version 1.2 it was called as the simulator; 1.0 and 1.1 had numbers in attributes."""
+    new = arm(joint(f"<xyz>{IN_MODEL}</xyz>"), "1.2")
+    old = new.replace("<sdf", "<gazebo").replace("</sdf>", "</gazebo>")
+    path = tmp_path / "old.sdf"
+    path.write_text(old)
+    one, other = unassembled(read_model(path)), unassembled(read(new, tmp_path))
+    q, v = random_state(one, np.random.default_rng(6))
+    a, b = terms_at(one, q, v), terms_at(other, q, v)
+    assert apart(a.M, b.M) == apart(a.h, b.h) == 0.0
+    path.write_text(old.replace('"1.2"', '"1.0"'))
+    with pytest.raises(ModelError, match="is SDF 1.0, whose numbers are attributes.*convert it"):
+        read_model(path)
+    path.write_text(old.replace(' version="1.2"', ""))
+    with pytest.raises(ModelError, match="<gazebo> has version 'None'; give one such as"):
+        read_model(path)
+
+
+def test_what_is_left_out_of_nested_models_is_counted_once(tmp_path: Path) -> None:
+    more = '<plugin name="p" filename="p.so"/><link name="two"><sensor name="s" type="imu"/>'
+    spec = read(NESTED.replace('<link name="two">', more), tmp_path)
+    assert "left out: 1 plugins, 1 sensors" in spec.notes
+
+
 def test_angles_that_look_like_degrees_are_told(tmp_path: Path) -> None:
     path = tmp_path / "arm.sdf"
     limit = "<limit><lower>-90</lower><upper>1</upper></limit>"

@@ -283,6 +283,11 @@ def test_command_line(here, tmp_path, capsys, monkeypatch):
     assert list(results.columns["gravity.z"]) == [-9.81, -20.0, -9.81, -20.0]
     assert run([*FOUR_BAR, "--set", "crank.mass=-1", "-o", "t.parquet"]) == 1
     assert "crank.mass is -1 kg; give a positive mass" in capsys.readouterr().out
+    some = ["--set", "crank.mass=1,-1", "--set", "coupler.mass=1:3:3", "-o", "u.parquet"]
+    assert run([*FOUR_BAR, *some, "--plot", "u.png"]) == 1  # which a script would go on after
+    said = capsys.readouterr().out
+    assert "6 runs, 3 failed: u.parquet" in said and (tmp_path / "u.png").is_file()
+    assert "3 failed, as the one at crank.mass=-1, coupler.mass=1: " in said
 
 
 @pytest.mark.parametrize(

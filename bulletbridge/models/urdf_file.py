@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError
-from bulletbridge.models.xml_file import read_xml
+from bulletbridge.models.xml_file import read_xml, to_number
 from bulletbridge.numerics.records import LARGEST
 
 ENTRIES = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
@@ -224,7 +224,7 @@ def _refuse_negative(mass: str, where: str) -> None:
 def are_as_many(text: str, count: int) -> bool:
     """Whether a text is ``count`` finite numbers."""
     try:
-        found = [float(part) for part in text.split()]
+        found = [to_number(part) for part in text.split()]
     except ValueError:
         return False
     return len(found) == count and all(math.fabs(x) <= LARGEST for x in found)

@@ -27,7 +27,11 @@ Gazebo's models are ERB's, those of PX4 Jinja's.
 SPLIT = re.compile(rb"""=\s*("[^"<]*[\t\r\n]|'[^'<]*[\t\r\n])""")
 """An attribute with a tab or an end of line in it, at which Bullet does not part numbers."""
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+UNSEEN = dict.fromkeys((0xAD, *range(0x200B, 0x2010), 0x2060, 0xFEFF))
+"""Characters without width, as texts have them that are copied from web pages."""
+AS_SEEN = UNSEEN | dict.fromkeys((0x2013, 0x2212), "-")
+"""The same, and dashes that stand for a minus, as characters of numbers."""
 MOST_BYTES = 100_000_000
 """Size of a file that is refused."""
 
@@ -108,6 +112,22 @@ def is_plain_urdf(path: Path) -> bool:
 def _blank(found: re.Match[bytes]) -> bytes:
     """As many lines without anything."""
     return b"\n" * found.group().count(b"\n")
+
+
+def as_seen(text: str) -> str:
+    """A text of numbers as it looks: without characters of no width, which end a number in C."""
+    return text if text.isascii() else text.translate(AS_SEEN)
+
+
+def to_number(piece: str) -> float:
+    """The number that a piece of text is, for C as well.
+
+    Raises:
+        ValueError: It is none, or one for Python alone, as ``1_000`` and digits of other scripts.
+    """
+    if "_" in piece or not piece.isascii():
+        raise ValueError(piece)
+    return float(piece)
 
 
 def leading_number(piece: str) -> str:

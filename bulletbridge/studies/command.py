@@ -1,15 +1,22 @@
 """``bulletbridge sweep``."""
 
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from bulletbridge.command_options import ReadingOptions, grouped
 from bulletbridge.errors import ModelError
 from bulletbridge.system.options import Integrator
+
+if TYPE_CHECKING:
+    from bulletbridge.studies.journal import Results
+
+MOST_TOLD = 5
+"""Reasons why runs failed that are told."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +149,24 @@ def sweep(
             said = "runs that are done are kept; the same command with --resume goes on"
             print(f"bulletbridge: {said}", file=sys.stderr)
             raise
-    errors = [error for error in results.errors if error]
-    print(f"{len(results.runs)} runs, {len(errors)} failed: {output}")
-    if errors:
-        print(f"first failure: {errors[0]}")
-    if len(errors) == len(results.runs):
-        raise typer.Exit(1)
-    if plot is not None:
+    failed = [n for n, error in enumerate(results.errors) if error]
+    print(f"{len(results.runs)} runs, {len(failed)} failed: {output}")
+    if plot is not None and len(failed) < len(results.runs):
         plot_study(results).savefig(plot)
         print(f"plot: {plot}")
+    if failed:
+        print(_told(results))
+        raise typer.Exit(1)
+
+
+def _told(results: "Results") -> str:
+    """Why runs failed, the most frequent reason first, each with one run's parameters."""
+    kinds = Counter(error for error in results.errors if error)
+    lines: list[str] = []
+    for error, times in kinds.most_common(MOST_TOLD):
+        first = results.errors.index(error)
+        at = ", ".join(f"{name}={results.columns[name][first]:g}" for name in results.names)
+        lines.append(f"{times} failed, as the one at {at}: {error}")
+    if len(kinds) > MOST_TOLD:
+        lines.append(f"and {len(kinds) - MOST_TOLD} other failures, in the column 'error'")
+    return "\n".join(lines)

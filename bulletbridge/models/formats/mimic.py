@@ -61,6 +61,12 @@ def loose_mimics(tree: UrdfTree) -> list[str]:
     """What is to be said of joints that mimic one that does not exist, or does not move."""
     said: list[str] = []
     joints = tree.joints
+    for name in _independent(tree):
+        if any(joints[name].find(tag) is not None for tag in TAGS):
+            said.append(
+                f"joint '{name}' has a <mimic>, which mimic=\"false\" in <ros2_control> takes back:"
+                " it moves freely"
+            )
     for name, element in _elements(tree).items():
         other = element.get("joint", "")
         if other not in joints:
@@ -76,7 +82,12 @@ def loose_mimics(tree: UrdfTree) -> list[str]:
 def _elements(tree: UrdfTree) -> dict[str, Xml.Element]:
     """What says that a joint mimics another, by the joint, of all joints that move."""
     of_control = _of_control(tree)
-    moving = [name for name, joint in tree.joints.items() if joint.get("type") in MOVING]
+    alone = _independent(tree)
+    moving = [
+        name
+        for name, joint in tree.joints.items()
+        if joint.get("type") in MOVING and name not in alone
+    ]
     found: dict[str, Xml.Element] = {}
     for name in moving:
         joint = tree.joints[name]
@@ -107,6 +118,16 @@ def _of_control(tree: UrdfTree) -> dict[str, Xml.Element]:
             numbers = {key: said[key] for key in ("multiplier", "offset") if said.get(key)}
             found[joint.get("name", "")] = Xml.Element("mimic", {"joint": said["mimic"]} | numbers)
     return found
+
+
+def _independent(tree: UrdfTree) -> list[str]:
+    """Joints of which ``<ros2_control>`` says that they follow none, whatever says otherwise."""
+    said = {
+        joint.get("name", "")
+        for joint in tree.robot.iterfind("ros2_control/joint")
+        if joint.get("mimic", "").strip().lower() == "false"
+    }
+    return [name for name in tree.joints if name in said]
 
 
 def plugin_notes(tree: UrdfTree) -> list[str]:

@@ -17,6 +17,7 @@ from bulletbridge.models.formats.directives import DIRECTIVES, read_directives
 from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.formats.sdf import read_sdf
+from bulletbridge.models.formats.sdf_frames import GAZEBO
 from bulletbridge.models.formats.urdf import read_robot
 from bulletbridge.models.formats.usd import ENDINGS, read_usd
 from bulletbridge.models.loadable_robots import with_loadable_robots
@@ -31,6 +32,8 @@ LOOPS_KEY = re.compile(rb"""^[ {]*["']?bulletbridge["']?\s*:""", re.MULTILINE)
 """What a loops file that is not called one has in it."""
 DIRECTIVES_KEY = re.compile(rf"^{DIRECTIVES}:".encode(), re.MULTILINE)
 """What a file of Drake's model directives has in it."""
+OLDER = {GAZEBO: "sdf"}
+"""Outermost elements of older versions, and what they are called now."""
 MJCF_PART = "mujocoinclude"
 """Outermost element of a file that is no model."""
 
@@ -226,7 +229,7 @@ def format_of(path: Path) -> Format | None:
         return None
     root = str(read_xml(path).tag)
     for form in FORMATS:
-        if form.root and form.root == root:
+        if form.root and form.root == OLDER.get(root, root):
             return form
     if root == MJCF_PART:
         raise ModelError(

@@ -152,22 +152,7 @@ def read_sdf(
         graph.scenery.append((GAZEBOS_GROUND, plane, Pose()))
     if missing:
         graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
-    plugins = sum(
-        attachment(plugin) is None
-        and closing_joint(plugin) is None
-        and not coupled_joints(plugin)[1]
-        for each in scope.scopes()
-        for plugin in each.element.iter("plugin")
-    )
-    sensors = sum(1 for each in scope.scopes() for _ in each.element.iter("sensor"))
-    fluid = sum(
-        element.tag == "fluid_added_mass" or any((x.text or "").strip("0. \t\r\n") for x in element)
-        for each in scope.scopes()
-        for tag in ("fluid_added_mass", "velocity_decay")
-        for element in each.element.iter(tag)
-    )
-    kinds = (plugins, "plugins"), (sensors, "sensors"), (fluid, "added masses or decays of links")
-    left = [f"{n} {what}" for n, what in kinds if n]
+    left = _left_out(scope)
     if left:
         graph.notes.append(f"left out: {', '.join(left)}")
     graph.digits = _digits(scope)
@@ -182,6 +167,27 @@ def read_sdf(
         scene.stand(full.removesuffix(f"::{GROUND}"), replace(link, name=GROUND), place)
     scene.note_scenery()
     return specify(scene, path, folder)
+
+
+def _left_out(scope: Scope) -> list[str]:
+    """How many parts of a file, by kind, have no part in the mechanism."""
+    # models hold what is nested in them, which are scopes, too
+    parts = {id(part): part for each in scope.scopes() for part in each.element.iter()}.values()
+    plugins = sum(
+        part.tag == "plugin"
+        and attachment(part) is None
+        and closing_joint(part) is None
+        and not coupled_joints(part)[1]
+        for part in parts
+    )
+    sensors = sum(part.tag == "sensor" for part in parts)
+    fluid = sum(
+        part.tag == "fluid_added_mass"
+        or (part.tag == "velocity_decay" and any((x.text or "").strip("0. \t\r\n") for x in part))
+        for part in parts
+    )
+    kinds = (plugins, "plugins"), (sensors, "sensors"), (fluid, "added masses or decays of links")
+    return [f"{n} {what}" for n, what in kinds if n]
 
 
 def _outermost(

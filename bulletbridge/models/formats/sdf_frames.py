@@ -15,7 +15,7 @@ from bulletbridge.models.formats.attaching_plugins import MODEL
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
 from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.urdf_file import refuse_xacro
-from bulletbridge.models.xml_file import leading_number, read_xml
+from bulletbridge.models.xml_file import as_seen, leading_number, read_xml, to_number
 from bulletbridge.numerics.records import Array
 
 SCOPE = "::"
@@ -38,6 +38,10 @@ GAZEBOS = ("sun", "ground_plane")
 """What worlds include that comes with Gazebo."""
 DEEPEST = 20
 """Nesting of models that is refused."""
+GAZEBO = "gazebo"
+"""Outermost element of SDF until version 1.2."""
+ELEMENTS = (1, 2)
+"""Version from which numbers are texts of elements, not attributes."""
 OWN_FRAME = (1, 5)
 """Version from which an axis is given in the frame of its joint, not of the model."""
 NUMERIC = {
@@ -88,17 +92,19 @@ def _settle_numbers(
     """Make numbers of texts in an element, and add those that are changed with their owners."""
     for child in element:
         pieces = (child.text or "").split() if child.tag in NUMERIC and not len(child) else []
-        read = [piece if _is_number(piece) else leading_number(piece) for piece in pieces]
+        seen = as_seen(" ".join(pieces)).split()
+        read = [piece if _is_number(piece) else leading_number(piece) for piece in seen]
         if read != pieces and all(read):
             child.text = " ".join(read)
-            change = str(child.tag), " ".join(pieces), child.text
+            given = " ".join(pieces)
+            change = str(child.tag), given if as_seen(given) == given else ascii(given), child.text
             settled.setdefault(change, []).append(owner.get("name", str(owner.tag)))
         _settle_numbers(child, child if child.get("name") else owner, settled)
 
 
 def _is_number(piece: str) -> bool:
     try:
-        float(piece)
+        to_number(piece)
     except ValueError:
         return False
     return True
@@ -459,14 +465,21 @@ def version_of(root: Xml.Element, path: Path) -> tuple[int, ...]:
     """Version of an SDF file.
 
     Raises:
-        ModelError: It is none.
+        ModelError: It is none, or one that says in attributes what later ones say in elements.
     """
     try:
-        return tuple(int(part) for part in root.get("version", "").split("."))
+        version = tuple(int(part) for part in root.get("version", "").split("."))
     except ValueError:
         raise ModelError(
-            f"{path}: <sdf> has version '{root.get('version')}'; give one such as 1.11"
+            f"{path}: <{root.tag}> has version '{root.get('version')}'; give one such as 1.11"
         ) from None
+    if root.tag == GAZEBO and version < ELEMENTS:
+        said = ".".join(map(str, version))
+        raise ModelError(
+            f"{path} is SDF {said}, whose numbers are attributes, and no Gazebo of today reads it;"
+            " convert it by the `gz sdf -c` of an old one, or write it anew"
+        )
+    return version
 
 
 def called_by_uri(uri: str) -> str:

@@ -18,7 +18,7 @@ from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.model_spec import ORIGIN
 from bulletbridge.models.urdf_file import NUMBERS, are_as_many, require_numbers
-from bulletbridge.models.xml_file import leading_number
+from bulletbridge.models.xml_file import as_seen, leading_number, to_number
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 MOVING = ("revolute", "continuous", "prismatic")
@@ -219,6 +219,13 @@ class UrdfTree:
                     text = element.get(name)
                     if text is None:
                         continue
+                    if as_seen(text) != text:
+                        given, text = text, as_seen(text)
+                        element.set(name, text)
+                        notes.append(
+                            f"{where}: <{element.tag}> has {ascii(given)} as its {name}, which is"
+                            f' taken as it looks, "{text}"'
+                        )
                     if are_as_many(text, count):
                         if BLANK.search(text):
                             element.set(name, " ".join(text.split()))
@@ -263,7 +270,7 @@ class UrdfTree:
     @staticmethod
     def _numbers(text: str) -> list[float]:
         try:
-            return [float(part) for part in text.split()]
+            return [to_number(part) for part in as_seen(text).split()]
         except ValueError:
             return []
 
