@@ -1,6 +1,7 @@
 """SDF's conventions: one robot written in many ways, each with the same equations of motion."""
 
 import re
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -106,9 +107,10 @@ WAYS = {
 
 
 def read(sdf: str, folder: Path) -> ModelSpec:
+    """What is read, its URDF in a folder of its own, which another one's would replace."""
     path = folder / "robot.sdf"
     path.write_text(sdf)
-    return read_sdf(path, folder)
+    return read_sdf(path, Path(tempfile.mkdtemp(dir=folder)))
 
 
 def reference() -> bb.System:
