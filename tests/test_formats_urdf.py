@@ -7,10 +7,11 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
+import pinocchio as pin
 import pybullet
 import pytest
 from scipy.spatial.transform import Rotation
-from support.mujoco_models import terms_at
+from support.mujoco_models import terms_at, unassembled
 
 import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel, LoopJoint
@@ -1472,6 +1473,32 @@ def test_bundled_names_stay_names():
     assert {read_model(name).name for name in list(bundled())[:3]} == set(list(bundled())[:3])
     with bb.load("four_bar") as model:
         assert model.spec.notes == ()
+
+
+def test_frames_turned_by_quaternions_are_those_of_urdf_1_1(put):
+    """Held to Pinocchio, which reads them by urdfdom: in links, shapes and joints."""
+    limit = '<limit lower="-3" upper="3" effort="1" velocity="1"/>'
+    text = chain(limit, limit).replace("<robot", '<robot version="1.1"', 1)
+    text = text.replace('<origin xyz="0.1 0.02 0"', '<origin xyz="0.1 0 0" quat_xyzw="1 2 0 3"')
+    text = text.replace('rpy="0 0 0.2"', 'quat_xyzw="0.3 -0.4 1.2 0.5"')
+    assert text.count("quat_xyzw") == 4
+    path = put(text)
+    spec = read_model(path, fixed_base=True)
+    assert not any("quat" in note for note in spec.notes)
+    system = unassembled(spec)
+    model = pin.buildModelFromUrdf(str(path))
+    q, v = np.array([0.4, -0.7]), np.array([0.9, 1.3])
+    ours = terms_at(system, q, v)
+    np.testing.assert_allclose(ours.M, pin.crba(model, model.createData(), q), rtol=1e-12)
+    h = pin.nonLinearEffects(model, model.createData(), q, v)
+    np.testing.assert_allclose(ours.h, h, rtol=1e-12)
+    old = read_model(put(text.replace(' version="1.1"', "")))
+    assert any("quat_xyzw counts for nothing before URDF 1.1" in note for note in old.notes)
+    for wrong in ("0 0 0 0", "0 0 1", "0 0 x 1"):
+        with pytest.raises(ModelError, match="'j0': <origin> has quat_xyzw=.*; give a turn"):
+            read_model(put(text.replace("0.3 -0.4 1.2 0.5", wrong)))
+    with pytest.raises(ModelError, match="'j0': <origin> has both rpy and quat_xyzw; leave one"):
+        read_model(put(text.replace('1.2 0.5"', '1.2 0.5" rpy="0 0 0"')))
 
 
 def test_numbers_are_read_as_they_look(put):

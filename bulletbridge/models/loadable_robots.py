@@ -49,12 +49,13 @@ def _settled(
             continue  # Bullet says so
         tree = UrdfTree(body.urdf, robot)
         check_tree(robot, body.urdf)
-        said = tree.settle_numbers()
+        turned, said = tree.settle_turns()
+        said += tree.settle_numbers()
         limits, about_limits = settle_limits(tree, rubbing=False)
         said += [*about_limits, *unit_axes(tree), *whole_names(tree), *whole_inertials(tree)]
         meshes, about_meshes = settle_meshes(tree)
         said += about_meshes
-        if not (said or limits or meshes) and is_plain_urdf(body.urdf):
+        if not (said or limits or meshes or turned) and is_plain_urdf(body.urdf):
             continue
         urdf = folder.resolve() / f"{prefix}_{k}" / body.urdf.name
         urdf.parent.mkdir(exist_ok=True)

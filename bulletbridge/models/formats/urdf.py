@@ -72,6 +72,7 @@ def read_robot(
     """
     robot, of_xacro, expanded = read_expanded(path, arguments or {})
     tree = UrdfTree(path, robot)
+    turned, about_turns = tree.settle_turns()
     hung = tree.add_world()
     second, of_drake = take_second_parents(tree), take_drake_joints(tree)
     scenery = tree.leave_scenery()
@@ -86,6 +87,7 @@ def read_robot(
     retyped = of_drake | sidecar.retyped
     notes = [
         *of_xacro,
+        *about_turns,
         *hung,
         *second,
         *scenery,
@@ -123,7 +125,7 @@ def read_robot(
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")
     urdf = path.resolve()
     plain = Path(path.name.removesuffix(XACRO)).stem
-    of_tree = hung or second or scenery or numbers or added.notes or settled or retyped
+    of_tree = turned or hung or second or scenery or numbers or added.notes or settled or retyped
     changed = expanded or of_tree or foreign or frames or moved
     if changed or loose is not None or not is_plain_urdf(path):
         urdf = folder.resolve() / f"{plain}{URDF}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.model_spec import ORIGIN
@@ -28,6 +28,10 @@ NO_NUMBER = re.compile(r"[+-]?(nan|inf)", re.IGNORECASE)
 """What Bullet reads as no number, or as an infinite one."""
 BLANK = re.compile(r"[^\S ]")
 """A blank at which Bullet does not part numbers, as those that web pages have."""
+QUATERNION = "quat_xyzw"
+OF_QUATERNIONS = (1, 1)
+"""Version from which frames may be turned so (urdfdom 6)."""
+OF_VERSION = re.compile(r"[0-9]+\.[0-9]+")
 COUNTS = NUMBERS | {
     "axis": {"xyz": 3},
     "limit": dict.fromkeys(LIMITS, 1),
@@ -196,6 +200,48 @@ class UrdfTree:
             if element.tag in ("link", "joint") and name in standing:
                 self.robot.remove(element)
         return [f"what stands in the world beside the robot is left out: {listed(standing[1:])}"]
+
+    def settle_turns(self) -> tuple[bool, list[str]]:
+        """Write turns by quaternions, as URDF 1.1 has them, as roll, pitch and yaw, for Bullet.
+
+        Returns:
+            Whether there are any, and what is to be said: before 1.1 they count for nothing.
+
+        Raises:
+            ModelError: One is no turn, or the frame has roll, pitch and yaw as well.
+        """
+        from scipy.spatial.transform import Rotation
+
+        turned, void = False, list[str]()
+        counts = self._version() >= OF_QUATERNIONS
+        for owner in self.robot:
+            where = f"{owner.tag} '{owner.get('name', '')}'"
+            for element in owner.iter("origin"):
+                text = element.attrib.pop(QUATERNION, None)
+                if text is None:
+                    continue
+                if not counts:
+                    void.append(where)
+                    continue
+                numbers = self._numbers(text)
+                if not are_numbers(numbers, (4,)) or not any(numbers):
+                    self.fail(f'{where}: <origin> has {QUATERNION}="{text[:40]}"; give a turn')
+                if "rpy" in element.attrib:
+                    self.fail(f"{where}: <origin> has both rpy and {QUATERNION}; leave one out")
+                roll, pitch, yaw = matrix_rpy(Rotation.from_quat(numbers).as_matrix())
+                element.set("rpy", f"{roll!r} {pitch!r} {yaw!r}")
+                turned = True
+        if not void:
+            return turned, []
+        return turned, [
+            f"{QUATERNION} counts for nothing before URDF 1.1, and is left out:"
+            f' {listed(dict.fromkeys(void))}; if it is meant, write <robot version="1.1">'
+        ]
+
+    def _version(self) -> tuple[int, ...]:
+        """Version of URDF that the file is in; the first one where it does not say."""
+        said = self.robot.get("version", "").strip()
+        return tuple(map(int, said.split("."))) if OF_VERSION.fullmatch(said) else (1, 0)
 
     def settle_numbers(self) -> list[str]:
         """Make numbers of what Bullet takes for numbers, and return notes on that.
