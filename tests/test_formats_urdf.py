@@ -844,6 +844,33 @@ def test_ros2_control_takes_a_mimic_back(put, said):
     assert any("'j1' has a <mimic>, which mimic=" in note for note in spec.notes) == alone
 
 
+def test_ros2_control_says_where_joints_start(put):
+    """Within limits, and with what mimics them; a loop is closed from there, in the same branch."""
+    state = (
+        '<joint name="{}"><state_interface name="velocity"><param name="initial_value">9</param>'
+        '</state_interface><state_interface name="position"><param name="initial_value"> {} '
+        "</param></state_interface></joint>"
+    )
+    limit = '<limit lower="-0.5" upper="0.5" effort="1" velocity="1"/>'
+    control = f"<ros2_control>{state.format('j0', -0.7)}{state.format('j2', 0.25)}</ros2_control>"
+    text = chain(limit, '<mimic joint="j2" multiplier="2" offset="0.1"/>', "", "")
+    spec = read_model(put(text.replace("</robot>", f"{control}</robot>")))
+    assert spec.start_guess == {"j0": -0.5, "j2": 0.25, "j1": 0.6}
+    assert any("as <ros2_control> has it, within limits: j0 at -0.7" in n for n in spec.notes)
+    with pytest.raises(
+        ModelError, match="'j0' in <ros2_control> has an initial_value 'half'; give"
+    ):
+        read_model(put(text.replace("</robot>", f"{control}</robot>").replace(" -0.7 ", "half")))
+
+
+def test_static_robots_of_gazebo_are_held(put):
+    free = chain("", "", root="trunk").replace("</robot>", "<gazebo>{}</gazebo></robot>")
+    for said, held in (("<static>true</static>", True), ("<static>0</static>", False), ("", False)):
+        spec = read_model(put(free.format(said)))
+        assert spec.bodies[0].fixed_base is held
+        assert any("the base is held: <gazebo> has <static>" in n for n in spec.notes) == held
+
+
 def test_plugins_that_couple_joints_couple_or_are_told(put):
     """``joint`` leads in all plugins called mimic_joint; a mimic of the file's own counts first."""
     plugin = (

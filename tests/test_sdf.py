@@ -786,6 +786,22 @@ def test_what_is_left_out_of_nested_models_is_counted_once(tmp_path: Path) -> No
     assert "left out: 1 plugins, 1 sensors" in spec.notes
 
 
+def test_starts_that_are_left_out_are_told(tmp_path: Path) -> None:
+    """Positions of joints before SDF 1.9, and the state in which a world was saved."""
+    said = "; ".join(
+        read(arm(joint(f"{OWN}<initial_position>0.4</initial_position>")), tmp_path).notes
+    )
+    assert "starts is left out: <initial_position> of joint 'j2'; models start" in said
+    still = arm(joint(f"{OWN}<initial_position>0</initial_position>"))
+    assert "starts is left out" not in "; ".join(read(still, tmp_path).notes)
+    state = '<state world_name="w"><model name="arm"><pose>1 0 0 0 0 0</pose></model></state>'
+    world = still.replace("<model", '<world name="w"><model', 1).replace(
+        "</sdf>", f"{state}</world></sdf>"
+    )
+    said = "; ".join(read(world, tmp_path).notes)
+    assert "starts is left out: <state> of world 'w'" in said
+
+
 def test_angles_that_look_like_degrees_are_told(tmp_path: Path) -> None:
     path = tmp_path / "arm.sdf"
     limit = "<limit><lower>-90</lower><upper>1</upper></limit>"

@@ -119,6 +119,11 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
             name = free_name(called, names)
             names.add(name)
             loops.append(_loop(tree, joint, name, ends, digits))
+    if any((still.text or "").strip() in YES for still in tree.robot.iterfind("gazebo/static")):
+        held = True
+        notes.append(
+            "the base is held: <gazebo> has <static>, with which Gazebo moves no joint either"
+        )
     old = [part.get("name", "") for part in tree.robot.iterfind("gazebo/*") if _is_old(part)]
     if old:
         notes.append(f"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {listed(old)}")

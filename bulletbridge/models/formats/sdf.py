@@ -86,7 +86,7 @@ KINDS = {
     "screw": "screw",
     "fixed": "fixed",
 }
-GEARBOX = "gearbox"
+GEARBOX, INITIAL = "gearbox", "initial_position"
 Z = np.array([0.0, 0.0, 1.0])
 PARALLEL = 1e-6
 """Sine of the angle of two axes that are one."""
@@ -124,7 +124,7 @@ def read_sdf(
     beside = list(open_scope(around, version, path.resolve(), top).scopes())
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += settled + [note for each in (*scope.scopes(), *beside) for note in each.notes]
-    graph.notes += _gravity_notes(worlds)
+    graph.notes += _gravity_notes(worlds) + _start_notes(root)
     graph.notes += _angle_notes(root)
     scenery = _scenery(scope) | set(map(id, beside))
     for each in (*scope.scopes(), *beside):
@@ -281,6 +281,24 @@ def _gravity_notes(worlds: list[Xml.Element]) -> list[str]:
     if not text_of(worlds[0], "gravity"):
         return [f"the world gives no gravity: {WORLDS_GRAVITY[2]:g} m/s² along z, as SDF has it"]
     return []
+
+
+def _start_notes(root: Xml.Element) -> list[str]:
+    """What is to be said of positions that a file has bodies and joints start in."""
+    said = [
+        f"<{INITIAL}> of joint '{joint.get('name', '')}'"
+        for joint in root.iter("joint")
+        if any(any(_numbers(text_of(joint, f"{axis}/{INITIAL}"))) for axis in ("axis", "axis2"))
+    ]
+    said += [
+        f"<state> of world '{world.get('name', '')}'" for world in root.iterfind("world[state]")
+    ]
+    if not said:
+        return []
+    return [
+        f"where it starts is left out: {listed(said)}; models start where they are placed, joints"
+        " at zero: give 'start' in a loops file"
+    ]
 
 
 def _scenery(scope: Scope) -> set[int]:

@@ -45,7 +45,7 @@ from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import XACRO, check_tree
 from bulletbridge.models.urdf_names import WORLD
-from bulletbridge.models.xml_file import is_plain_urdf
+from bulletbridge.models.xml_file import as_seen, is_plain_urdf, to_number
 
 URDF = ".urdf"
 GENERIC = ("robot", "model")
@@ -119,6 +119,10 @@ def read_robot(
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     held = sidecar.held or gazebo.held or _stands_still(tree)
+    values = _initial_values(tree)
+    if values:
+        said = (f"{name} at {x:g}" for name, x in values.items())
+        notes.append(f"joints start as <ros2_control> has it, within limits: {listed(said)}")
     lifts = weightless_links(tree, held if fixed_base is None else fixed_base)
     if lifts:
         names = listed(each.frame.link for each in lifts)
@@ -213,13 +217,36 @@ def _driven(tree: UrdfTree, mimics: dict[str, Mimic]) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(moving) if name not in mimics)
 
 
-def _start(tree: UrdfTree, mimics: dict[str, Mimic]) -> dict[str, float | list[float]]:
-    """Positions from which loops are closed: zero, or the limit next to it; followers follow."""
+def _initial_values(tree: UrdfTree) -> dict[str, float]:
+    """Positions other than zero of joints of one axis by ``initial_value`` of ros2_control."""
     found: dict[str, float] = {}
+    joints = tree.joints
+    for joint in tree.robot.iterfind("ros2_control/joint"):
+        name = joint.get("name", "")
+        text = joint.findtext("state_interface[@name='position']/param[@name='initial_value']")
+        if text is None or name not in joints or joints[name].get("type") not in MOVING:
+            continue
+        try:
+            value = to_number(as_seen(text).strip())
+        except ValueError:
+            tree.fail(
+                f"joint '{name}' in <ros2_control> has an initial_value '{text}'; give a number"
+            )
+        if value:
+            found[name] = value
+    return found
+
+
+def _start(tree: UrdfTree, mimics: dict[str, Mimic]) -> dict[str, float | list[float]]:
+    """Positions from which loops are closed, within limits; followers follow.
+
+    They are those at which ``<ros2_control>`` has joints start in simulators, else zero.
+    """
+    found = _initial_values(tree)
     for name, joint in tree.joints.items():
         limits = tree.limits(joint)
         if limits is not None:
-            found[name] = min(max(0.0, limits[0]), limits[1])
+            found[name] = min(max(found.get(name, 0.0), limits[0]), limits[1])
     for name, mimic in mimics.items():
         found[name] = mimic.multiplier * found.get(mimic.joint, 0.0) + mimic.offset
     return {name: position for name, position in found.items() if position != 0.0}
