@@ -124,6 +124,14 @@ def test_files_that_are_no_robot_are_told_to_be_none(name, tmp_path, capsys):
     assert ("'bulletbridge run --save-loops NAME grip.py'" in said) == (name == "grip.py")
 
 
+@pytest.mark.parametrize("name", ["arm.urdf", "arm.usd", "arm.xml", "arm.dmd.yaml"])
+def test_pointers_of_git_lfs_are_told_to_be_that(name, tmp_path, capsys):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+    (tmp_path / name).write_text(pointer)
+    assert run(["inspect", str(tmp_path / name)]) == 2
+    assert f"{name} is only a pointer of Git LFS; `git lfs pull`" in capsys.readouterr().err
+
+
 def test_a_file_that_is_not_there_is_told_with_its_neighbour(tmp_path, capsys):
     (tmp_path / "my robot.urdf").write_text("")
     assert run(["inspect", str(tmp_path / "my robto.urdf")]) == 2

@@ -23,6 +23,7 @@ from bulletbridge.models.formats.usd import ENDINGS, read_usd
 from bulletbridge.models.loadable_robots import with_loadable_robots
 from bulletbridge.models.loops_file import FLOATS, read_loops
 from bulletbridge.models.meeting_frames import with_meeting_frames
+from bulletbridge.models.mesh_places import POINTER
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.urdf_file import is_file
@@ -206,10 +207,12 @@ def format_of(path: Path) -> Format | None:
     Raises:
         ModelError: It is of an unknown kind, or cannot be read.
     """
+    begins = _begins(path)
+    if begins.startswith(POINTER):
+        raise ModelError(f"{path} is only a pointer of Git LFS; `git lfs pull` fetches the robot")
     for form in FORMATS:
         if path.name.lower().endswith(form.endings):
             return form
-    begins = _begins(path)
     if path.name.endswith((".yaml", ".yml")):
         return FORMATS[-1] if DIRECTIVES_KEY.search(begins) else None
     if not begins and is_file(path) and os.access(path, os.R_OK):
