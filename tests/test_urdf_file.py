@@ -36,6 +36,11 @@ WRONG = [
     ('rpy="0 0 0"', 'rpy="0 0"', "link 'arm': <origin> has rpy=\"0 0\"; give 3 finite numbers"),
     ('"1 0.1 0.1"', '"1 0.1"', "link 'arm': <box> has size=\"1 0.1\"; give 3 finite numbers"),
     ('"0 0 0"/><axis', '"a"/><axis', "joint 'hinge': <origin> has xyz=\"a\"; give 3 finite"),
+    (
+        ' rpy="0 0 0"',
+        ' quat_xyzw="0 0 1 1"',
+        "link 'arm': <origin> is turned by quat_xyzw, where rpy is wanted: `bulletbridge convert`",
+    ),
     ("<robot", "<sdf", "cannot read"),
     ("</robot>", "", "cannot read"),
     (ROBOT, '<sdf version="1"/>', "is no URDF: it begins with <sdf>, not with <robot>"),

@@ -22,6 +22,8 @@ NUMBERS: dict[str, dict[str, int]] = {
     "mesh": {"scale": 3},
 }
 """Number of numbers of an attribute, by element: those that inertias and beams are made of."""
+QUATERNION = "quat_xyzw"
+"""How URDF 1.1 may turn frames, in the place of ``rpy``."""
 REQUIRED = {
     "mass": ("value",),
     "box": ("size",),
@@ -59,8 +61,14 @@ def read_urdf(path: Path) -> "Xml.ElementTree[Xml.Element[str]]":
     _require_shallow(robot, path)
     for owner in robot:
         if owner.tag in ("link", "joint"):
+            where = f"{path}: {owner.tag} '{owner.get('name', '')}'"
             for element in owner.iter():
-                require_numbers(element, f"{path}: {owner.tag} '{owner.get('name', '')}'")
+                require_numbers(element, where)
+                if QUATERNION in element.attrib:
+                    raise ModelError(
+                        f"{where}: <{element.tag}> is turned by {QUATERNION}, where rpy is wanted:"
+                        " `bulletbridge convert` writes it so"
+                    )
     return tree
 
 

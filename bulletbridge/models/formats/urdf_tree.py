@@ -17,7 +17,7 @@ from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.model_spec import ORIGIN
-from bulletbridge.models.urdf_file import NUMBERS, are_as_many, require_numbers
+from bulletbridge.models.urdf_file import NUMBERS, QUATERNION, are_as_many, require_numbers
 from bulletbridge.models.xml_file import as_seen, leading_number, to_number
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
@@ -28,7 +28,6 @@ NO_NUMBER = re.compile(r"[+-]?(nan|inf)", re.IGNORECASE)
 """What Bullet reads as no number, or as an infinite one."""
 BLANK = re.compile(r"[^\S ]")
 """A blank at which Bullet does not part numbers, as those that web pages have."""
-QUATERNION = "quat_xyzw"
 OF_QUATERNIONS = (1, 1)
 """Version from which frames may be turned so (urdfdom 6)."""
 OF_VERSION = re.compile(r"[0-9]+\.[0-9]+")
