@@ -1,12 +1,16 @@
 """Tutorials, how-to pages and other programs in the documentation run, and print what they say."""
 
+import inspect
 import re
 import warnings
 from pathlib import Path
+from typing import ClassVar
 
 import pybullet
 import pytest
 from support.pages import blocks, differs, perform
+
+import bulletbridge as bb
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -59,3 +63,16 @@ def test_a_page_that_says_something_else_is_found(tmp_path, monkeypatch):
     assert not differs("a 1e-15\nb\nc\n", "a 3e-17\n...\nc\n")
     assert not differs("gap 0 m\n", "gap 2e-16 m")
     assert differs("a\nb\n", "a\n") and differs("a\n", "a\nb\n") and differs("1e-9\n", "1e-15\n")
+
+
+def test_no_constant_of_a_class_is_shown_as_a_parameter():
+    """What makes the reference reads source, where a bare ``ClassVar`` looks like a field."""
+    public = {name: getattr(bb, name) for name in bb.__all__}
+    classes = {name: found for name, found in public.items() if inspect.isclass(found)}
+    notes = {
+        f"{name}.{member}": said
+        for name, found in classes.items()
+        for member, said in vars(found).get("__annotations__", {}).items()
+    }
+    assert any("Recording." in name for name in notes)
+    assert not [name for name, said in notes.items() if said is ClassVar]

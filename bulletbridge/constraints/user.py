@@ -1,5 +1,6 @@
 """Constraints written by users in plain Python, on the same footing as the built-in ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -45,7 +46,7 @@ class Kinematics(Hinting):
         t: Time [s].
     """
 
-    ELSEWHERE: ClassVar = {
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("position", "p", "xyz"), ".point(bb.Frame('link')).p_W"),
         **dict.fromkeys(("pose", "link_pose", "frame"), "system.link_pose('link')"),
         **dict.fromkeys(("rotation", "orientation"), ".point(bb.Frame('link')).R_W"),

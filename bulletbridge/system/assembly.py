@@ -5,7 +5,7 @@ continues the guess, not the other branch of the mechanism.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -96,7 +96,11 @@ class Assembly(Hinting):
         gap: Largest residual that stays in redundant rows [m or rad].
     """
 
-    ELSEWHERE: ClassVar = {"q": "system.q", "v": "system.v", "gaps": "system.evaluate().gaps"}
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        "q": "system.q",
+        "v": "system.v",
+        "gaps": "system.evaluate().gaps",
+    }
 
     moved: tuple[Move, ...]
     iterations: int

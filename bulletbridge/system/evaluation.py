@@ -42,7 +42,7 @@ class Gap(Hinting):
         kept_rate_radians: [rad/s]
     """
 
-    ELSEWHERE: ClassVar = dict.fromkeys(
+    ELSEWHERE: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("gap", "value", "m", "length", "distance", "position"), ".metres, or .radians"
     )
 
@@ -93,7 +93,7 @@ class Evaluation(Hinting):
         in_metres: Which of them are in metres.
     """
 
-    ELSEWHERE: ClassVar = dict.fromkeys(
+    ELSEWHERE: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("gap", "metres", "radians", "max_gap"), ".largest('metres'), or .gaps of each constraint"
     )
 
@@ -140,7 +140,7 @@ class Reaction(Hinting):
             vector, rows in metres measured in units of the mechanism's length.
     """
 
-    ELSEWHERE: ClassVar = {
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
         "moment": ".torque",
         "wrench": ".force and .torque",
         "position": ".point",

@@ -409,7 +409,7 @@ class Status(Hinting):
             rates with which no motion goes on [J]; a warning tells the first loss.
     """
 
-    ELSEWHERE: ClassVar = {
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("gap", "gaps"), "system.evaluate().gaps, or .gap_kept of the last step"),
         "energy": "system.evaluate().energy",
         **dict.fromkeys(("t", "time"), "system.t"),

@@ -2,7 +2,7 @@
 
 import csv
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -61,7 +61,7 @@ class Recording(Hinting):
         constraints: What else could have been asked for, by name.
     """
 
-    ELSEWHERE: ClassVar = {
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
         "time": ".t",
         "times": ".t",
         **dict.fromkeys(("positions", "qpos"), ".q, or run['joint']"),
