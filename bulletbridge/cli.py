@@ -193,7 +193,7 @@ def compare(
             from bulletbridge.comparison.report import write_report
 
             progress.add_task("report", total=None)
-            page = write_report(runs, comparison, plan, out.report)
+            page = write_report(runs, comparison, plan, out.report, reading.words)
         if out.video is not None:
             from bulletbridge.comparison.compare import film_of
 

@@ -102,3 +102,22 @@ class ReadingOptions:
     def given(self) -> "Reading":
         """As ``read_model`` takes them."""
         return cast("Reading", dict(vars(self)))
+
+    @property
+    def words(self) -> list[str]:
+        """As a command has them: what was not given is left out."""
+        given = vars(self)
+        words = [said.get(given[name], "") for name, said in FLAGS.items()]
+        named = {"--inside": self.inside, "--keyframe": self.keyframe}
+        for flag, value in named.items():
+            words += [] if value is None else [flag, str(value)]
+        return [word for word in words if word]
+
+
+FLAGS = {
+    "fixed_base": {True: "--fixed-base", False: "--floating-base"},
+    "repair_inertia": {True: "--repair-inertia"},
+    "repair_frames": {True: "--repair-frames", False: "--keep-frames"},
+    "servos": {True: "--servos"},
+}
+"""Words of a command that say how a file is read."""

@@ -4,9 +4,11 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -18,11 +20,13 @@ from bulletbridge.comparison.bullet_warnings import other_units
 from bulletbridge.comparison.compare import compare_model, worst
 from bulletbridge.comparison.native import NoNativeTwinError, require_native_twin
 from bulletbridge.comparison.plan import BASELINES, EVERYTHING, SOLVERS, Plan
+from bulletbridge.comparison.plots import joints_figure
 from bulletbridge.comparison.results import Comparison
 from bulletbridge.constraints.joints import LoopAxis, Motor
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+from bulletbridge.models.bundled import bundled
 from bulletbridge.models.loops_file import read_loops
 
 SHORT = Plan(duration=0.1)
@@ -194,6 +198,51 @@ def test_command_line_writes_json_and_report(tmp_path, capsys):
     ):
         assert wanted in page
     assert list(report.iterdir()) == [report / "index.html"]
+
+
+def test_a_report_tells_how_each_model_was_run_and_the_whole_command(tmp_path, capsys):
+    """Dampers of the arms take another integrator at this step than the default."""
+    arguments = ["compare", "two_arms", "minitaur", "--dt", "0.01", "--duration", "0.02"]
+    solvers = ["--solver", "projector", "--solver", "native"]
+    assert run([*arguments, *solvers, "--report", str(tmp_path)]) == 0
+    settings = (tmp_path / "index.html").read_text().partition("<h2>Settings</h2>")[2]
+    cells = re.sub(r"<[^>]*>", " ", settings)
+    assert re.search(r"bulletbridge\s+two_arms\s+semi_implicit_euler", cells)
+    assert re.search(r"bulletbridge\s+minitaur\s+verlet", cells)
+    assert len(re.findall("Bullet, default", cells)) == 1
+
+    model = four_bar(tmp_path)
+    arguments = ["compare", str(model), "--duration", "0.02", "--solver", "projector"]
+    how = ["--floating-base", "--repair-inertia", "--integrator", "dop853", "--rtol", "1e-08"]
+    assert run([*arguments, *how, "--report", str(tmp_path)]) == 0
+    page = (tmp_path / "index.html").read_text()
+    told = shlex.split(re.findall(r"<code>(bulletbridge compare .*)</code>", page)[0])
+    assert set(how) | set(arguments) <= set(told)
+    assert run([*told[1:], "--json", "-"]) == 0
+    capsys.readouterr()
+
+
+def test_figures_show_names_whole_and_what_did_not_explode():
+    plan = Plan(duration=0.02, solvers=("projector", "native"))
+    found = compare_model(read_loops(bundled()["minitaur"]), plan)
+    assert found.mechanism is not None
+    joints = [name for name in found.mechanism.joints if name.startswith("motor_")]
+    svg = ElementTree.fromstring(joints_figure(found.runs, found.mechanism, joints))
+    width, seen = float(svg.attrib["width"].removesuffix("pt")), 0
+    for text in svg.iter("{http://www.w3.org/2000/svg}text"):
+        if text.text in joints:
+            at = float(text.attrib["x"])
+            assert at + 4.5 * len(text.text) < width  # letters of 9 pt are wider than half of that
+            seen += 1
+    assert seen == 6
+
+    sound, burst = found.runs
+    assert burst.trace is not None
+    trace = replace(burst.trace, q=1e9 * burst.trace.q)
+    burst = replace(burst, trace=trace, result=replace(burst.result, status="failed"))
+    drawn = joints_figure([sound, burst], found.mechanism, joints)
+    ticks = re.findall(r">(.?[\d.]+)</text>", drawn)
+    assert ticks and all(abs(float(tick.replace("\u2212", "-"))) < 10.0 for tick in ticks)
 
 
 def assert_self_contained(page: str) -> None:

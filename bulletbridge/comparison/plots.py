@@ -18,6 +18,7 @@ from bulletbridge.numerics.records import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 COLOURS = {
     "projector": "#0b6e4f",
@@ -39,6 +40,8 @@ LABELS = {
 }
 MOST_POINTS = 800
 MOST_JOINTS = 6
+FITTING = {3: 15, 2: 26}
+"""Columns of a legend, and letters of the longest name with which they fit."""
 FLOOR = 1e-17
 """Zero on a logarithmic axis [m or rad]."""
 STYLE: dict[Any, Any] = {
@@ -84,11 +87,14 @@ def energy_figure(runs: Sequence[Run]) -> str:
     """Change of total energy over time."""
 
     def draw(axes: "Axes") -> None:
+        curves = list[tuple[Run, "Line2D"]]()
         for run, trace in _drawn(runs):
             total = _seen(trace).kinetic + _seen(trace).potential
             t, y = _thinned(trace.t, total - total[0])
-            axes.plot(t, y, color=_colour(run), label=_label(run))
+            (line,) = axes.plot(t, y, color=_colour(run), label=_label(run))
+            curves.append((run, line))
         axes.set_ylabel("change of energy [J]")
+        _leave_out_failed(axes, curves)
 
     return svg_figure(draw)
 
@@ -101,13 +107,15 @@ def joints_figure(runs: Sequence[Run], mechanism: Mechanism, actuated: Sequence[
     shown = coordinates(mechanism, actuated)[:MOST_JOINTS]
 
     def draw(axes: "Axes") -> None:
-        tones = _tones(len(shown))
-        for style, (_, trace) in zip(("-", "--", ":"), _drawn(runs), strict=False):
+        tones, curves = _tones(len(shown)), list[tuple[Run, "Line2D"]]()
+        for style, (run, trace) in zip(("-", "--", ":"), _drawn(runs), strict=False):
             for tone, (name, values) in zip(tones, shown, strict=True):
                 label = name if style == "-" else None
                 t, y = _thinned(trace.t, values(trace.q))
-                axes.plot(t, y, style, color=tone, label=label, linewidth=1.2)
+                (line,) = axes.plot(t, y, style, color=tone, label=label, linewidth=1.2)
+                curves.append((run, line))
         axes.set_ylabel("position [rad or m]")
+        _leave_out_failed(axes, curves)
 
     return svg_figure(draw)
 
@@ -181,7 +189,11 @@ def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
         show_plain_logs(axes)
         handles, labels = axes.get_legend_handles_labels()
         if handles:
-            at = figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
+            longest = max(map(len, labels))
+            columns = next((n for n, most in FITTING.items() if longest <= most), 1)
+            at = figure.legend(
+                handles, labels, loc="outside upper left", ncols=columns, frameon=False
+            )
             show_as_written(at)
         text = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -204,6 +216,23 @@ def show_plain_logs(axes: "Axes") -> None:
 
 def _drawn(runs: Sequence[Run]) -> list[tuple[Run, Trace]]:
     return [(run, run.trace) for run in runs if run.trace is not None and len(run.trace.t) > 1]
+
+
+def _leave_out_failed(axes: "Axes", curves: "Sequence[tuple[Run, Line2D]]") -> None:
+    """Scale by the runs that did not fail, where there are both, and end the others at the edge."""
+    failed = [line for run, line in curves if run.result.status == "failed"]
+    sound = [np.asarray(line.get_ydata()) for _, line in curves if line not in failed]
+    if not (failed and sound):
+        return
+    low, high = min(y.min() for y in sound), max(y.max() for y in sound)
+    room = 0.06 * (high - low) or 1.0
+    low, high = low - room, high + room
+    axes.set_ylim(low, high)
+    for line in failed:
+        t, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        outside = np.flatnonzero((y < low) | (y > high))
+        end = outside[0] + 1 if len(outside) else len(y)
+        line.set_data(t[:end], y[:end])
 
 
 def _seen(trace: Trace) -> Observed:

@@ -26,6 +26,7 @@ from bulletbridge.comparison.runs import Run
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.bundled import bundled, examples
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.system.options import CONTROLLED
 from bulletbridge.viewer.pictures import photograph
 
 PICTURES = 4
@@ -59,9 +60,15 @@ class Section:
 
 
 def write_report(
-    runs: Sequence[ModelRuns], comparison: Comparison, plan: Plan, directory: Path
+    runs: Sequence[ModelRuns],
+    comparison: Comparison,
+    plan: Plan,
+    directory: Path,
+    reading: Sequence[str] = (),
 ) -> Path:
     """Write ``index.html`` with everything in it; nothing is loaded from elsewhere.
+
+    ``reading`` are words of the command that say how the models' files are read.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
@@ -76,8 +83,9 @@ def write_report(
     environment.filters["number"] = number
     page = environment.from_string(source.read_text(encoding="utf-8")).render(
         sections=[section(model) for model in runs],
+        settings=settings(runs),
         comparison=comparison,
-        command=command_of([model.spec for model in runs], plan),
+        command=command_of([model.spec for model in runs], plan, reading),
         plan=plan,
         labels=LABELS,
         colours=COLOURS,
@@ -91,7 +99,7 @@ def write_report(
     return path
 
 
-def command_of(specs: Sequence[ModelSpec], plan: Plan) -> str:
+def command_of(specs: Sequence[ModelSpec], plan: Plan, reading: Sequence[str]) -> str:
     """The command that makes the same runs again."""
     known = bundled() | examples()
     models = [spec.name if known.get(spec.name) == spec.path else str(spec.path) for spec in specs]
@@ -102,6 +110,8 @@ def command_of(specs: Sequence[ModelSpec], plan: Plan) -> str:
     words += [word for name in plan.solvers for word in ("--solver", name)]
     words += ["--reference"] if plan.reference else []
     words += [] if plan.limits else ["--no-limits"]
+    words += ["--rtol", f"{plan.rtol:g}"] if plan.integrator in CONTROLLED else []
+    words += reading
     return shlex.join(words)
 
 
@@ -119,7 +129,7 @@ def section(model: ModelRuns) -> Section:
         )
         figures = [
             (gap_caption(model), gap_figure(model.runs)),
-            ("Change of total energy", energy_figure(model.runs)),
+            (energy_caption(model), energy_figure(model.runs)),
             (positions_caption(model), joints_figure(model.runs, mechanism, spec.actuated)),
             ("Time per step", time_figure(model.runs)),
         ]
@@ -198,6 +208,25 @@ def positions_caption(model: ModelRuns) -> str:
     drawn = [run.result.solver for run in model.runs if run.trace is not None]
     styles = zip(("solid", "dashed", "dotted"), drawn, strict=False)
     return "Joint positions: " + "; ".join(f"{style} {LABELS.get(n, n)}" for style, n in styles)
+
+
+def energy_caption(model: ModelRuns) -> str:
+    """Says what of the runs is not drawn."""
+    failed = [run for run in model.runs if run.trace is not None and run.result.status == "failed"]
+    return "Change of total energy" + ("; failed runs leave the picture" if failed else "")
+
+
+def settings(runs: Sequence[ModelRuns]) -> list[tuple[Result, str]]:
+    """Results that differ in how they were got, and the models of each unless these are all."""
+    found, solvers = dict[tuple[str, str, str], list[Result]](), list[str]()
+    for result in (run.result for model in runs for run in model.runs):
+        solvers.append(result.solver)
+        key = result.solver, result.integrator, result.settings
+        found.setdefault(key, []).append(result)
+    return [
+        (alike[0], "" if len(alike) == len(runs) else ", ".join(r.model for r in alike))
+        for _, alike in sorted(found.items(), key=lambda pair: solvers.index(pair[0][0]))
+    ]
 
 
 def plural(count: int, noun: str) -> str:
