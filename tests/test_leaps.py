@@ -66,6 +66,15 @@ def test_steps_that_a_damper_throws_apart_are_done_by_euler(integrator):
     assert system.evaluate().largest("metres") <= 1e-12
 
 
+def test_who_gave_no_integrator_is_not_told_to_leave_it_out():
+    loop = four_bar().constraints
+    chain = damped(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]))
+    with pytest.warns(BulletBridgeWarning, match="smaller steps, or the default formulation"):
+        assembled(bb.System(chain, loop, formulation="multipliers"))
+    system = assembled(bb.System(chain, loop))  # as the warning says
+    assert system.integrator == "semi_implicit_euler"
+
+
 @pytest.mark.parametrize("integrator", ["heun", "nystrom4"])
 def test_a_damper_that_gains_energy_is_an_error_that_names_the_joint(integrator):
     loop = four_bar().constraints

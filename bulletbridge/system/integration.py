@@ -163,10 +163,15 @@ class Integration:
         elif damping * FAST > 2.0 and self.name in EXPLICIT and not control["controlled"]:
             said = fast_damper(solver) or "a damper between two links is strong"
             dt = solver.control["dt"].item()
+            remedy = (
+                "take smaller steps, or the default formulation"
+                if self.given is None  # and the formulation's steps are in Python
+                else "leave integrator out, or give 'semi_implicit_euler' or 'radau'"
+            )
             warn_user(
                 f"{said}: {self.name} grows without bounds at this dt, of"
-                f" {2.0 * dt / (damping * FAST):.1e} s it would not; leave integrator out, or"
-                " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step"
+                f" {2.0 * dt / (damping * FAST):.1e} s it would not; {remedy}, which"
+                " takes dampers at the end of a step"
             )
 
     def _act_at_end(self, springs: bool, dampers: bool) -> None:
