@@ -10,8 +10,8 @@ from bulletbridge import cli
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.papers import drawing
 from bulletbridge.papers.catalogue import chosen, examples
-from bulletbridge.papers.example import Curve, Panel, Row, Table, until
-from bulletbridge.papers.page import index_text, page_text
+from bulletbridge.papers.example import Curve, Outcome, Panel, Row, Table, until
+from bulletbridge.papers.page import farthest_of, index_text, page_text
 from bulletbridge.papers.references import reference
 
 UNTIL = {
@@ -59,7 +59,9 @@ def test_numbers_agree_and_pages_are_made(name):
         assert any(row.allowed is not None for row in rows)
     page = page_text(example, outcome)
     assert f"`bulletbridge paper {name}`" in page
-    assert all(len(line.split("|")) >= 8 for line in page.splitlines() if line.startswith("|"))
+    heads = [line for line in page.splitlines() if line.startswith(("|  |", "|---"))]
+    assert len(heads) == 2 * len(outcome.tables)
+    assert farthest_of(page) != "–" or all(row.other is None for row in rows)
     if outcome.panels:
         svg = drawing.draw(outcome.panels)
         ElementTree.fromstring(svg)
@@ -89,7 +91,7 @@ def test_docking_for_80_s_is_that_of_the_independent_program(correction):
 
 def test_a_number_that_is_off_is_told(monkeypatch, capsys):
     from bulletbridge.papers import catalogue
-    from bulletbridge.papers.example import Example, Outcome
+    from bulletbridge.papers.example import Example
 
     off = Outcome([Table("numbers", [Row("length [m]", 1.0, 2.0, 0.5)])])
     example = Example("short-one", "Nobody", "One number", "a", "b", lambda end: off)
@@ -178,5 +180,22 @@ def test_long_curves_keep_their_peaks_on_logarithmic_axes():
 
 def test_index_tells_what_is_missing():
     example = examples()["eun-start"]
-    text = index_text([example], ["the moon"])
+    text = index_text({example: ""}, ["the moon"])
     assert "- the moon" in text and "(eun-start.md)" in text
+
+
+def test_pages_tell_the_largest_differences_by_whose_numbers_are_differed_from():
+    rows = [
+        Row("a [m]", 1.0, 1.2, 0.5, "paper"),
+        Row("b [m]", 1.0, 1.1, 0.2, "paper"),
+        Row("c (2)", 4.0, 1.0, None, "program"),
+    ]
+    example = examples()["eun-start"]
+    page = page_text(example, Outcome([Table("t", rows), Table("data", [Row("d", 3.0)])]))
+    assert "- printed: -1.0e-01 of the 2.0e-01 allowed (b [m])" in page
+    assert "- independent program: 3.0e+00, no bound (c (2))" in page
+    assert "|  | ours |\n|---|--:|\n| d | 3 |" in page  # no columns of dashes
+    told = "printed: -1.0e-01 of the 2.0e-01 allowed; independent program: 3.0e+00, no bound"
+    assert farthest_of(page) == told and f"| {told} |" in index_text({example: page}, [])
+    alike = page_text(example, Outcome([Table("t", rows[:2])]))
+    assert "|  | ours | printed | difference | may differ by |" in alike

@@ -112,7 +112,7 @@ def table(end: float | None) -> Outcome:
         for k in range(2):
             diverging.append(
                 Row(f"Error {k + 1} at {EXPLODES:g} s, steps of {h:g} s [m]",
-                    float(abs(found[-1, k])), float(abs(finest[-1, k])), 1e-2, "theory")
+                    float(abs(found[-1, k])), float(abs(finest[-1, k])), 1e-2, "finer")
             )  # fmt: skip
     panel = Panel("time [s]", "size of Error 2 [m]", curves, log=True)
     title = "Eq. 40 as printed, (s + D ξ), beside the finest step"

@@ -66,7 +66,8 @@ def paper(
         if gui and outcome.film is not None:
             watch(outcome.film)
     if output is not None:
-        there = [x for x in examples().values() if (output / f"{x.name}.md").is_file()]
-        write_text(output / "index.md", index_text(there, MISSING))
+        places = {example: output / f"{example.name}.md" for example in examples().values()}
+        pages = {x: path.read_text("utf-8") for x, path in places.items() if path.is_file()}
+        write_text(output / "index.md", index_text(pages, MISSING))
     if not all(outcome.agrees for outcome in outcomes.values()):
         raise typer.Exit(1)

@@ -9,8 +9,8 @@ import numpy as np
 
 from bulletbridge.numerics.records import Array
 
-Source = Literal["paper", "program", "theory"]
-"""Where the other number comes from: printed in the paper, an independent program, closed form."""
+Source = Literal["paper", "program", "theory", "finer"]
+"""Where the other number comes from: printed, an independent program, closed form, finer steps."""
 
 
 class Row(NamedTuple):

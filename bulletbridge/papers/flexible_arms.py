@@ -154,7 +154,7 @@ def beyond() -> Table:
         n = int(np.abs(run.t - t).argmin())
         missed = turn(run.ang[n] - fine.ang[n])
         size = float(np.abs(missed).max())
-        rows.append(Row(f"by half the step, at {t:g} s [deg]", size, 0.0, 1e-6, "theory"))
+        rows.append(Row(f"by half the step, at {t:g} s [deg]", size, 0.0, 1e-6, "finer"))
     for t in (5.0, 10.0, 15.0, 20.0):
         n = int(np.abs(run.t - t).argmin())
         missed = turn(run.ang[n] - chain.ang[n])

@@ -1,6 +1,6 @@
 """Examples of papers as pages: figure, numbers beside others', what is shown and what is not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bulletbridge.console import write_text
@@ -11,6 +11,7 @@ SOURCES = {
     "paper": "printed",
     "program": "independent program",
     "theory": "closed form",
+    "finer": "finer steps",
 }
 
 
@@ -39,15 +40,23 @@ def cells(row: Row) -> list[str]:
 
 
 HEAD = ["", "ours", "other", "whose", "difference", "may differ by"]
-RULER = "|---|--:|--:|---|--:|--:|"
-"""Numbers to the right, where the site breaks none of them."""
 
 
-def table_text(table: Table) -> str:
-    """A table in Markdown."""
-    lines = [HEAD, *map(cells, table.rows)]
-    head, *rows = [f"| {' | '.join(map(barred, line))} |" for line in lines]
-    return "\n".join([f"**{barred(table.title)}**", "", head, RULER, *rows])
+def columns(rows: Sequence[list[str]]) -> list[list[str]]:
+    """Heading and rows of cells, without columns that say nothing or the same throughout."""
+    whose = {row[3] for row in rows} - {""}
+    head = [*HEAD[:2], *whose, *HEAD[3:]] if len(whose) == 1 else HEAD
+    said = [k for k in range(len(HEAD)) if k < 2 or {row[k] for row in rows} - {"", "–"}]
+    shown = [k for k in said if k != 3 or len(whose) > 1]
+    return [[line[k] for k in shown] for line in (head, *rows)]
+
+
+def table_text(title: str, rows: Sequence[list[str]]) -> str:
+    """A table in Markdown; numbers to the right, where the site breaks none of them."""
+    head, *below = columns(rows)
+    ruler = ["---" if name in ("", "whose") else "--:" for name in head]
+    lines = [f"| {' | '.join(map(barred, line))} |" for line in (head, *below)]
+    return "\n".join([f"**{barred(title)}**", "", lines[0], f"|{'|'.join(ruler)}|", *lines[1:]])
 
 
 def page_text(example: Example, outcome: Outcome) -> str:
@@ -61,22 +70,37 @@ def page_text(example: Example, outcome: Outcome) -> str:
     parts += [
         f"**What it shows.** {example.shows.strip()}",
         f"**What it cannot show.** {example.cannot.strip()}",
-        closest_text(outcome),
-        *map(table_text, outcome.tables),
+        farthest_text(outcome),
+        *(table_text(table.title, list(map(cells, table.rows))) for table in outcome.tables),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def closest_text(outcome: Outcome) -> str:
-    """How near the numbers come to what they may differ by."""
-    rows = [table.worst for table in outcome.tables]
-    worst = Table("", [row for row in rows if row is not None]).worst
-    if worst is None:
-        return "**Numbers.** None of them is held against another: see above."
-    return (
-        f"**Numbers.** Of what it may differ by, {barred(worst.name)} uses most:"
-        f" {size(worst.difference)} of {size(worst.allowed)}."
-    )
+def farthest_text(outcome: Outcome) -> str:
+    """How far the numbers are from each kind of others, where they use most of what is allowed."""
+    rows, lines = [row for table in outcome.tables for row in table.rows], list[str]()
+    for source, whose in SOURCES.items():
+        held = Table("", [r for r in rows if r.source == source and r.difference is not None])
+        worst = held.worst
+        if worst is not None:
+            of = f"{size(worst.difference)} of the {size(worst.allowed)} allowed"
+            lines.append(f"- {whose}: {of} ({barred(worst.name)})")
+        elif held.rows:
+            far = max(held.rows, key=lambda r: abs(r.difference or 0.0) / abs(r.other or 1.0))
+            of = f"{size(far.difference)}, no bound"
+            lines.append(f"- {whose}: {of} ({barred(far.name)})")
+    if not lines:
+        return FARTHEST + " None: no number is held against another, see above."
+    return "\n".join([FARTHEST, "", *lines])
+
+
+FARTHEST = "**Largest differences.**"
+
+
+def farthest_of(page: str) -> str:
+    """What the page of an example says of differences, for a cell of the list of all."""
+    said = page.partition(FARTHEST)[2].partition("\n**")[0].splitlines()
+    return "; ".join(line[2:].split(" (")[0] for line in said if line.startswith("- ")) or "–"
 
 
 def write_pages(folder: Path, example: Example, outcome: Outcome) -> None:
@@ -91,7 +115,7 @@ def write_pages(folder: Path, example: Example, outcome: Outcome) -> None:
     write_text(folder / f"{example.name}.md", page_text(example, outcome))
 
 
-def index_text(examples: Sequence[Example], missing: Sequence[str]) -> str:
+def index_text(pages: Mapping[Example, str], missing: Sequence[str]) -> str:
     """Examples by paper, with links to their pages, and what cannot be reproduced."""
     parts = [
         "# The papers, figure by figure",
@@ -100,16 +124,17 @@ def index_text(examples: Sequence[Example], missing: Sequence[str]) -> str:
         " `bulletbridge paper NAME`, with `--gui` in Bullet's window. None of the papers' pictures"
         " was in the copies that we read: what each figure draws follows from the text around it,"
         " and its numbers are held against those that are printed, against closed forms, or against"
-        " an independent program in other coordinates. Each page says what its numbers may differ"
-        " by. What is wrong in the papers: [errata](../errata.md).",
+        " an independent program in other coordinates. The last column is the difference that uses"
+        " most of what is allowed. What is wrong in the papers: [errata](../errata.md).",
     ]
-    for paper in dict.fromkeys(example.paper for example in examples):
+    for paper in dict.fromkeys(example.paper for example in pages):
         lines = [
-            f"| [`{example.name}`]({example.name}.md) | {barred(example.title)} |"
-            for example in examples
-            if example.paper == paper
+            f"| [`{x.name}`]({x.name}.md) | {barred(x.title)} | {farthest_of(page)} |"
+            for x, page in pages.items()
+            if x.paper == paper
         ]
-        parts += [f"## {paper}", "\n".join(["| example | what |", "|---|---|", *lines])]
+        head = ["| example | what | differs by |", "|---|---|---|"]
+        parts += [f"## {paper}", "\n".join([*head, *lines])]
     parts += ["## What cannot be reproduced", "\n".join(f"- {line}" for line in missing)]
     return "\n\n".join(parts) + "\n"
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bulletbridge.papers.example import Example, Outcome
-from bulletbridge.papers.page import HEAD, cells
+from bulletbridge.papers.page import cells, columns
 
 BOLD = "bold"
 
@@ -32,11 +32,14 @@ def show(console: Console, example: Example, outcome: Outcome) -> None:
     console.print(Text.assemble((example.name, BOLD), f"  {example.title}"))
     for table in outcome.tables:
         shown = Table(box=None, pad_edge=False, header_style=BOLD, padding=(0, 1, 0, 0))
-        for k, heading in enumerate([table.title, *HEAD[1:]]):
-            words = k in (0, 3)
+        head, *lines = columns(list(map(cells, table.rows)))
+        for heading in head:
+            words = heading in ("", "whose")
             justify = "left" if words else "right"
-            shown.add_column(heading, justify=justify, overflow="fold", no_wrap=not words)
-        for row in table.rows:
+            shown.add_column(
+                heading or table.title, justify=justify, overflow="fold", no_wrap=not words
+            )
+        for row, line in zip(table.rows, lines, strict=True):
             style = None if row.agrees else "red"
-            shown.add_row(*cells(row), style=style)
+            shown.add_row(*line, style=style)
         console.print(shown)
