@@ -41,9 +41,13 @@ def closed_path(
         )
         joints = system.mechanism.joints.items()
         guess = {name: q[-1][joint.q].tolist() for name, joint in joints if name not in held}
-    spline = CubicSpline(times, [*q, q[0]], bc_type="periodic")
+    pieces = CubicSpline(times, [*q, q[0]], bc_type="periodic").c.swapaxes(0, 1)  # (n, 4, nq)
+    each = period / knots
 
-    def desired(t: float) -> bb.Desired:
-        return bb.Desired(*(np.asarray(spline(t, k), np.float64) for k in range(3)))
+    def desired(t: float) -> bb.Desired:  # in one product, where three of a spline take 30 µs
+        k = min(int(t % period / each), knots - 1)
+        s = t % period - k * each
+        slopes, bends = (3.0 * s * s, 2.0 * s, 1.0, 0.0), (6.0 * s, 2.0, 0.0, 0.0)
+        return bb.Desired(*(np.array(((s**3, s * s, s, 1.0), slopes, bends)) @ pieces[k]))
 
     return desired

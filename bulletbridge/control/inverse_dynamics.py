@@ -131,7 +131,7 @@ def multipliers(system: System, reactions: Mapping[str, Array]) -> Array:
         ModelError: There is no such constraint, or not as many numbers as it has.
     """
     solver = undriven(system).solver
-    terms = solver.terms(system.q, system.v, system.t)
+    poses, t = solver.poses_at(np.asarray(system.q, np.float64)), system.t
     lam = np.full(solver.encoded.nc, np.nan)
     order = list(solver.encoded.rows)
     for name, wanted in reactions.items():
@@ -140,7 +140,7 @@ def multipliers(system: System, reactions: Mapping[str, Array]) -> Array:
         part, wrench = solver.encoded.rows[name], np.asarray(wanted, float)
         if order.index(name) < len(solver.encoded.loops):
             _require_numbers(name, wrench, 6)
-            _, rows = solver.wrench_rows(terms.poses, order.index(name), system.t)
+            _, rows = solver.wrench_rows(poses, order.index(name), t)
             lam[part] = np.linalg.lstsq(rows.T, wrench)[0]
         else:
             _require_numbers(name, wrench, part.stop - part.start)
