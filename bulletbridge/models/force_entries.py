@@ -1,7 +1,5 @@
 """Read the entries of ``forces`` that act between two frames, or along several joints."""
 
-from typing import TypedDict
-
 from bulletbridge.constraints.force_elements import (
     Bushing,
     ForceElement,
@@ -12,31 +10,17 @@ from bulletbridge.constraints.force_elements import (
     Tendon,
     TorsionSpring,
     Wrench,
-    Z,
 )
-from bulletbridge.constraints.joints import Motor, Triple
+from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Components
-from bulletbridge.models.loop_entries import (
-    read_effort,
-    read_frame,
-    read_limits,
-    read_motor,
-    spring_numbers,
-)
-from bulletbridge.models.strict_yaml import Node
+from bulletbridge.models.loop_entries import BOUNDED, IMPEDANCE, read_effort, read_frame
+from bulletbridge.models.strict_yaml import Node, Readers, read_given
 
 SPRING, TORSION_SPRING, BUSHING, TENDON = "spring", "torsion_spring", "bushing", "tendon"
 FRAMES = "a", "b"
-BOUNDED = "limits", "friction", "motor"
 TRIPLES = ("stiffness", "damping", "turning_stiffness", "turning_damping")
-ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING, Tendon: TENDON}
-KEYS = {
-    SPRING: ("stiffness", "damping", "length", "slack", "force", "via", *BOUNDED),
-    TORSION_SPRING: ("axis", "axis_b", "stiffness", "damping", "rest", "torque"),
-    BUSHING: TRIPLES,
-    TENDON: ("stiffness", "damping", "rest", "slack", "force", *BOUNDED),
-}
-"""Optional keys by type."""
+BETWEEN_FRAMES = {SPRING: Spring, TORSION_SPRING: TorsionSpring, BUSHING: Bushing}
+ELEMENTS = {**{made: kind for kind, made in BETWEEN_FRAMES.items()}, Tendon: TENDON}
 
 
 def is_element(node: Node) -> bool:
@@ -60,27 +44,11 @@ def read_element(node: Node) -> ForceElement:
     effort = "torque" if kind == TORSION_SPRING else "force"
     if not keys.keys() & {effort, *TRIPLES, *BOUNDED}:
         node.fail(f"exerts nothing; give stiffness, damping or {effort}")
+    name, given = keys["name"].text(), read_given(keys, optional)
     if kind == TENDON:
-        return _tendon(keys)
-    ends = keys["name"].text(), read_frame(keys["a"]), read_frame(keys["b"])
-    if kind == BUSHING:
-        triples = {name: keys[name].triple() for name in TRIPLES if name in keys}
-        for name, values in triples.items():
-            if min(values) < 0.0:
-                keys[name].fail("must not be negative")
-        return Bushing(*ends, **triples)
-    force = read_effort(keys[effort]) if effort in keys else 0.0
-    if kind == SPRING:
-        numbers = spring_numbers(keys, ("stiffness", "damping", "length", "slack"))
-        via = tuple(map(_read_point, keys["via"].items())) if "via" in keys else ()
-        return Spring(*ends, **numbers, force=force, **_bounds(keys), via=via)
-    return TorsionSpring(
-        *ends,
-        keys["axis"].direction() if "axis" in keys else Z,
-        keys["axis_b"].direction() if "axis_b" in keys else None,
-        **spring_numbers(keys, ("stiffness", "damping", "rest")),
-        torque=force,
-    )
+        return Tendon(name, _factors(keys["joints"]), **given)
+    make = BETWEEN_FRAMES[kind]
+    return make(name, read_frame(keys["a"]), read_frame(keys["b"]), **given)
 
 
 def _read_point(node: Node) -> LinePoint:
@@ -91,43 +59,43 @@ def _read_point(node: Node) -> LinePoint:
     if "round" not in entries:
         return read_frame(node)
     keys = node.mapping(("round", "radius"), ("cylinder", "side"))
-    return Round(
-        read_frame(keys["round"]),
-        keys["radius"].positive(),
-        keys["cylinder"].flag() if "cylinder" in keys else False,
-        keys["side"].triple() if "side" in keys else None,
-    )
+    given = read_given(keys, {"cylinder": Node.flag, "side": Node.triple})
+    return Round(read_frame(keys["round"]), keys["radius"].positive(), **given)
 
 
-def _tendon(keys: dict[str, Node]) -> Tendon:
-    joints = {name: node.number() for name, node in keys["joints"].table().items()}
+def _read_line(node: Node) -> tuple[LinePoint, ...]:
+    return tuple(map(_read_point, node.items()))
+
+
+def _not_negative_triple(node: Node) -> Triple:
+    values = node.triple()
+    if min(values) < 0.0:
+        node.fail("must not be negative")
+    return values
+
+
+def _factors(node: Node) -> dict[str, float]:
+    """Factors of joints in the length of a tendon."""
+    joints = {name: factor.number() for name, factor in node.table().items()}
     if not joints:
-        keys["joints"].fail("is empty; give a factor for each joint, as in {a: 1, b: -2}")
+        node.fail("is empty; give a factor for each joint, as in {a: 1, b: -2}")
     if not any(joints.values()):
-        keys["joints"].fail("has no factor but zero, so that nothing moves it")
-    return Tendon(
-        keys["name"].text(),
-        joints,
-        **spring_numbers(keys, ("stiffness", "damping", "rest", "slack")),
-        force=read_effort(keys["force"]) if "force" in keys else 0.0,
-        **_bounds(keys),
-    )
+        node.fail("has no factor but zero, so that nothing moves it")
+    return joints
 
 
-class Bounds(TypedDict):
-    """What acts within bounds along a spring or tendon."""
-
-    limits: tuple[float, float] | None
-    friction: float
-    motor: Motor | None
-
-
-def _bounds(keys: dict[str, Node]) -> Bounds:
-    return {
-        "limits": read_limits(keys["limits"]) if "limits" in keys else None,
-        "friction": keys["friction"].not_negative() if "friction" in keys else 0.0,
-        "motor": read_motor(keys["motor"]) if "motor" in keys else None,
-    }
+SLACK: Readers = {"slack": Node.not_negative, "force": read_effort}
+KEYS: dict[str, Readers] = {
+    SPRING: {**IMPEDANCE, "length": Node.not_negative, **SLACK, "via": _read_line, **BOUNDED},
+    TORSION_SPRING: {
+        **{"axis": Node.direction, "axis_b": Node.direction},
+        **IMPEDANCE,
+        **{"rest": Node.number, "torque": read_effort},
+    },
+    BUSHING: dict.fromkeys(TRIPLES, _not_negative_triple),
+    TENDON: {**IMPEDANCE, "rest": Node.number, **SLACK, **BOUNDED},
+}
+"""Optional keys by type."""
 
 
 def read_wrench(node: Node) -> Wrench:
@@ -137,11 +105,11 @@ def read_wrench(node: Node) -> Wrench:
         LoopFileError: An entry is wrong; the message names line, key and remedy.
     """
     keys = node.mapping(("name", "frame"), ("force", "torque", "axes"))
-    pushes = {part: _push(keys[part]) for part in ("force", "torque") if part in keys}
+    pushes = read_given(keys, {"force": _push, "torque": _push})
     if all(push == (0.0, 0.0, 0.0) for push in pushes.values()):
         node.fail("exerts nothing; give a force or a torque")
-    axes = read_frame(keys["axes"]) if "axes" in keys else None
-    return Wrench(read_frame(keys["frame"]), axes=axes, name=keys["name"].text(), **pushes)
+    axes = read_given(keys, {"axes": read_frame})
+    return Wrench(read_frame(keys["frame"]), name=keys["name"].text(), **axes, **pushes)
 
 
 def _push(node: Node) -> Triple | Components:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from bulletbridge.constraints.joint_models import TRAVEL, TURN
 from bulletbridge.constraints.joints import (
     ELSEWHERE,
     HIGHEST_POWER,
-    SOFTNESS,
     Coupling,
     Distance,
     Frame,
@@ -19,10 +19,8 @@ from bulletbridge.constraints.joints import (
     Twist,
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline
-from bulletbridge.models.model_spec import ORIGIN, FileConstraint, Z
-from bulletbridge.models.strict_yaml import Node
-
-Keys = dict[str, Node]
+from bulletbridge.models.model_spec import FileConstraint
+from bulletbridge.models.strict_yaml import Keys, Node, Readers, read_given
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,10 @@ class LoopType:
     optional: tuple[str, ...] = ()
     moves: tuple[str, ...] = ("x", "y", "z", "angle", "axis")
 
-    def motion(self, keys: Keys) -> Motion | None:
-        """The prescribed motion, None when there is none."""
-        return _motion(keys["motion"], self.moves) if "motion" in keys else None
+    def given(self, keys: Keys, **readers: Callable[[Node], Any]) -> dict[str, Any]:
+        """Motion, force limit and what else is given of such a constraint."""
+        motion = partial(_motion, moves=self.moves)
+        return read_given(keys, {"motion": motion, **FORCE_LIMIT, **readers})
 
 
 def read_constraint(node: Node) -> FileConstraint:
@@ -60,9 +59,7 @@ def read_constraint(node: Node) -> FileConstraint:
     if called != given and called in TYPES:
         entries["type"].fail(f"'{given}' is called '{called}' here")
     kind = entries["type"].choice(TYPES)
-    keys = node.mapping(
-        ("name", "type", *kind.required), (*kind.optional, "motion", *FORCE_LIMIT_KEYS)
-    )
+    keys = node.mapping(("name", "type", *kind.required), (*kind.optional, "motion", *FORCE_LIMIT))
     if "erp" in keys and "max_force" not in keys:
         keys["erp"].fail("has no effect without 'max_force'; add that, or remove 'erp'")
     return kind.build(keys)
@@ -70,26 +67,25 @@ def read_constraint(node: Node) -> FileConstraint:
 
 def _joint(keys: Keys) -> LoopJoint:
     kind = keys["type"].text()
-    return LoopJoint(
-        keys["name"].text(),
-        JointModel(kind),
-        read_frame(keys["a"]),
-        read_frame(keys["b"]),
-        keys["axis"].direction() if "axis" in keys else Z,
-        keys["axis_b"].direction() if "axis_b" in keys else None,
-        keys["pitch"].nonzero() if "pitch" in keys else 0.0,
-        TYPES[kind].motion(keys),
-        tuple(_twist(twist) for twist in keys["free"].items()) if "free" in keys else (),
-        *_force_limit(keys),
-        _freedom(keys[TURN]) if TURN in keys else None,
-        _freedom(keys[TRAVEL]) if TRAVEL in keys else None,
-        _radius(keys["radius"], "radius" in TYPES[kind].required) if "radius" in keys else 0.0,
+    surface = "radius" in TYPES[kind].required  # else of a ball, which may be a point
+    given = TYPES[kind].given(
+        keys,
+        axis=Node.direction,
+        axis_b=Node.direction,
+        pitch=Node.nonzero,
+        free=_twists,
+        radius=Node.positive if surface else Node.not_negative,
+        **{TURN: _freedom, TRAVEL: _freedom},
     )
+    return LoopJoint(keys["name"].text(), JointModel(kind), *_ends(keys), **given)
 
 
-def _radius(node: Node, surface: bool) -> float:
-    """Radius of a surface, or of a ball that may be a point."""
-    return node.positive() if surface else node.not_negative()
+def _ends(keys: Keys) -> tuple[Frame, Frame]:
+    return read_frame(keys["a"]), read_frame(keys["b"])
+
+
+def _twists(node: Node) -> tuple[Twist, ...]:
+    return tuple(map(_twist, node.items()))
 
 
 def _twist(node: Node) -> Twist:
@@ -103,11 +99,8 @@ def _twist(node: Node) -> Twist:
 
 
 def _distance(keys: Keys) -> Distance:
-    ends = read_frame(keys["a"]), read_frame(keys["b"])
-    motion = TYPES["distance"].motion(keys)
-    return Distance(
-        keys["name"].text(), *ends, keys["length"].positive(), motion, *_force_limit(keys)
-    )
+    given = TYPES["distance"].given(keys)
+    return Distance(keys["name"].text(), *_ends(keys), keys["length"].positive(), **given)
 
 
 def _coupling(keys: Keys) -> Coupling:
@@ -118,10 +111,8 @@ def _coupling(keys: Keys) -> Coupling:
     return Coupling(
         keys["name"].text(),
         {name: first for name, (first, *_) in factors.items()},
-        keys["offset"].number() if "offset" in keys else 0.0,
-        TYPES["coupling"].motion(keys),
-        *_force_limit(keys),
-        {name: tuple(higher) for name, (_, *higher) in factors.items() if higher},
+        higher={name: tuple(higher) for name, (_, *higher) in factors.items() if higher},
+        **TYPES["coupling"].given(keys, offset=Node.number),
     )
 
 
@@ -138,24 +129,15 @@ def _factors(node: Node) -> tuple[float, ...]:
     return factors
 
 
-def _force_limit(keys: Keys) -> tuple[float | None, float]:
-    """Force limit of a constraint, and its erp."""
-    erp = keys["erp"].not_negative() if "erp" in keys else SOFTNESS
+def _erp(node: Node) -> float:
+    erp = node.not_negative()
     if erp > 1.0:
-        keys["erp"].fail("must be a share from 0 to 1 of the gap that a step closes")
-    return keys["max_force"].not_negative() if "max_force" in keys else None, erp
+        node.fail("must be a share from 0 to 1 of the gap that a step closes")
+    return erp
 
 
 def _freedom(node: Node) -> LoopAxis:
-    springs = ("stiffness", "damping", "rest")
-    keys = node.mapping((), ("limits", "friction", "motor", *springs, "force"))
-    return LoopAxis(
-        read_limits(keys["limits"]) if "limits" in keys else None,
-        keys["friction"].not_negative() if "friction" in keys else 0.0,
-        read_motor(keys["motor"]) if "motor" in keys else None,
-        **spring_numbers(keys, springs),
-        force=read_effort(keys["force"]) if "force" in keys else 0.0,
-    )
+    return LoopAxis(**read_given(node.mapping((), FREEDOM), FREEDOM))
 
 
 def read_limits(node: Node) -> tuple[float, float]:
@@ -168,19 +150,6 @@ def read_limits(node: Node) -> tuple[float, float]:
     if len(numbers) != 2 or numbers[0] > numbers[1]:
         node.fail("must be two numbers, the lower one first")
     return numbers[0], numbers[1]
-
-
-def spring_numbers(keys: Keys, names: tuple[str, ...]) -> dict[str, float]:
-    """Numbers of a spring; all but ``rest`` must not be negative.
-
-    Raises:
-        LoopFileError: One of them is; the message names line, key and remedy.
-    """
-    return {
-        name: keys[name].number() if name == "rest" else keys[name].not_negative()
-        for name in names
-        if name in keys
-    }
 
 
 def read_effort(node: Node) -> float | Signal:
@@ -198,13 +167,8 @@ def read_motor(node: Node) -> Motor:
     Raises:
         LoopFileError: An entry is wrong; the message names line, key and remedy.
     """
-    servo = ("stiffness", "damping")
-    optional = ("velocity", "position", "velocity_gain", "position_gain", *servo, "least")
-    keys = node.mapping(("force",), optional)
-    numbers = {name: keys[name].number() for name in optional if name in keys}
-    for name in servo:
-        if numbers.get(name, 0.0) < 0.0:
-            keys[name].fail("must not be negative")
+    keys = node.mapping(("force",), MOTOR)
+    numbers, servo = read_given(keys, MOTOR), ("stiffness", "damping")
     for name in ("velocity_gain", "position_gain"):
         if name in numbers and any(numbers.get(gain) for gain in servo):
             keys[name].fail(
@@ -217,7 +181,17 @@ def read_motor(node: Node) -> Motor:
     return Motor(keys["force"].not_negative(), **numbers)
 
 
-ENDS, AXES, FORCE_LIMIT_KEYS = ("a", "b"), ("axis", "axis_b"), ("max_force", "erp")
+ENDS, AXES = ("a", "b"), ("axis", "axis_b")
+PLACE: Readers = {"xyz": Node.triple, "rpy": Node.triple}
+FORCE_LIMIT: Readers = {"max_force": Node.not_negative, "erp": _erp}
+IMPEDANCE: Readers = {"stiffness": Node.not_negative, "damping": Node.not_negative}
+BOUNDED: Readers = {"limits": read_limits, "friction": Node.not_negative, "motor": read_motor}
+FREEDOM: Readers = {**BOUNDED, **IMPEDANCE, "rest": Node.number, "force": read_effort}
+MOTOR: Readers = {
+    **dict.fromkeys(("velocity", "position", "velocity_gain", "position_gain"), Node.number),
+    **IMPEDANCE,
+    "least": Node.number,
+}
 _COUPLING = LoopType(_coupling, ("joints",), ("offset",), moves=("z",))
 TYPES: dict[str, LoopType] = {
     "ball": LoopType(_joint, ENDS),
@@ -254,12 +228,8 @@ def read_frame(node: Node) -> Frame:
         if name in entries:
             own, end = ("axis", "a") if node.key.endswith("a") else ("axis_b", "b")
             entries[name].fail(f"'{own}' stands beside 'type', in the axes of frame {end}")
-    keys = node.mapping(("link",), ("xyz", "rpy"))
-    return Frame(
-        keys["link"].text(),
-        keys["xyz"].triple() if "xyz" in keys else ORIGIN,
-        keys["rpy"].triple() if "rpy" in keys else ORIGIN,
-    )
+    keys = node.mapping(("link",), PLACE)
+    return Frame(keys["link"].text(), **read_given(keys, PLACE))
 
 
 def _motion(node: Node, moves: tuple[str, ...]) -> Motion:
@@ -270,7 +240,7 @@ def _motion(node: Node, moves: tuple[str, ...]) -> Motion:
         node.fail(f"moves nothing; give a signal for {' or '.join(choices)}")
     if "axis" in keys and "angle" not in keys:
         keys["axis"].fail("turns nothing; add 'angle', or remove it")
-    return Motion(**signals, axis=keys["axis"].direction() if "axis" in keys else None)
+    return Motion(**signals, **read_given(keys, {"axis": Node.direction}))
 
 
 def read_signal(node: Node) -> Signal:

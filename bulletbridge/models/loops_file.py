@@ -17,12 +17,11 @@ from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
 from bulletbridge.models.bundled import similar_file, split_arguments
 from bulletbridge.models.force_entries import is_element, read_element, read_wrench
 from bulletbridge.models.formats.xacro_file import expanded_file
-from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
+from bulletbridge.models.loop_entries import PLACE, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.model_spec import (
     BEAM,
-    ORIGIN,
     PYBULLET_DATA,
     VERSION,
     BeamSpec,
@@ -31,7 +30,7 @@ from bulletbridge.models.model_spec import (
     ModelSpec,
     pybullet_data_folder,
 )
-from bulletbridge.models.strict_yaml import Node
+from bulletbridge.models.strict_yaml import Keys, Node, Readers, read_given
 from bulletbridge.models.urdf_file import XACRO, is_file
 from bulletbridge.models.urdf_names import BASE, check_names, read_names
 from bulletbridge.models.yaml_text import parse_yaml, read_yaml
@@ -118,19 +117,17 @@ def _model(root: Node) -> ModelSpec:
         _bodies(root, keys),
         constraints,
         tuple(joint.text() for joint in actuated),
-        keys["gravity"].triple() if "gravity" in keys else None,
-        _coordinates(start, "q", (QUATERNION, POSE)),
-        _coordinates(start, "v", (SPIN, TWIST)),
-        tuple(_force(item) for item in forces if not is_element(item)),
-        _coordinates(start, "guess", (QUATERNION, POSE)),
-        tuple(_beam(item) for item in _items(keys, "beams")),
-        keys["joint_friction"].flag() if "joint_friction" in keys else False,
-        elements,
-        _joint_properties(keys["joints"]) if "joints" in keys else {},
-        pushes,
+        start_q=_coordinates(start, "q", (QUATERNION, POSE)),
+        start_v=_coordinates(start, "v", (SPIN, TWIST)),
+        start_guess=_coordinates(start, "guess", (QUATERNION, POSE)),
+        forces=tuple(_force(item) for item in forces if not is_element(item)),
+        beams=tuple(_beam(item) for item in _items(keys, "beams")),
+        elements=elements,
+        wrenches=pushes,
         scenery=tuple(
             replace(_body(entry, _body_name(entry["name"])), fixed_base=True) for entry in scenery
         ),
+        **read_given(keys, OF_MODEL),
     )
     floats = (FLOATS,) if _floats_unsaid(spec, keys) else ()
     names = read_names(spec.bodies)
@@ -246,15 +243,9 @@ def _body_name(node: Node) -> str:
 
 
 def _body(entry: Keys, name: str) -> BodySpec:
-    base = entry["base"].mapping((), ("xyz", "rpy")) if "base" in entry else {}
-    return BodySpec(
-        name,
-        _urdf(entry["urdf"]),
-        entry["fixed_base"].flag() if "fixed_base" in entry else False,
-        base["xyz"].triple() if "xyz" in base else ORIGIN,
-        base["rpy"].triple() if "rpy" in base else ORIGIN,
-        entry["scale"].positive() if "scale" in entry else 1.0,
-    )
+    base = entry["base"].mapping((), PLACE) if "base" in entry else {}
+    own = read_given(entry, {"fixed_base": Node.flag, "scale": Node.positive})
+    return BodySpec(name, _urdf(entry["urdf"]), **own, **read_given(base, PLACE))
 
 
 def _urdf(node: Node) -> Path:
@@ -310,36 +301,39 @@ def _joint_properties(node: Node) -> dict[str, JointProperties]:
         keys = entry.mapping((), PROPERTIES)
         if not keys:
             entry.fail(f"changes nothing; give one of {', '.join(PROPERTIES)}")
-        numbers = {key: keys[key].not_negative() for key in keys if key != "limits"}
-        limits = read_limits(keys["limits"]) if "limits" in keys else None
-        found[name] = JointProperties(**numbers, limits=limits)
+        readers = dict.fromkeys(PROPERTIES, Node.not_negative) | {"limits": read_limits}
+        found[name] = JointProperties(**read_given(keys, readers))
     return found
 
 
+OF_MODEL: Readers = {
+    "gravity": Node.triple,
+    "joint_friction": Node.flag,
+    "joints": _joint_properties,
+}
+FORCE: Readers = {
+    "torque": read_effort,
+    **dict.fromkeys(("stiffness", "rest", "damping"), Node.number),
+    "friction": Node.not_negative,
+}
+
+
 def _force(node: Node) -> JointForce:
-    keys = node.mapping(("joint",), ("torque", "stiffness", "rest", "damping", "friction"))
+    keys = node.mapping(("joint",), FORCE)
     if not keys.keys() & {"torque", "stiffness", "damping", "friction"}:
         node.fail("exerts nothing; give torque, stiffness, damping or friction")
-    if "friction" in keys:
-        keys["friction"].not_negative()
-    names = ("stiffness", "rest", "damping", "friction")
-    numbers = {name: keys[name].number() for name in names if name in keys}
-    torque = read_effort(keys["torque"]) if "torque" in keys else 0.0
-    return JointForce(keys["joint"].text(), torque, **numbers)
+    return JointForce(keys["joint"].text(), **read_given(keys, FORCE))
+
+
+def _modes(node: Node) -> int:
+    modes = node.number()
+    if modes not in range(1, MOST_MODES + 1):
+        node.fail(f"must be a number of modes from 1 to {MOST_MODES}, not {modes:g}")
+    return int(modes)
 
 
 def _beam(node: Node) -> BeamSpec:
     keys = node.mapping(("link", "EI", "mass_per_length"), ("modes", "damping"))
-    modes = keys["modes"].number() if "modes" in keys else 2
-    if modes not in range(1, MOST_MODES + 1):
-        keys["modes"].fail(f"must be a number of modes from 1 to {MOST_MODES}, not {modes:g}")
-    damping = keys["damping"].number() if "damping" in keys else 0.0
-    if damping < 0.0:
-        keys["damping"].fail("must not be negative")
-    return BeamSpec(
-        keys["link"].text(),
-        keys["EI"].positive(),
-        keys["mass_per_length"].positive(),
-        int(modes),
-        damping,
-    )
+    given = read_given(keys, {"modes": _modes, "damping": Node.not_negative})
+    sizes = keys["EI"].positive(), keys["mass_per_length"].positive()
+    return BeamSpec(keys["link"].text(), *sizes, **given)

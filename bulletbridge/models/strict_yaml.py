@@ -6,7 +6,7 @@ twice, merge keys and tags stay visible, and nothing is converted that was not a
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -332,6 +332,16 @@ class Node:
             return {"map": "a mapping", "seq": "a list"}.get(self._kind(), f"'{self.yaml.tag}'")
         value = str(self.yaml.value)
         return f"'{value if len(value) <= 40 else value[:37] + '...'}'" if value else "nothing"
+
+
+Keys = dict[str, Node]
+Readers = Mapping[str, Callable[[Node], Any]]
+"""Who reads the value of each optional key."""
+
+
+def read_given(keys: Keys, readers: Readers) -> dict[str, Any]:
+    """Values of the optional keys that are there; what they are for has defaults for the others."""
+    return {name: read(keys[name]) for name, read in readers.items() if name in keys}
 
 
 _QUOTABLE = ("int", "float", "bool", "null", "timestamp")
