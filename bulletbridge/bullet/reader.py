@@ -32,7 +32,7 @@ from bulletbridge.bullet.tree import (
     RawLink,
     grow,
 )
-from bulletbridge.bullet.worlds import require_client, text_of
+from bulletbridge.bullet.worlds import gravity, require_client, text_of
 from bulletbridge.errors import ModelError, WorldError, warn_user
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import are_numbers
@@ -111,11 +111,9 @@ def read_bullet(
         robot if file is None else without_false_limits(robot, file)
         for robot, file in zip(robots, sources, strict=True)
     ]
-    engine = pybullet.getPhysicsEngineParameters(client)
-    gravity = np.array([engine[f"gravityAcceleration{axis}"] for axis in "XYZ"])
     mechanism = grow(
         robots,
-        gravity,
+        np.array(gravity(client)),
         joint_damping=joint_damping,
         joint_friction=joint_friction,
         link_damping=link_damping,

@@ -34,21 +34,19 @@ class Places:
     beam_v: Array
 
 
-@dataclass(frozen=True)
 class BeamBodies(BulletBodies):
     """Bodies of one Bullet client and the mechanism with beams for which they stand.
 
-    Attributes:
+    Args:
+        mechanism: With beams in the place of chains.
+        bodies: What Bullet has.
         places: Where its coordinates are in Bullet's.
     """
 
-    places: Places
-
-    def __post_init__(self) -> None:
-        """Prepare what ``write`` needs at every step."""
-        super().__post_init__()
-        object.__setattr__(self, "_nq", len(self.places.chain_q))
-        object.__setattr__(self, "_nv", len(self.places.chain_v))
+    def __init__(self, mechanism: Mechanism, bodies: BulletBodies, places: Places) -> None:
+        super().__init__(mechanism, bodies.body_ids, bodies.client, bodies.ports)
+        self.places = places
+        self._nq, self._nv = len(places.chain_q), len(places.chain_v)
 
     def state(self) -> tuple[Array, Array]:
         """Configuration (nq,) and velocity (nv,): amplitudes nearest to the segments' angles.
@@ -141,8 +139,7 @@ def with_beams(bodies: BulletBodies, shown: Sequence[Shown]) -> BulletBodies:
         hinges = [joint.v.start for joint in joints]
         up, down = _maps(chain.before.nv, mechanism.nv, r.v, (hinges, beam.v), angles)
         chain_v, beam_v = chain_v @ up, down @ beam_v
-    places = Places(chain_q, chain_v, beam_q, beam_v)
-    return BeamBodies(mechanism, bodies.body_ids, bodies.client, bodies.ports, places)
+    return BeamBodies(mechanism, bodies, Places(chain_q, chain_v, beam_q, beam_v))
 
 
 def _maps(

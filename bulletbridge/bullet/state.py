@@ -4,7 +4,7 @@ import math
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, cycle
 from pathlib import Path
@@ -247,62 +247,49 @@ class Port:
                 bodies["R"][body] = R @ bodies["R"][body]
 
 
-@dataclass(frozen=True)
 class BulletBodies:
     """Bodies of one Bullet client and the mechanism they make up; the ``World`` of a ``System``.
 
-    Attributes:
+    Args:
         mechanism: Forest of all bodies.
         body_ids: Bullet's ids by name.
         client: Physics client.
         ports: How each body is recognised, read and written.
+
+    Attributes:
+        mechanism, body_ids, client, ports: As given.
         single: The body, if there is but one, on a fixed base, with joints of one rate each.
     """
 
-    mechanism: Mechanism
-    body_ids: dict[str, int]
-    client: int
-    ports: tuple[Port, ...] = field(repr=False)
-    single: SingleBody | None = field(init=False, repr=False)
-    _writers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
-    _readers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
-    _contacts: ContactFinder = field(init=False, repr=False)
-    _sticking: StickingReader = field(init=False, repr=False)
-    _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
-    _standing: tuple[Port, ...] = field(init=False, repr=False)
-    _looks: Iterator[bool] = field(init=False, repr=False, compare=False)
-    _long_looks: Iterator[bool] = field(init=False, repr=False, compare=False)
-    _meddling: Meddling = field(init=False, repr=False, compare=False)
-    _nq: int = field(init=False, repr=False)
-    _nv: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Prepare what ``write`` needs at every step."""
-        put = object.__setattr__
-        put(self, "_writers", tuple(port.writer() for port in self.ports))
-        put(self, "_readers", tuple(port.reader() for port in self.ports))
-        carriers = {port.body_id: port.carriers for port in self.ports}
+    def __init__(
+        self, mechanism: Mechanism, body_ids: dict[str, int], client: int, ports: tuple[Port, ...]
+    ) -> None:
+        self.mechanism, self.body_ids, self.client, self.ports = mechanism, body_ids, client, ports
+        self.single = ports[0].single if len(ports) == 1 else None
+        self._writers = tuple(port.writer() for port in ports)
+        self._readers = tuple(port.reader() for port in ports)
         own = [
             OwnBody(port.body_id, port.carriers, port.links, partial(self._frames, port))
-            for port in self.ports
+            for port in ports
         ]
-        put(self, "_contacts", ContactFinder(self.client, self.mechanism, own, self.showing))
-        put(self, "_sticking", StickingReader(self.client, carriers))
-        put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
-        put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
-        put(self, "single", self.ports[0].single if len(self.ports) == 1 else None)
-        put(self, "_looks", now_and_then())
+        self._contacts = ContactFinder(client, mechanism, own, self.showing)
+        self._sticking = StickingReader(client, {port.body_id: port.carriers for port in ports})
+        self._stamps = tuple((port.stamp_id, port.stamp) for port in ports)
+        self._standing = tuple(port for port in ports if port.base is not None)
+        self._looks: Iterator[bool] = now_and_then()
         often = (n in SOON for n in range(1, LOOKS))
-        put(self, "_long_looks", chain(often, cycle((True, *(False,) * (LOOKS - 1)))))
+        self._long_looks = chain(often, cycle((True, *(False,) * (LOOKS - 1))))
         asked = (
             probe_of(port.name, port.body_id, port.stamp, port.base is None, port.converter)
-            for port in self.ports
+            for port in ports
         )
         probes = [probe for probe in asked if probe is not None]
-        turns = [part for port in self.ports for part in port.converter.quaternions]
-        put(self, "_meddling", Meddling(self.client, probes, turns, self.mechanism.gravity))
-        put(self, "_nq", self.mechanism.nq)
-        put(self, "_nv", self.mechanism.nv)
+        turns = [part for port in ports for part in port.converter.quaternions]
+        self._meddling = Meddling(client, probes, turns, mechanism.gravity)
+        self._nq, self._nv = mechanism.nq, mechanism.nv
+
+    def __repr__(self) -> str:
+        return f"<BulletBodies: {', '.join(self.body_ids)} in client {self.client}>"
 
     def state(self) -> tuple[Array, Array]:
         """Configuration (nq,) and velocity (nv,) as Bullet has them.
@@ -608,7 +595,7 @@ class BulletBodies:
 
     def look_next(self) -> None:
         """Have the next ``check`` look at masses, inertias and bases."""
-        object.__setattr__(self, "_looks", chain((True,), now_and_then()))
+        self._looks = chain((True,), now_and_then())
 
     def check(self, looks: bool = True) -> None:
         """Make sure that the bodies are still those that were read.

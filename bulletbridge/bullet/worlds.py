@@ -122,11 +122,8 @@ def require_client(client: int) -> None:
 def gravity(client: int) -> tuple[float, float, float]:
     """Gravity of a world [m/s²]."""
     found = pybullet.getPhysicsEngineParameters(physicsClientId=client)
-    return (
-        float(found["gravityAccelerationX"]),
-        float(found["gravityAccelerationY"]),
-        float(found["gravityAccelerationZ"]),
-    )
+    x, y, z = (float(found[f"gravityAcceleration{axis}"]) for axis in "XYZ")
+    return x, y, z
 
 
 def remove_bodies(
