@@ -17,7 +17,7 @@ from bulletbridge.engine.stepper import NO_RECORD, CompiledStepper, Solver
 from bulletbridge.numerics.records import Array
 
 
-class HandingStepper:
+class HandingStepper(CompiledStepper):
     """Steps of a system as a whole, some of them by the dense kernel.
 
     Args:
@@ -66,21 +66,6 @@ class HandingStepper:
     def take_over(self, targets: np.ndarray, tau: Array, record: Array) -> int:
         """A step that the kernel has left; the failure that stopped it, or DONE."""
         return self._whole.run_whole(targets, tau, record, 1)
-
-    def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
-        """No task but steps."""
-        return DENSE_REQUIRED
-
-    def rebase(self) -> None:
-        """Nothing: it works on the arrays of the whole."""
-
-    def layout(self) -> bytes:
-        """Nothing: its arrays are those of the rows."""
-        return b""
-
-    def laid_out(self, layout: bytes) -> CompiledStepper:
-        """Itself."""
-        return self
 
     def one_step(self, tau: Array) -> WholeCall:
         """Call that advances by one step with forces that stay."""

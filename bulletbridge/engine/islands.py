@@ -346,7 +346,7 @@ class Islands:
             solver.put_guard_floor()
 
 
-class IslandStepper:
+class IslandStepper(CompiledStepper):
     """Runs the compiled step on each island of a solver.
 
     Args:
@@ -360,17 +360,6 @@ class IslandStepper:
         self.arrays, self.count = islands.arrays, len(islands.members)
         self._bound: StoredCall | None = None
         self._kernel: Any = None
-
-    def layout(self) -> bytes:
-        """Nothing: its arrays are those of the rows."""
-        return b""
-
-    def laid_out(self, layout: bytes) -> CompiledStepper:
-        """Itself."""
-        return self
-
-    def rebase(self) -> None:
-        """Nothing: the whole tells its islands."""
 
     def _stored(self) -> StoredCall:
         """The kernel of all islands, with that of the present integrator for each."""
@@ -390,10 +379,6 @@ class IslandStepper:
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
         return self._stored().call((targets, tau, record, steps))
-
-    def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
-        """Nothing: the whole is evaluated at once."""
-        return DENSE_REQUIRED
 
     def one_step(self, tau: Array) -> WholeCall:
         """Call that advances by one step with forces that stay."""

@@ -122,14 +122,11 @@ class CompiledStepper(Protocol):
 
     Attributes:
         is_whole: Whether its kernel advances the whole at once, and tells what a failure is about.
+        arrays: What its kernel works on.
     """
 
     is_whole: bool
-
-    @property
-    def arrays(self) -> Sequence[Any]:
-        """What its kernel works on."""
-        ...
+    arrays: Sequence[Any]
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
@@ -145,19 +142,15 @@ class CompiledStepper(Protocol):
 
     def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
         """Do a task of ``tasks`` that is no step; a failure, DENSE_REQUIRED if it cannot, DONE."""
-        ...
-
-    def rebase(self) -> None:
-        """Take over places, masses, and what acts at joints and between frames, from the whole."""
-        ...
+        return DENSE_REQUIRED
 
     def layout(self) -> bytes:
         """What its arrays depend on besides the rows."""
-        ...
+        return b""
 
     def laid_out(self, layout: bytes) -> "CompiledStepper":
         """The same with other arrays, of which this was told; its own self where they are its."""
-        ...
+        return self
 
 
 class Followers(Protocol):
@@ -273,13 +266,8 @@ class Solver(SolverArrays):
         for name in ("R", "p"):
             self.bodies[name] = mechanism.bodies[name]
         self.control["factored"] = self.control["charted"] = 0
-        self._tell_parts()
-
-    def _tell_parts(self) -> None:
-        """Have what steps it in parts take over what has changed."""
-        for part in (self.stepper, self.islands):
-            if part is not None:
-                part.rebase()
+        if self.islands is not None:
+            self.islands.rebase()
 
     def revise(self, mechanism: Mechanism, moved: bool) -> None:
         """Go on with the same tree with other masses, places and forces of joints, as encoded.
@@ -301,7 +289,8 @@ class Solver(SolverArrays):
             return
         self.mechanism = mechanism
         self.control[0]["factored"] = self.control[0]["charted"] = 0
-        self._tell_parts()
+        if self.islands is not None:
+            self.islands.rebase()
 
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step_kernel.run``; return the failure that stopped it, or DONE.
