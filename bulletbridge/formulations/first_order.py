@@ -30,14 +30,10 @@ def rk45(rate: Rate, y: Array, duration: float, rtol: float, atol: float) -> tup
     Raises:
         StepError: The step size fell to nothing.
     """
-    from scipy.integrate import RK45
+    from scipy.integrate import solve_ivp
 
-    method = RK45(rate, 0.0, y, duration, rtol=rtol, atol=atol)
-    times, path = [0.0], [y]
-    while method.status == "running":
-        message = method.step()
-        if message is not None:
-            raise StepError(f"the 4(5) pair gave up at t = {method.t:.6g} s: {message}")
-        times.append(float(method.t))
-        path.append(np.array(method.y))
-    return np.array(times), np.array(path)
+    found = solve_ivp(rate, (0.0, duration), y, "RK45", rtol=rtol, atol=atol)
+    if not found.success:
+        end = found.t[-1]
+        raise StepError(f"the 4(5) pair gave up at t = {end:.6g} s: {found.message}")
+    return found.t, np.ascontiguousarray(found.y.T)
