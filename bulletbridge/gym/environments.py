@@ -156,7 +156,7 @@ class LoopEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         self._episodes.start([0], {0: self.np_random})
         self._show()
-        return _first(self._episodes.observe()), self._episodes.info(0)
+        return _line(self._episodes.observe(), 0), self._episodes.info(0)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Do what an action (actions,) asks for.
@@ -169,7 +169,7 @@ class LoopEnv(gymnasium.Env[Any, Any]):
         seen, rewards, terminated, truncated = found
         self._show()
         return (
-            _first(seen),
+            _line(seen, 0),
             float(rewards[0]),
             bool(terminated[0]),
             bool(truncated[0]),
@@ -191,10 +191,6 @@ class LoopEnv(gymnasium.Env[Any, Any]):
             time.sleep(max(0.0, self._due - time.monotonic()))
             task = self._episodes.task
             self._due = time.monotonic() + task.dt * task.steps
-
-
-def _first(seen: Seen) -> Any:
-    return {name: x[0] for name, x in seen.items()} if isinstance(seen, dict) else seen[0]
 
 
 class LoopVectorEnv(VectorEnv[Any, Any, Any]):

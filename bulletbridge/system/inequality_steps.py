@@ -114,6 +114,8 @@ class InequalitySteps:
         motors: Motors of the joints, and friction.
         holding: Which constraints with a force limit hold.
         limits: Whether joint limits act.
+        finds_contacts: Whether contacts act.
+        force_limits_act: Whether constraints with a force limit act.
 
     Raises:
         ModelError: Contacts are wanted of a beam.
@@ -140,7 +142,8 @@ class InequalitySteps:
         self.limits = bool(limits)
         self._constraints = inequality_constraints_of(mechanism, active.constraints)
         self.holding = Holding(active, self._constraints)
-        self._contacts, self._limited = contacts, len(self._constraints.force_limits) > 0
+        self.finds_contacts = contacts
+        self.force_limits_act = len(self._constraints.force_limits) > 0
         turns = self.limits and self._constraints.turns
         self._always = contacts or self._constraints.any or turns or limits == "always"
         loop_axes, limited = self._constraints.loop_axes, self._constraints.force_limited
@@ -171,17 +174,12 @@ class InequalitySteps:
     def are_contacts_of_bodies(self) -> bool:
         """Whether nothing but contacts acts, of bodies that hang from the world each."""
         hang = bool(np.all(self._active.mechanism.bodies["parent"][1:] == 0))
-        return hang and self._contacts and not (self._constraints.any or self.motors.any_on)
+        return hang and self.finds_contacts and not (self._constraints.any or self.motors.any_on)
 
     @property
     def are_within_islands(self) -> bool:
         """Whether nothing acts that may join what no rigid constraint does."""
-        return not (self._contacts or self._limited)
-
-    @property
-    def force_limits_act(self) -> bool:
-        """Whether constraints with a force limit act."""
-        return self._limited
+        return not (self.finds_contacts or self.force_limits_act)
 
     def solver_holding(self, names: frozenset[str]) -> Solver:
         """The solver in which the named constraints with a force limit are rigid, at the state."""
@@ -197,14 +195,9 @@ class InequalitySteps:
         """Those that step besides the solver of the rigid constraints."""
         return self.holding.solvers
 
-    @property
-    def finds_contacts(self) -> bool:
-        """Whether contacts act."""
-        return self._contacts
-
     def take_contacts(self) -> None:
         """Have contacts act, of which a copy finds none before it is given a world."""
-        self._contacts = self._always = True
+        self.finds_contacts = self._always = True
 
     def require_none(self) -> None:
         """Refuse to go on where any act, of which there are no derivatives.
@@ -408,11 +401,11 @@ class InequalitySteps:
         Raises:
             WorldError: Contacts act, and there is no world to find them in.
         """
-        if not self._limited:
+        if not self.force_limits_act:
             step = self._stepper
             if step is None or step.solver is not self._active.solver:
                 step = self._take_stepper(None)
-            failure = self._advance_there(step) if self._contacts else step.advance(None)
+            failure = self._advance_there(step) if self.finds_contacts else step.advance(None)
             if failure == DONE:
                 self._tell(step)
             return failure
@@ -471,10 +464,10 @@ class InequalitySteps:
         Returns:
             As ``stepping.Stepper.roll``.
         """
-        if self._limited or self._is_moved:
+        if self.force_limits_act or self._is_moved:
             return DONE, done
         step = self._take_stepper(None)
-        surroundings = self._shown.surroundings() if self._contacts else None
+        surroundings = self._shown.surroundings() if self.finds_contacts else None
         trace = Trace(table, every, done, int(while_pushed))
         try:
             failure, done = step.roll(surroundings, steps, trace)
@@ -494,7 +487,7 @@ class InequalitySteps:
     @property
     def of_joints_alone(self) -> InequalityStepper | None:
         """The steps to go on with, if motors, friction and limits of joints are all that acts."""
-        if self._contacts or self._limited or not self.act:
+        if self.finds_contacts or self.force_limits_act or not self.act:
             return None
         step = self._take_stepper(None)
         return step if step.can_be_traced else None
@@ -523,7 +516,7 @@ class InequalitySteps:
             self.motors.exerted = step.motor_forces
             if rigid is not None:
                 rigid.hold(rigid.holding)
-        if rigid is None and self._limited:
+        if rigid is None and self.force_limits_act:
             self._constraints.force_limits["holds"] = 0
         return step
 
@@ -532,7 +525,7 @@ class InequalitySteps:
         before, spare, solver = self._stepper, self._spare, self._solver_of(rigid)
         fits = spare is not None and spare.solver is solver
         new = spare if spare is not None and fits else self._make_stepper(rigid)
-        if before is not None and self._limited:
+        if before is not None and self.force_limits_act:
             new.adopt(before)
         elif before is not None:  # turns are counted on when constraints come and go
             new.positions[:] = before.positions
@@ -556,6 +549,6 @@ class InequalitySteps:
 
     def _advance_there(self, step: InequalityStepper) -> int:
         """One step of whatever solver it has."""
-        if not self._contacts:
+        if not self.finds_contacts:
             return step.advance(None)
         return step.advance(self._shown.surroundings())

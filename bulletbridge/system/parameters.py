@@ -14,12 +14,12 @@ from bulletbridge.constraints.force_elements import (
     Tendon,
     TorsionSpring,
 )
-from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint
 from bulletbridge.errors import ModelError, refuse_name
 from bulletbridge.mechanism.model import Joint, Mechanism
 from bulletbridge.mechanism.records import BEAM
 from bulletbridge.numerics.records import are_numbers
+from bulletbridge.system.carrying import is_bounded
 
 AXIS_FIELDS = ("armature", "damping", "stiffness", "torque")
 """What acts at a revolute or prismatic joint, besides its friction."""
@@ -57,7 +57,7 @@ def parameters_of(
         if has_origin(joint):
             found |= _by_axis(f"{name}.origin", bodies[axes[joint.v.start]["body"]]["p"])
     for one in constraints:
-        if isinstance(one, LoopJoint | Distance) and is_plain(one):
+        if isinstance(one, LoopJoint | Distance) and not is_bounded(one):
             found |= _by_axis(f"{one.name}.a", one.a.xyz) | _by_axis(f"{one.name}.b", one.b.xyz)
     for one in constraints:
         found |= {f"{one.name}.{field}": getattr(one, field) for field in numbers(one)}
@@ -79,12 +79,6 @@ def has_origin(joint: Joint) -> bool:
     return joint.is_single or joint.kind == "spherical"
 
 
-def is_plain(constraint: Constraint) -> bool:
-    """Whether a constraint is rigid, with nothing along its free motions."""
-    along = isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel)
-    return not (has_force_limit(constraint) or along)
-
-
 def numbers(constraint: Constraint | ForceElement) -> tuple[str, ...]:
     """Fields of a constraint or spring that are numbers of their own."""
     if isinstance(constraint, Spring | Tendon) and constraint.bounded and not constraint.springs:
@@ -92,9 +86,9 @@ def numbers(constraint: Constraint | ForceElement) -> tuple[str, ...]:
     if isinstance(constraint, ELEMENTS):
         own = [f for f in fields(constraint) if f.name != "friction"]  # acts by an inequality
         return tuple(f.name for f in own if isinstance(getattr(constraint, f.name), float))
-    if isinstance(constraint, Distance) and is_plain(constraint):
+    if isinstance(constraint, Distance) and not is_bounded(constraint):
         return ("length",)
-    return ("offset",) if isinstance(constraint, Coupling) and is_plain(constraint) else ()
+    return ("offset",) if isinstance(constraint, Coupling) and not is_bounded(constraint) else ()
 
 
 def require_known(kind: str, name: str, known: Iterable[str]) -> None:
