@@ -1,6 +1,7 @@
 """The comparison with other simulators: same models, right measures, honest summaries."""
 
 import json
+import re
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from bulletbridge.bench.cases import SINGULAR, case, pendulum
+from bulletbridge.bench.figures import growth
 from bulletbridge.bench.judging import GRID, Judge, error_at, swing
 from bulletbridge.bench.merge import merged
 from bulletbridge.bench.page import page, read
@@ -272,6 +274,16 @@ def test_growth_is_fitted_to_large_mechanisms():
         for n, t in ((1, 100.0), (5, 25.0), (10, 100.0), (20, 400.0))
     ]
     assert exponents(rows)[0]["exponent"] == pytest.approx(2.0)
+
+
+def test_settings_of_a_simulator_are_told_apart_by_their_lines():
+    rows = [
+        {"kind": "row", "peer": "mujoco", "setting": f"s{k}", "loops": n, "loop": {"median": n * k}}
+        for k in (1, 2, 3)
+        for n in (10, 20)
+    ]
+    dashes = set(re.findall(r"stroke-dasharray: [\d., ]+", growth(rows, "row")))
+    assert len(dashes) == 2  # and one line is solid
 
 
 def test_a_simulator_that_dies_or_refuses_fails_alone():

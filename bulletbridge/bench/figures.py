@@ -3,6 +3,7 @@
 # matplotlib declares its keyword arguments without types
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from bulletbridge.bench.session import Row
@@ -47,13 +48,13 @@ def growth(rows: list[Row], kind: str) -> str:
     """Time per step against the number of loops."""
 
     def draw(axes: "Axes") -> None:
-        seen: set[str] = set()
+        drawn = Counter[str]()  # lines of each peer
         for line in exponents(rows):
             if line["kind"] == kind and line["times"]:
                 peer = line["peer"]
-                label = None if peer in seen else PACKAGES[peer].name
-                style = STYLES[sum(1 for name in seen if name == peer) % len(STYLES)]
-                seen.add(peer)
+                label = None if drawn[peer] else PACKAGES[peer].name
+                style = STYLES[drawn[peer] % len(STYLES)]
+                drawn[peer] += 1
                 x, y = list(line["times"]), list(line["times"].values())
                 axes.loglog(x, y, style, color=COLOURS[peer], marker=".", label=label)
         axes.set_ylabel("time per step [µs]")
