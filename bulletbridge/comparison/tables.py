@@ -107,6 +107,11 @@ def print_results(results: Sequence[Result], console: Console) -> None:
         console.print(note)
 
 
+def plain_table(*headings: str) -> Table:
+    """A table without lines, with its headings in bold."""
+    return Table(*headings, box=None, pad_edge=False, header_style=BOLD)
+
+
 def print_inspection(found: Inspection, console: Console) -> None:
     """A model in tables."""
     console.print(Text.assemble((found.model, BOLD), f"  {found.path}"), soft_wrap=True)
@@ -114,9 +119,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
     console.print(Text.assemble(f"{sizes}rank {found.rank}; ", (f"mobility {found.dof}", BOLD)))
     bases = f"; floating: {', '.join(found.floating)}" if found.floating else "; the base stands"
     console.print(f"{found.mass_kg:.4g} kg, {found.across_m:.3g} m across at the start{bases}")
-    loops = Table(box=None, pad_edge=False, header_style=BOLD, title_justify="left")
-    for heading in ("constraint", "type", "joins"):
-        loops.add_column(heading)
+    loops = plain_table("constraint", "type", "joins")
     for heading in ("rows", "kept", "gap [m]", "gap [rad]"):
         loops.add_column(heading, justify="right", no_wrap=True)
     for loop in found.loops:
@@ -134,26 +137,22 @@ def print_inspection(found: Inspection, console: Console) -> None:
     if found.rank < found.kept:
         indented(console, f"between constraints: {found.kept - found.rank} more, in combination")
     if found.springs:
-        springs = Table(box=None, pad_edge=False, header_style=BOLD)
-        for heading in ("spring", "type", "joins", "length or turn [m, rad]", "force [N, N m]"):
-            springs.add_column(heading)
+        measured = "length or turn [m, rad]", "force [N, N m]"
+        springs = plain_table("spring", "type", "joins", *measured)
         for spring in found.springs:
             numbers = (" ".join(map(number, x)) for x in (spring.position, spring.force))
             springs.add_row(spring.name, spring.type, ", ".join(spring.joins), *numbers)
         console.print()
         console.print(springs)
     if found.wrenches:
-        wrenches = Table(box=None, pad_edge=False, header_style=BOLD)
-        for heading in ("wrench", "on", "axes of", "force at the start [N]", "torque [N m]"):
-            wrenches.add_column(heading)
+        at_start = "force at the start [N]", "torque [N m]"
+        wrenches = plain_table("wrench", "on", "axes of", *at_start)
         for wrench in found.wrenches:
             numbers = (" ".join(map(number, x)) for x in (wrench.force, wrench.torque))
             wrenches.add_row(wrench.name, wrench.link, wrench.axes, *numbers)
         console.print()
         console.print(wrenches)
-    joints = Table(box=None, pad_edge=False, header_style=BOLD)
-    for heading in ("joint", "kind", "drive", "start [rad, m]", ""):
-        joints.add_column(heading)
+    joints = plain_table("joint", "kind", "drive", "start [rad, m]", "")
     for joint in found.joints:
         joints.add_row(
             joint.name,

@@ -56,20 +56,12 @@ def is_on_line(given: object) -> bool:
     return is_frame(given)
 
 
-def is_table(given: object) -> bool:
-    """Whether something is numbers by name."""
+def is_table(given: object, fits: Callable[[object], bool] = is_real) -> bool:
+    """Whether something is numbers, or what else fits, by name."""
     if not isinstance(given, Mapping):
         return False
     table = cast(Mapping[object, object], given)
-    return all(isinstance(name, str) and is_real(value) for name, value in table.items())
-
-
-def is_table_of_lists(given: object) -> bool:
-    """Whether something is lists of numbers by name."""
-    if not isinstance(given, Mapping):
-        return False
-    table = cast(Mapping[object, object], given)
-    return all(isinstance(name, str) and is_list(value) for name, value in table.items())
+    return all(isinstance(name, str) and fits(value) for name, value in table.items())
 
 
 def is_list_of_lists(given: object) -> bool:
@@ -108,7 +100,7 @@ EXPECTED: dict[str, Check] = {
     "limits": ("two numbers or None", lambda x: x is None or is_real(x, (2,))),
     "friction": NUMBER,
     "motor": ("a Motor or None", lambda x: x is None or isinstance(x, Motor)),
-    "higher": ("lists of numbers by joint", is_table_of_lists),
+    "higher": ("lists of numbers by joint", lambda x: is_table(x, is_list)),
 }
 """Kind of each field, by name, whatever the description."""
 OF_BUSHING: dict[str, Check] = {
