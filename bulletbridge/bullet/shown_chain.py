@@ -145,7 +145,15 @@ def with_beams(bodies: BulletBodies, shown: Sequence[Shown]) -> BulletBodies:
 def _maps(
     old: int, new: int, kept: np.ndarray, moved: tuple[Sequence[int], slice], angles: Array
 ) -> tuple[Array, Array]:
-    """Maps (old, new) and (new, old) of what is kept, and of hinges and amplitudes."""
+    """Maps of coordinates with beams to those with chains (old, new), and back (new, old).
+
+    Args:
+        old: Number of coordinates with chains.
+        new: Number with a beam in the place of one of them.
+        kept: (2, kept) places of the coordinates that both have, there and here.
+        moved: Places of the chain's hinges, and of the beam's amplitudes.
+        angles: (hinges, modes) of the hinges for unit amplitudes.
+    """
     up, down = np.zeros((old, new)), np.zeros((new, old))
     hinges, amplitudes = moved
     up[kept[0], kept[1]] = down[kept[1], kept[0]] = 1.0

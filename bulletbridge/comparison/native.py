@@ -263,6 +263,7 @@ class NativeWorld:
             raise WorldError(f"Bullet refuses the constraint '{name}': {error}") from None
 
     def _gear(self, gear: Coupling) -> int:
+        """A constraint of Bullet's that couples two joints."""
         (first, a), (second, b) = gear.coefficients.items()
         (body_a, link_a), (body_b, link_b) = self._joints[first], self._joints[second]
         still = Anchor(body_a, link_a, np.eye(3), np.zeros(3))

@@ -19,7 +19,7 @@ EVERYTHING = "all"
 
 
 def examples() -> dict[str, Example]:
-    """All of them."""
+    """All examples by name."""
     rooms = (
         docking,
         particle,

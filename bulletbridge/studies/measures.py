@@ -152,7 +152,14 @@ def observe(system: System, measures: tuple[str, ...], steps: int, every: int) -
 
 
 def look(system: System, found: dict[str, float], start: float, first: bool) -> None:
-    """Take the present state into account."""
+    """Bring measures up to the present state.
+
+    Args:
+        system: In that state.
+        found: Measures by name, of the states before; changed in place.
+        start: Energy at the start [J].
+        first: Whether the present state is the start, from which least and largest positions go.
+    """
     reactions = system.reactions() if any(m.split(".")[0] in OF_LOOPS for m in found) else {}
     seen = system.evaluate() if "gap" in found or "energy_drift" in found else None
     for measure, before in found.items():

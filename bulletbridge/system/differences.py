@@ -131,7 +131,7 @@ class Differences(Generic[M]):
         return Derivative(_columns(found), max(errors))
 
     def by_state(self, tangents: Tangents, see: Callable[[M], Array]) -> Derivative:
-        """By all tangent coordinates (n, 2 nv) of a state that is displaced, and then closed."""
+        """What is seen by all tangent coordinates (n, 2 nv) of a state displaced, then closed."""
         values, error = self.along(tangents.q, tangents.lengths, see, tangents.turn)
         rates, more = self.along(tangents.v, tangents.lengths, see, None)
         if not len(tangents.picked):

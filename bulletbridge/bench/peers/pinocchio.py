@@ -73,6 +73,7 @@ class Pinocchio(Stepped):
         self.reset()
 
     def _tree(self) -> tuple[Any, list[int]]:
+        """Pinocchio's model of the tree, and the number of its joint for each body."""
         pin = self.library
         model = pin.Model()
         model.gravity.linear = np.array(self.problem.mechanism.gravity)
