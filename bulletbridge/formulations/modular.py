@@ -230,8 +230,8 @@ class Modular:
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics = dynamics
         known = isinstance(dynamics, ModularDynamics)
-        self.closing: Dynamics | ByModules = ByModules(dynamics) if known else dynamics
-        """What correction and filter are made with: by modules too, where they are known."""
+        self.equations = dynamics.modular_equations if known else dynamics.equations
+        """Those at a state, for correction and filter too: by modules, where they are known."""
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
         """Accelerations and multipliers at a state.
@@ -239,23 +239,8 @@ class Modular:
         Raises:
             UnsupportedError: The mass matrix of a module is not positive definite.
         """
-        e = self.closing.equations(q, v, t)
+        e = self.equations(q, v, t)
         return solve_modular(by_modules(e) if isinstance(e, Equations) else e)
-
-
-@dataclass(frozen=True)
-class ByModules:
-    """A system whose equations are told module by module."""
-
-    dynamics: ModularDynamics
-
-    def equations(self, q: Array, v: Array, t: float) -> ModularEquations:
-        """The equations of motion at a state."""
-        return self.dynamics.modular_equations(q, v, t)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return self.dynamics.displace(q, step)
 
 
 def solve_modular(e: ModularEquations) -> Solution:

@@ -15,8 +15,8 @@ from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
 from bulletbridge.formulations.integrators import METHODS, Scheme, State
 from bulletbridge.formulations.modified import Modified
 from bulletbridge.formulations.modular import Modular, ModularEquations
-from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
-from bulletbridge.formulations.system_dynamics import ClosingTree, Tree, TreeMoving
+from bulletbridge.formulations.stabilise import Seen, Stabilisation, Stabilised
+from bulletbridge.formulations.system_dynamics import Tree, TreeMoving
 from bulletbridge.numerics.records import Array
 
 
@@ -178,8 +178,8 @@ class PythonStep:
             if self.weight is not None:
                 formulation = Modified(dynamics, self.weight, formulation)
             modular = isinstance(formulation, Modular)
-            closing = formulation.closing if modular else ClosingTree(dynamics)
-            self._scheme = Scheme(dynamics, formulation, self.method, after, closing)
+            seen = Seen(formulation.equations if modular else dynamics.closing, dynamics.displace)
+            self._scheme = Scheme(dynamics, formulation, self.method, after, seen)
         return self._scheme
 
     def _take(self, solver: Solver, end: Stabilised, t: float) -> int:

@@ -4,6 +4,7 @@ The compiled step has its own. Corrections come first, the filter at the correct
 Source: Kövecses and Piedbœuf 2003, eq. 33 (filter), 35 (directions of the start), 36 (current).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, cast
 
@@ -54,13 +55,25 @@ class Closable(Protocol):
 class ClosableDynamics(Protocol):
     """What correction and filter need of ``Dynamics``."""
 
-    def equations(self, q: Array, v: Array, t: float) -> Closable:
+    def equations(self, q: Array, v: Array, t: float, /) -> Closable:
         """The equations of motion at a state."""
         ...
 
-    def displace(self, q: Array, step: Array) -> Array:
+    def displace(self, q: Array, step: Array, /) -> Array:
         """Configuration (nq,) after a velocity (nv,) has acted for a unit of time."""
         ...
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A system that correction and filter see by other equations than it moves by.
+
+    Attributes:
+        equations, displace: As ``ClosableDynamics`` has them.
+    """
+
+    equations: Callable[[Array, Array, float], Closable]
+    displace: Callable[[Array, Array], Array]
 
 
 class Stabilised(NamedTuple):

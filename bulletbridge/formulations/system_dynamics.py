@@ -89,21 +89,6 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class ClosingTree:
-    """A tree as correction and filter see it: without forces, which are what takes long."""
-
-    tree: Tree
-
-    def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """What they need of the equations of motion at a state."""
-        return self.tree.closing(q, v, t)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return self.tree.displace(q, step)
-
-
-@dataclass(frozen=True)
 class TreeMoving:
     """A tree at a state, with its rates by recursion: see ``moving.Moving``."""
 

@@ -6,7 +6,6 @@ on the joints. They are chosen, since the source does not give them.
 Source: Kövecses and Piedbœuf 2003.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from bulletbridge.control.controllers import Controlled
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.integrators import METHODS, State
 from bulletbridge.formulations.projector import Projector
-from bulletbridge.formulations.stabilise import Stabilisation
+from bulletbridge.formulations.stabilise import Seen, Stabilisation
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.numerics.records import Array
 from bulletbridge.papers.example import Curve, Example, Film, Outcome, Panel, Row, Table
@@ -136,26 +135,16 @@ def violations(dynamics: Tree, motion: States) -> Run:
     return Run(motion.t, gap, rate, motion.q)
 
 
-@dataclass(frozen=True)
-class Euclidean:
-    """The same rows with one as the mass of everything, for correction and filter only."""
-
-    bare: Tree
-
-    def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """What correction and filter need of the equations of motion."""
-        return self.bare.closing(q, v, t)._replace(M=np.eye(self.bare.nv))
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        return self.bare.displace(q, step)
-
-
 def wrong_metric(scheme: str, h: float, duration: float) -> Run:
     """The arm corrected in the Euclidean metric, which no system offers."""
     with bb.load("space_arm", "new") as model:
         bare = model.system.dynamics
-        dynamics, back = Controlled(bare, loads), Euclidean(bare)
+
+        def euclidean(q: Array, v: Array, t: float) -> Equations:
+            """The same rows with one as the mass of everything."""
+            return bare.closing(q, v, t)._replace(M=np.eye(bare.nv))
+
+        dynamics, back = Controlled(bare, loads), Seen(euclidean, bare.displace)
         method, after = METHODS[SCHEMES.get(scheme, scheme)], Stabilisation("current", 2)
         formulation = Projector(dynamics)
         states = [State(model.system.q, np.zeros(bare.nv), 0.0)]
