@@ -23,7 +23,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.active_rows import WEAKEST
 from bulletbridge.inequalities.contact_variations import RowsAt
-from bulletbridge.inequalities.held_closing import (
+from bulletbridge.inequalities.held_closing_kernel import (
     OTHERS,
     HeldClosing,
     HeldPlace,
