@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +15,16 @@ from bulletbridge.system.parameters import require_known
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
 from bulletbridge.system.system import System
-from bulletbridge.system.tangents import Freedoms, freedoms_at
+from bulletbridge.system.tangents import Freedoms, freedoms_at, lengths_of
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 REACH = 1e-5
 """Change of a parameter, of its size, by which trajectories are differentiated."""
+MOVED = 1e-3
+"""What that moves a trajectory by at most [rad, lengths of the mechanism]: of one that is flung
+about, a millionth of a mass may be an angle of which sines are not linear."""
 DISTINCT = 1e-8
 """What a combination of parameters moves beside the start, of what they move, to be told by it."""
 NOT_NEGATIVE = (
@@ -34,12 +41,23 @@ what contacts let happen on one side alone, like leaps, before it has tried the 
 TOLD = 1e-4
 """Share of a standard error, squared, that a step must gain for the search to go on."""
 FLAT = float(np.finfo(np.float64).eps)
-"""Slope of half the sum of squares that ends a search. It has units: anything larger ends it early
-where a motion tells little of a parameter. Other searches end where they come no further."""
+"""Slope of half the sum of squares that ends a search, and step, of sizes. The slope has units:
+anything larger ends it early where a motion tells little of a parameter; larger steps are many
+standard errors where it tells more than eight digits. Others end where they come no further."""
 PART = 0.01
 """Share of a motion from which on residuals that follow one another are told."""
 LOST = 1e3
 """What stands for the residuals of a trajectory that could not be run."""
+FOLLOWS = 0.2
+"""Distance [rad, lengths of the mechanism] from the recording up to which a trajectory follows it:
+within, what it moves by is nearly linear in what is looked for."""
+FEWEST = 5
+"""Records of the shortest part of a motion that a search is led by."""
+DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
+"""Fourth difference of five records, in which a motion that is smooth from one to the next is
+nothing beside its noise."""
+MIDDLE = 0.6745
+"""Median of the sizes of normally distributed numbers, of their standard deviation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +122,6 @@ class Fit:
         parts = [rates[system.mechanism.joint(name).v] for name in measured]
         self.measured: Ints = np.concatenate([np.zeros(0, np.int64), *parts])
         self.every = round(float(run.t[1] - run.t[0]) / system.dt)
-        self.steps = self.every * (len(run.t) - 1)
         self.q, self.v = nearest_closed(system, run.q[0]), run.v[0]
         self.near = system.differentiable()
         self.near.start_from((self.q, self.v, float(run.t[0])), {})
@@ -116,7 +133,10 @@ class Fit:
             [0.0 if name.rpartition(".")[2] in NOT_NEGATIVE else -np.inf for name in self.names]
             + [-np.inf] * (len(found[0]) + len(found[1]))
         )
-        self.simulations, self.failure = 0, ""
+        self.lengths = lengths_of(self.near.dynamics.solver)[self.measured]
+        self.records, self.pull = len(run.t), 0.0
+        self.reaches = np.full(len(self.start), REACH)
+        self.simulations, self.iterations, self.failure = 0, 0, ""
 
     @property
     def start(self) -> Array:
@@ -139,14 +159,15 @@ class Fit:
         """(worlds, records, k) measured less simulated; NaN from where one could not be run."""
         n, nv = len(xs), self.system.mechanism.nv
         starts = [self.state(x) for x in xs]
-        tau = np.broadcast_to(self.tau, (n, self.steps, nv))
+        steps = self.every * (self.records - 1)
+        tau = np.broadcast_to(self.tau, (n, self.every * (len(self.run.t) - 1), nv))[:, :steps]
         parameters = [self.values(x) for x in xs]
         found = rollout(
             self.system,
             np.array([q for q, _ in starts]),
             np.array([v for _, v in starts]),
             np.ascontiguousarray(tau),
-            steps=self.steps,
+            steps=steps,
             every=self.every,
             t=float(self.run.t[0]),
             parameters={name: np.array([one[name] for one in parameters]) for name in self.names},
@@ -171,7 +192,7 @@ class Fit:
 
     def compare(self, q: Array) -> Array:
         """(records, k) measured less simulated of one trajectory q (records, nq)."""
-        away = configuration_differences(self.system.mechanism, self.run.q, q)
+        away = configuration_differences(self.system.mechanism, self.run.q[: len(q)], q)
         return away[:, self.measured]
 
     def ended_elsewhere(self, residuals: Array) -> bool:
@@ -184,10 +205,26 @@ class Fit:
         large = size > PART**2 * float(np.sum(moved**2))
         return large and float(np.sum(np.diff(residuals, axis=0) ** 2)) < size
 
+    def follows(self, x: Array) -> int:
+        """Records of the whole motion up to which the trajectory of x (n,) follows them."""
+        self.records = len(self.run.t)
+        near = np.abs(self.residuals([x])[0]) <= FOLLOWS * self.lengths
+        return int(np.argmin(np.append(near.all(axis=1), False)))
+
+    def noise(self) -> float:
+        """What noise the recording seems to have, at most."""
+        moved = self.compare(np.broadcast_to(self.run.q[0], self.run.q.shape))
+        if len(moved) < len(DIFFERENCE):
+            return 0.0
+        parts = np.lib.stride_tricks.sliding_window_view(moved, len(DIFFERENCE), axis=0)
+        size = float(np.median(np.abs(parts @ DIFFERENCE)))
+        return size / (MIDDLE * float(np.linalg.norm(DIFFERENCE)))
+
     def misfit(self, x: Array) -> Array:
         """All residuals of x (n,), large ones where its trajectory could not be run."""
         found = self.residuals([x])[0].ravel()
-        return np.where(np.isfinite(found), found, LOST)
+        pulled = self.pull * (x[: len(self.names)] - self.first)
+        return np.concatenate([np.where(np.isfinite(found), found, LOST), pulled])
 
     def jacobian(self, x: Array) -> Array:
         """(residuals, n) by central differences, all trajectories at once; one-sided at bounds.
@@ -197,7 +234,7 @@ class Fit:
         Raises:
             StepError: A trajectory beside x could not be run.
         """
-        up = np.full(len(x), REACH)
+        up = self.reaches
         down = np.minimum(up, x - self.lowest)
         ways = np.eye(len(x))
         found = self.residuals(
@@ -211,14 +248,59 @@ class Fit:
             )
         more, less = found.reshape(2, len(x), -1)
         slopes = np.array(((more - less) / (up + down)[:, None]).T)
+        steepest = np.abs(slopes.reshape(-1, len(self.lengths), len(x))).max(axis=0)
+        fastest = np.maximum((steepest / self.lengths[:, None]).max(axis=0), MOVED / REACH)
+        self.reaches = MOVED / fastest  # of the next ones
         told, of_start = self.told_of_start(slopes), slopes[:, len(self.names) :]
         of_start[:] = told @ (told.T @ of_start)
-        return slopes
+        return np.vstack([slopes, self.pull * np.eye(len(self.names), len(x))])
 
     def told_of_start(self, slopes: Array) -> Array:
         """Orthonormal (residuals, k): what the start moves, as far as nothing holds it there."""
         left, sizes, _ = np.linalg.svd(slopes[:, len(self.names) :], full_matrices=False)
-        return np.asarray(left[:, sizes > HELD * np.sqrt(len(self.run.t))], np.float64)
+        return np.asarray(left[:, sizes > HELD * np.sqrt(self.records)], np.float64)
+
+    def search(self, x: Array, records: int, pull: float) -> "OptimizeResult":
+        """The point that fits the first records best, from x (n,) on.
+
+        Args:
+            x: Where the search begins.
+            records: How many count.
+            pull: Residual of a parameter that is off the guess by its size.
+
+        Raises:
+            StepError: A trajectory beside the best one so far could not be run.
+        """
+        from scipy.optimize import least_squares
+
+        self.records, self.pull = records, pull
+        found = least_squares(
+            self.misfit,
+            x,
+            self.jacobian,
+            (self.lowest, np.full(len(x), np.inf)),
+            x_scale=np.where(np.arange(len(x)) < len(self.names), 1.0, RECORDED),
+            ftol=TOLD / (records * len(self.measured)),
+            xtol=FLAT,
+            gtol=FLAT,
+        )
+        self.iterations += int(found.njev or 0)
+        return found
+
+    def led_along(self, x: Array) -> Array:
+        """A point from which the whole recording is followed, found by longer and longer parts.
+
+        The sum of squares of a long motion has minima everywhere where what it moves by bends: a
+        search is led by the part along which its trajectory follows, and by the next one from where
+        that has led. Of a short part that does not tell parameters, they stay near their guess: by
+        as much as their sizes are wide beside the noise.
+        """
+        records, followed = 0, self.follows(x)
+        while records < followed < len(self.run.t):
+            records = max(followed, FEWEST)
+            x = np.asarray(self.search(x, records, self.noise()).x, np.float64)
+            followed = self.follows(x)
+        return x
 
 
 def identify(
@@ -233,11 +315,11 @@ def identify(
 
     Trajectories are simulated from start to end, and least squares of what was measured less what
     was simulated are sought by a trust region (``scipy.optimize.least_squares``); all trajectories
-    of a derivative are one ``rollout``. The start is found along with the parameters, on closed
-    loops, since it was measured with noise too, as far as the motion tells it: a rate into the
-    ground may be any. Velocities of the recording only serve as a guess
-    for it. A motion that is so sensitive that the guess leads elsewhere in the end is beyond it:
-    take a shorter part of the recording first, and what that gives as the next guess.
+    of a derivative are one ``rollout``. Where the guess leads away from the recording, the part up
+    to there is fitted first, and then the longer ones that this has it follow. The start is found
+    along with the parameters, on closed loops, since it was measured with noise too, as far as the
+    motion tells it: a rate into the ground may be any. Velocities of the recording only serve as a
+    guess for it.
 
     Args:
         system: With what is known, and a guess of what is not. Nothing of it changes.
@@ -255,8 +337,6 @@ def identify(
         StepError: The motion could not be simulated.
         AssemblyError: The start of the recording does not close the loops.
     """
-    from scipy.optimize import least_squares
-
     fit = Fit(
         system,
         run,
@@ -269,15 +349,10 @@ def identify(
             "the motion cannot be simulated with the parameters as they are; give a better guess,"
             f" or a shorter recording ({fit.failure})"
         )
-    bounds = (fit.lowest, np.full(len(fit.start), np.inf))
-    start = np.maximum(fit.start, fit.lowest)
-    enough = TOLD / (len(run.t) * len(fit.measured))
-    scale = np.where(np.arange(len(start)) < len(fit.names), 1.0, RECORDED)
-    best = least_squares(
-        fit.misfit, start, fit.jacobian, bounds, x_scale=scale, ftol=enough, gtol=FLAT
-    )
-    p, left = len(fit.names), np.asarray(best.fun, np.float64)
-    slopes = np.asarray(best.jac, np.float64)
+    start = fit.led_along(np.maximum(fit.start, fit.lowest))
+    best = fit.search(start, len(run.t), 0.0)
+    p, left = len(fit.names), np.asarray(best.fun, np.float64)[: -len(fit.names)]
+    slopes = np.asarray(best.jac, np.float64)[: len(left)]
     told, J = fit.told_of_start(slopes), slopes[:, :p]
     lengths = np.linalg.norm(J, axis=0)
     J = J - told @ (told.T @ J)
@@ -310,7 +385,7 @@ def identify(
         np.array(fit.near.v),
         residuals,
         fit.simulations,
-        int(best.njev or 0),
+        fit.iterations,
     )
 
 
