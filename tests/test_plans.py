@@ -1,5 +1,7 @@
 """Plans by iLQR: where the answer is known, and what they promise of loops, bounds and costs."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -177,3 +179,18 @@ def test_what_cannot_be_planned_is_said():
     refused("are 1 and -1", {"x": np.zeros(3)}, bounds={"x": (1.0, -1.0)})
     free = bb.ilqr(system, {"x": np.ones(3)}, final=lambda q, v, t: 0.0)
     assert free.converged and free.iterations == 0 and np.all(free.controls["x"] == 1.0)
+
+
+def test_a_search_tells_where_it_is_and_which_bound_has_ended_it(monkeypatch, capsys):
+    """On a terminal alone: a plan that is made in a script leaves nothing in its log."""
+    system = bb.load("four_bar", "new", limits=False).system
+    goal = np.array(system.q) + [0.5, 0.0, 0.0]
+    arrival = bb.QuadraticCost(system.mechanism, goal, Q={"crank": 100.0}, R={"crank": 1e-4})
+    guess, few = {"crank": np.zeros(4)}, bb.Until(tolerance=1e-14, iterations=2)
+    plan = bb.ilqr(system, guess, arrival, arrival, until=few)
+    assert plan.reason == "at the most iterations, 2" and plan.iterations == 2
+    assert not capsys.readouterr().err
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    bb.ilqr(system, guess, arrival, arrival, until=few)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    assert "iteration 2 of at most 2" in shown

@@ -8,10 +8,10 @@ Mansard and Todorov, *Control-limited differential dynamic programming*, ICRA 20
 trajectory that is looked at is made of the system's own steps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,9 @@ from bulletbridge.numerics.records import Array, Ints, Mask, array_of
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 FEWEST, MOST = 1e-6, 1e8
 """Least and largest regularisation, in the curvatures of the controls."""
@@ -175,6 +178,9 @@ def ilqr(
     ``QuadraticCost`` does. Of what they leave to differences they are called some hundred times a
     knot. Curvatures that are negative are left out.
 
+    A terminal shows the cost, the iteration, and how many knots have no derivatives of their own,
+    as beside singular positions, where steps are done in parts: these take most of the time.
+
     Args:
         system: Its state is the start; forces of its ``tau`` that are no controls stay. Nothing of
             it changes.
@@ -194,9 +200,12 @@ def ilqr(
         UnsupportedError: Steps with smooth contacts are not known.
         StepError: The first trajectory, or one beside the best, cannot be simulated.
     """
+    from bulletbridge.console import progress_bars
+
     runs = Trajectories(system, smoothing)
     try:
-        return Search(runs, controls, (running, final), bounds, every).plan(until)
+        with progress_bars() as bars:
+            return Search(runs, controls, (running, final), bounds, every).plan(until, bars)
     finally:
         runs.end()
 
@@ -240,12 +249,23 @@ class Search:
         self.runs = runs
         self.running = Priced(mechanism, costs[0], None, self.runs.lengths)
         self.final = Priced(mechanism, None, costs[1], self.runs.lengths)
+        self.tell: Callable[[list[Knot]], None] = lambda _knots: None
 
-    def plan(self, until: Until) -> Plan:
-        """Iterate until nothing is to be gained."""
+    def plan(self, until: Until, bars: "Progress") -> Plan:
+        """Iterate until nothing is to be gained; bars show how far that is."""
         tolerance, iterations = until
+        bar = bars.add_task("first trajectory", total=len(self.u))
         best = self.follow(None, self.u, None, 0.0)
         costs, mu, reason, n = [best.cost], 0.0, "", 0
+
+        def tell(known: list[Knot]) -> None:
+            """Say where the search is, and which knots take it long."""
+            about = f"cost {costs[-1]:.6g}, iteration {n + 1} of at most {iterations}"
+            if beside := sum(1 for knot in known if knot.why):
+                about += f", {beside} of {len(known)} knots by central differences"
+            bars.update(bar, description=about, completed=len(known))
+
+        self.tell = tell
         knots, last = self.expand(best)
         while True:
             better, mu = self.improve(knots, last, best.u, mu)
@@ -253,7 +273,7 @@ class Search:
             if better.fall(1.0) <= tolerance * size:
                 reason = "converged" if mu <= SOFT else STUCK
             elif n == iterations:
-                reason = "at the most iterations"
+                reason = f"at the most iterations, {iterations}"
             if reason:
                 break
             found = self.search(best, better)
@@ -332,6 +352,7 @@ class Search:
             knots.append(
                 Knot(to @ part.A @ L, to @ part.B[:, self.rates], cost, tangents[k].dual, part.why)
             )
+            self.tell(knots)
         return knots, convex(self.final.expansion(at[-1], tangents[-1].moves))
 
     def improve(
