@@ -100,6 +100,27 @@ def test_a_block_that_slides_down_a_slope(solids):
     assert_allclose(A[rates, rates] @ across, kept * across, atol=1e-9)
 
 
+@pytest.mark.parametrize("spin", [0.0, 1.0])
+def test_loads_of_four_corners_that_slide_matter_only_where_it_turns(solids, spin):
+    """How four corners share a weight is not unique, and moves nothing unless their slips differ.
+
+    Then what their friction turns the block by is no function of the state: refused by name.
+    """
+    solids.ground(plane=True)
+    system = solids.system(solids.solid(f'<box size="{BLOCK}"/>', (0, 0, 0.15), friction=0.25))
+    system.set_state(np.array(system.q), np.array([0.0, 0.0, spin, 1.0, 0.0, 0.0]))
+    for _ in range(3):
+        system.step()
+    if spin:
+        named = r"follow from each other \(contact of 'b' with 'world' at 4 points\)"
+        with pytest.raises(UnsupportedError, match=named):
+            system.step_derivatives()
+        return
+    found = system.step_derivatives()
+    assert set(found.active) == {"world on b sliding"}
+    assert_allclose(found.A[9, 11], 0.25, atol=1e-9)  # pressed harder, slowed by mu of it
+
+
 def on_spring(solids, stiffness, damping, mu=0.5):
     """A ball of 2 kg, pressed by 2 mm into a plane's contact that gives way, and rolling."""
     solids.ground(plane=True)

@@ -1,5 +1,7 @@
 """Rows whose forces in a step are not given, and what each of them asks for."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -108,6 +110,15 @@ class Active:
         """A contact in words."""
         assert self.touch is not None
         return contact_names(np.asarray(self.touch[0].contact_points), self._mechanism)[k]
+
+    def rows_named(self, rows: Sequence[int]) -> str:
+        """Rows in words: contacts with how many of their points, and joints."""
+        of = {(k, 0 if k >= 0 else axis) for k, axis in self.arrays.of[rows].tolist()}
+        joints = [f"'{rate_names(self._mechanism)[axis]}'" for k, axis in sorted(of) if k < 0]
+        points = Counter(self.name(k) for k, _ in sorted(of) if k >= 0)
+        return ", ".join(
+            [f"{name} at {n} points" if n > 1 else name for name, n in points.items()] + joints
+        )
 
     def slopes(self, n: int) -> Array | None:
         """What a row changes by (nv, nv) with the place of contacts; None for one that does not."""

@@ -321,10 +321,16 @@ def _change_of_forces(
             break
     else:
         if e.report[OFF] > ALIKE * size:
-            raise UnsupportedError(f"rows that hold do not hold what they ask for{OTHERWISE}")
+            missed = np.nan_to_num(np.abs(of.rows[:m] @ leads.rates - wanted))
+            worst = acting.rows_named([int(np.argmax(missed))])
+            raise UnsupportedError(
+                f"rows that hold do not hold what they ask for ({worst}){OTHERWISE}"
+            )
+        mixed = np.abs(e.N[:rank, rank:]).max(axis=1, initial=0.0) > ALIKE
+        named = acting.rows_named(e.columns[np.append(mixed, np.ones(m - rank, bool))].tolist())
         raise UnsupportedError(
-            "rows that act follow from each other, so that their forces are not unique, and"
-            f" what is asked of them contradicts itself beside this state{OTHERWISE}"
+            f"rows that act follow from each other ({named}), so that their forces are not unique,"
+            f" and what is asked of them contradicts itself beside this state{OTHERWISE}"
         )
     if admissible is not None:
         moved = leads.changes + leads.changes[:, 2 * nv :] @ (turned + e.pushes)
