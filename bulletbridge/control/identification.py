@@ -41,9 +41,10 @@ what contacts let happen on one side alone, like leaps, before it has tried the 
 TOLD = 1e-4
 """Share of a standard error, squared, that a step must gain for the search to go on."""
 FLAT = float(np.finfo(np.float64).eps)
-"""Slope of half the sum of squares that ends a search, and step, of sizes. The slope has units:
-anything larger ends it early where a motion tells little of a parameter; larger steps are many
-standard errors where it tells more than eight digits. Others end where they come no further."""
+"""Slope of half the sum of squares that ends a search. It has units: anything larger ends it early
+where a motion tells little of a parameter. Other searches end where they come no further."""
+STILL = 1e-13
+"""Step, of sizes, that is none: a motion may tell a mass to 1e-11."""
 PART = 0.01
 """Share of a motion from which on residuals that follow one another are told."""
 LOST = 1e3
@@ -51,6 +52,8 @@ LOST = 1e3
 FOLLOWS = 0.2
 """Distance [rad, lengths of the mechanism] from the recording up to which a trajectory follows it:
 within, what it moves by is nearly linear in what is looked for."""
+LED = 1e-2
+"""Fall of the sum of squares, relative to it, that ends the search in a part of a motion."""
 FEWEST = 5
 """Records of the shortest part of a motion that a search is led by."""
 DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
@@ -280,8 +283,8 @@ class Fit:
             self.jacobian,
             (self.lowest, np.full(len(x), np.inf)),
             x_scale=np.where(np.arange(len(x)) < len(self.names), 1.0, RECORDED),
-            ftol=TOLD / (records * len(self.measured)),
-            xtol=FLAT,
+            ftol=LED if records < len(self.run.t) else TOLD / (records * len(self.measured)),
+            xtol=STILL,
             gtol=FLAT,
         )
         self.iterations += int(found.njev or 0)
