@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from bulletbridge.engine.clusters_plan import ClusterPlan, ClusterStepper, find_clusters, local_rank
-from bulletbridge.engine.islands import Islands, IslandStepper, find_islands
+from bulletbridge.engine.islands import IslandMembers, Islands, IslandStepper, find_islands
 from bulletbridge.engine.modified import GIVEN_METRIC
 from bulletbridge.engine.records import CHARTS, CHARTS_TRAPEZOIDAL, DOP8, EULER, RADAU, RK4
 from bulletbridge.engine.redundancy import SPREAD, Decision
@@ -60,11 +60,7 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     if whole.backend == "dense":
         return None
     members = find_islands(whole.mechanism, whole.encoded)
-    # a user's rows may join anything, as may forces of the state; kernels of islands ask nobody
-    asks = whole.user_size > 0 or whole.is_prescribed_by_stage or bool(whole.asked_forces)
-    joined = asks or whole.control[0]["weighting"] == GIVEN_METRIC  # as may a metric
-    several = len(members) > 1 and not joined
-    whole.islands = islands = Islands(whole, decision, members) if several else None
+    whole.islands = islands = islands_among(members, whole, decision)
     obstacle = obstacle_to_sparse(whole, decision)
     if whole.backend == "sparse":
         if obstacle:
@@ -103,6 +99,19 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
         if share_of(whole) * cost_of_sparse(whole, plan) < cost:
             return SparseStepper(whole, plan)
     return make()
+
+
+def islands_among(
+    members: list[IslandMembers], whole: Solver, decision: Decision
+) -> Islands | None:
+    """The islands of a solver, if there are several and nothing but its rows may join them.
+
+    A user's rows may join anything, as may forces of the state, or a metric; kernels of islands ask
+    nobody.
+    """
+    asks = whole.user_size > 0 or whole.is_prescribed_by_stage or bool(whole.asked_forces)
+    joined = asks or whole.control[0]["weighting"] == GIVEN_METRIC
+    return Islands(whole, decision, members) if len(members) > 1 and not joined else None
 
 
 def may_be_sparse(whole: Solver) -> bool:

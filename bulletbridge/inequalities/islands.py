@@ -9,6 +9,7 @@ from bulletbridge.compilation.block_sizes import in_blocks
 from bulletbridge.compilation.stored_calls import StoredCall, in_turn
 from bulletbridge.compilation.words import arrays_in
 from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.records import FORCE_LIMIT
 from bulletbridge.engine.clusters_plan import ClusterPlan
 from bulletbridge.engine.islands import (
     BESIDE_WORK,
@@ -43,11 +44,18 @@ from bulletbridge.numerics.records import Array, Ints
 
 
 class AskedRows(NamedTuple):
-    """What asks for inequalities in a system: records of motors and limits, and free motions."""
+    """What asks for inequalities in a system: records of motors and limits, and free motions.
+
+    Attributes:
+        motor_rows, joint_limits: Records.
+        inequalities: Free motions, and constraints with a force limit.
+        may_hold: Whether all of the latter may be rigid.
+    """
 
     motor_rows: np.ndarray
     joint_limits: np.ndarray
     inequalities: InequalityConstraints
+    may_hold: bool
 
 
 class Owned(NamedTuple):
@@ -63,10 +71,11 @@ class Owned(NamedTuple):
 def islands_that_pay(solver: Solver, asked: AskedRows) -> Islands | None:
     """The islands of a solver, if steps with inequalities cost less when each makes its own.
 
-    There must be no constraint with a force limit, which may join any two.
+    There must be no constraint with a force limit that gives way, which may join any two. One that
+    holds is a rigid one, of an island.
     """
-    found = solver.islands
-    if not isinstance(found, Islands) or asked.inequalities.force_limited.nc > 0:
+    found, limited = solver.islands, asked.inequalities.force_limited.nc > 0
+    if not isinstance(found, Islands) or (limited and not asked.may_hold):
         return None
     islands = found if solver.backend == "islands" else found.gathered
     owned = rows_of_islands(islands, asked)
@@ -163,7 +172,8 @@ class InequalityIslands:
         self._sizes = [len(m) + len(n) for m, n in zip(owned.motors, owned.limits, strict=True)]
         widths = [max(n, s.mechanism.nv) for n, s in zip(self._sizes, solvers, strict=True)]
         starts = IMPULSES * np.append(0, np.cumsum(widths))
-        count = len(solvers)
+        count, limited = len(solvers), len(asked.inequalities.force_limits) > 0
+        kept = [island.rows if limited else island.rows[:0] for island in islands.members]
         parts = np.zeros(count + 1, ROWS_OF_ISLAND)
         for name, found in (
             ("motors", motor_starts),
@@ -171,6 +181,7 @@ class InequalityIslands:
             ("axes", axis_starts),
             ("axis_loops", loop_starts),
             ("impulses", starts),
+            ("rows", np.append(0, np.cumsum([len(part) for part in kept]))),
         ):
             parts[name] = found
         parts["width"][:count] = widths
@@ -208,12 +219,14 @@ class InequalityIslands:
             encoded.loops[loops],
             np.zeros(int(starts[-1])),
             np.zeros((count, REPORT)),
+            np.concatenate(kept),
+            np.zeros((1 + SUPPLIED) * sum(len(part) for part in kept)),
         )
         self.own = [self._arrays_of(i) for i in range(count)]
         rows = self.rows
         self.arrays: list[np.ndarray] = [
             *islands.arrays, rows.motor_rows, rows.joint_limits, rows.positions, rows.loops,
-            rows.impulses, rows.reports, *arrays_in(tuple(self.own)),
+            rows.impulses, rows.reports, rows.supplied, *arrays_in(tuple(self.own)),
         ]  # fmt: skip
 
     def _arrays_of(self, i: int) -> InequalityArrays:
@@ -221,21 +234,27 @@ class InequalityIslands:
         solver, island = self._islands.separate.solvers[i], self._islands.members[i]
         rows, n, nv = self.rows, self._sizes[i], solver.mechanism.nv
         part, end = rows.parts[i], rows.parts[i + 1]
-        limited = self._asked.inequalities
+        limited = self._asked.inequalities.force_limited
+        holding = np.zeros(min(len(rows.rows), 1), FORCE_LIMIT)  # for all of them: it has no rows
+        holding["loop"], holding["holds"] = -1, 1
+        supplied = np.zeros((1 + SUPPLIED, solver.encoded.nc))
+        if len(rows.rows):
+            own = slice((1 + SUPPLIED) * part["rows"], (1 + SUPPLIED) * end["rows"])
+            supplied = rows.supplied[own].reshape(supplied.shape)
         lines = rows.impulses[part["impulses"] : end["impulses"]].reshape(IMPULSES, -1)
         C, D = np.zeros((2, n, nv)), np.zeros((2, n, in_blocks(n)))
         bodies = solver.mechanism.bodies
         loose = loose_bodies(0, np.zeros(len(bodies), np.int64), bodies["v"], D[1])
         return InequalityArrays(
-            filter_arrays(0, nv, np.zeros((1 + SUPPLIED, solver.encoded.nc))),
+            filter_arrays(0, nv, supplied),
             rows.motor_rows[part["motors"] : end["motors"]],
             rows.joint_limits[part["limits"] : end["limits"]],
             self._loop_axes_of(i, island),
             ForceLimitedRows(
-                limited.force_limits,
-                limited.force_limited.loops,
-                limited.force_limited.couplings,
-                limited.force_limited.terms,
+                holding,
+                limited.loops[:0],
+                limited.couplings[:0],
+                limited.terms[:0],
                 np.zeros(0, ROW),
             ),
             np.zeros(0, CONTACT_ROWS),
@@ -287,6 +306,8 @@ class InequalityIslands:
             (rows.motor_rows, rows.motors_at, rows.of_motors),
             (rows.joint_limits, rows.limits_at, rows.of_limits),
         ):
+            if at is rows.limits_at:
+                n += self._asked.inequalities.force_limited.nc  # which hold
             for k in at:
                 row, i = int(records[k]["row"]), int(island_of[k])
                 if row >= 0:

@@ -45,6 +45,7 @@ from bulletbridge.inequalities.arrays import (
     RESIDUAL,
     ROWS,
     STEP,
+    SUPPLIED,
     SWEEPS,
     TAKEN,
     WHILE_PUSHED,
@@ -68,6 +69,7 @@ class RowsOfIsland:
     limits: Int
     axes: Int  # of free motions of loop joints
     axis_loops: Int  # of loops that these are of
+    rows: Int  # of its constraints, whose impulses are told where force limits hold
     impulses: Int
     width: Int  # of a line of impulses
 
@@ -90,6 +92,8 @@ class RowsInARow(NamedTuple):
         loops: ``Loop`` that these are of.
         impulses: Lines of each island.
         reports: (islands, REPORT)
+        rows: Number in the whole of each row of constraints, where what these supply is to be told,
+        supplied: and (1 + SUPPLIED) lines of that for each island.
     """
 
     parts: np.ndarray
@@ -109,6 +113,8 @@ class RowsInARow(NamedTuple):
     loops: np.ndarray
     impulses: Array
     reports: Array
+    rows: Ints
+    supplied: Array
 
 
 class RowsOfWhole(NamedTuple):
@@ -122,6 +128,8 @@ class RowsOfWhole(NamedTuple):
     report: Array
     vectors: Array  # of its solver
     bodies: Records[Body]
+    limited: Records[Row]  # of constraints with a force limit, which all hold
+    supplied: Array  # (nc,) impulses of the rows of its constraints
 
 
 class IslandArrays(NamedTuple):
@@ -288,6 +296,9 @@ def put_rows(layout: Layout, rows: RowsInARow, own: RowsOfWhole) -> None:
         if last >= 0:
             x[n] = rows.impulses[parts[int(rows.of_motors[k])].impulses + last]
             n += 1
+    for _ in range(len(own.limited)):
+        x[n] = 0.0
+        n += 1
     for m in range(len(own.joint_limits)):
         k, limit = int(rows.limits_at[m]), own.joint_limits[m]
         last, limit.impulse = rows.joint_limits[k].row, rows.joint_limits[k].impulse
@@ -305,7 +316,13 @@ def put_rows(layout: Layout, rows: RowsInARow, own: RowsOfWhole) -> None:
         else:
             for k in range(islands[i].v, islands[i + 1].v):
                 own.impulses[MOVING, layout.v[k]] = 0.0
+    for i in range(len(islands) - 1):
+        first, count = parts[i].rows, parts[i + 1].rows - parts[i].rows
+        at = (1 + SUPPLIED) * first + SUPPLIED * count
+        for k in range(count):
+            own.supplied[int(rows.rows[first + k])] = rows.supplied[at + k]
     add_reports(rows.reports, own.report)
+    own.report[ROWS] += len(own.limited)
 
 
 @helper

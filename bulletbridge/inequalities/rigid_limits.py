@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.engine.choose import islands_among
+from bulletbridge.engine.islands import find_islands
 from bulletbridge.engine.redundancy import SPREAD, Decision
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
@@ -149,6 +151,18 @@ class RigidLimits:
         solver.control[0]["factored"] = 0
         self._own = [held.record for held in self._held if held.name in self.holding]
         self._tell()
+
+    @property
+    def all_hold(self) -> bool:
+        """Whether no constraint with a force limit gives way."""
+        return len(self.holding) == len(self.inequalities.force_limits)
+
+    def find_islands(self) -> None:
+        """Let the solver know what nothing joins as long as all of them hold."""
+        solver = self.solver
+        if len(self.names) == len(self.inequalities.force_limits) and solver.backend != "dense":
+            members = find_islands(solver.mechanism, solver.encoded)
+            solver.islands = islands_among(members, solver, self.decision)
 
     def _tell(self) -> None:
         """Let the inequality rows know who holds."""

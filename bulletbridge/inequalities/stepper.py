@@ -265,9 +265,15 @@ class InequalityStepper:
         if self._goes_dense and isinstance(solver.stepper, SparseStepper):
             self._parts_pay = links_pay_beside_loops(solver, solver.stepper)
         self._with_contacts: BackendName = "links" if self._links else "dense"
-        asked = AskedRows(motor_rows, joint_limits, inequalities)
-        apart = None if self._links or rigid or reference else islands_that_pay(solver, asked)
-        self._islands = InequalityIslands(apart, asked) if apart is not None else None
+        asked = AskedRows(motor_rows, joint_limits, inequalities, rigid is not None)
+        apart = None if self._links or reference else islands_that_pay(solver, asked)
+        if apart is not None and rigid is not None and not rigid.all_hold:
+            holding = rigid.holding
+            rigid.hold(rigid.names)  # as the islands are cut out of the solver
+            self._islands = InequalityIslands(apart, asked)
+            rigid.hold(holding)
+        else:
+            self._islands = InequalityIslands(apart, asked) if apart is not None else None
         self._without_contacts: BackendName = self._with_contacts if apart is None else "islands"
         if apart is not None and self._contacts_act_alone:
             self._with_contacts, self._goes_dense, self._parts_pay = "islands", True, False
@@ -338,7 +344,7 @@ class InequalityStepper:
 
     def predict(self) -> Array:
         """Configuration (nq,) at which contacts are found; see ``steps_kernel.predict``."""
-        if self._predict_by(self._with_contacts) == DENSE_REQUIRED:
+        if self._predict_by(self._way_at_contacts) == DENSE_REQUIRED:
             self._predict_by("dense")
         return self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
 
@@ -362,16 +368,17 @@ class InequalityStepper:
 
     @property
     def _contacts_act_alone(self) -> bool:
-        """Whether nothing else acts by inequalities, and nobody is asked."""
+        """Whether nothing else acts by inequalities while all that may holds; nobody is asked."""
         solver, others = self.solver, self.inequalities
-        others_act = len(self.motor_rows) or len(self.joint_limits) or others.force_limited.nc
-        others_act = others_act or others.loop_axes.acting or self.rigid is not None
+        others_act = len(self.motor_rows) or len(self.joint_limits) or others.loop_axes.acting
+        others_act = others_act or (others.force_limited.nc > 0 and self.rigid is None)
         asks = self._reference is not None or solver.user_size or solver.asked_forces
         return not others_act and not asks
 
     def _may_take_links(self) -> bool:
         """Whether nothing but contacts acts on bodies that are eliminated one by one."""
-        return self._contacts_act_alone and steps_by_links(self.solver)
+        alone = self._contacts_act_alone and self.rigid is None
+        return alone and steps_by_links(self.solver)
 
     def _may_take_clusters(self) -> bool:
         """Whether motors and limits alone act, on clusters whose factors cost much less."""
@@ -505,7 +512,7 @@ class InequalityStepper:
         self, contact_points: np.ndarray | None, trace: Trace, steps: int
     ) -> tuple[int, int]:
         """Steps at contacts that are known, or without any for None; as ``take_steps``."""
-        way = self._without_contacts if contact_points is None else self._way_at_contacts
+        way = self._way_alone if contact_points is None else self._way_at_contacts
         contacts = NO_CONTACTS if contact_points is None else contact_points
         if len(contacts) > self._size:
             self._allocate(2 * len(contacts))
@@ -546,8 +553,20 @@ class InequalityStepper:
         return failure, done
 
     @property
+    def _way_alone(self) -> BackendName:
+        """How a step is made that touches nothing."""
+        return "dense" if self._gives_way else self._without_contacts
+
+    @property
+    def _gives_way(self) -> bool:
+        """Whether any of the constraints that may hold does not, and may join islands."""
+        return self.rigid is not None and not self.rigid.all_hold
+
+    @property
     def _way_at_contacts(self) -> BackendName:
         """How a step is made that may touch something, by what became of the last ones."""
+        if self._gives_way:
+            return "dense"
         touched = self._goes_dense and self.report[KEPT] > 0.0
         if touched and (not self._parts_pay or self._pause[0] > 0.0):
             return "dense"
@@ -1153,6 +1172,8 @@ class InequalityStepper:
                 self.report,
                 solver.vectors,
                 solver.bodies,
+                self.force_limited_rows,
+                self._multipliers[SUPPLIED],
             )
             self._ways["islands"] = self._islands.stored(whole, rest[0])
             kept += self._islands.arrays

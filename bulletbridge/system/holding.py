@@ -192,6 +192,7 @@ class Holding:
         active, rows = self._active, (self._inequalities, self._written)
         made = RigidLimits(active.mechanism, active.tolerances, *rows, names, decision)
         made.solver.apply_settings(active.solver)
+        made.find_islands()
         return made
 
     def _gaps_of_limited(self) -> Array:
