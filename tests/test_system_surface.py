@@ -83,6 +83,7 @@ TOLD = {
     "integrator",
     "joint_loads",
     "known_filter",
+    "lone_step",
     "mechanism",
     "motors",
     "parameters",

@@ -1,6 +1,6 @@
 """Bodies that we advance alone, in a world whose other bodies Bullet steps."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -172,6 +172,7 @@ class ExactGroup:
         client: Physics client.
 
     Attributes:
+        alone: As of ``Group``.
         joined: Bodies and constraints.
         system: Their system.
 
@@ -218,6 +219,8 @@ class ExactGroup:
         self._measured: dict[Place, tuple[float, ...]] = {}  # of that, as Bullet tells it
         self._loads: dict[str, JointLoad] = {}  # along joints, likewise
         self._sensors: dict[Place, Sensor] = {}
+        self.alone: Callable[[tuple[()]], int] | None = None
+        self._answered = False  # whether forces of the last step were asked for
         self._exerted: (
             dict[int, dict[int, tuple[float, ...]]] | None
         ) = {}  # of the last step, once asked for
@@ -228,7 +231,7 @@ class ExactGroup:
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
         self.joined.disturb()
-        self._reactions = {}
+        self.alone, self._reactions = None, {}
 
     def begin_anew(self) -> bool:
         """Go on as bodies that were just read; False where they must be read for that."""
@@ -240,6 +243,7 @@ class ExactGroup:
     def move_base(self, body: int) -> None:
         """Note that somebody has put a base elsewhere that does not move by itself."""
         self.joined.move_base(body)
+        self.alone = None
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -248,7 +252,7 @@ class ExactGroup:
 
     def change(self, loop: CreatedConstraint, moved: bool) -> bool:
         """Note that a loop was changed; whether the bodies must be read again."""
-        old = self.joined.loops.get(loop.number)
+        old, self.alone = self.joined.loops.get(loop.number), None
         self.joined.change(loop, moved)
         if old is None or old.max_force == loop.max_force:
             return False
@@ -278,7 +282,7 @@ class ExactGroup:
 
     def _go_on_from(self, pushes: Sequence[PushedLink] | None, led: bool) -> None:
         """Take what the last step, or none, has left."""
-        self._reactions, self._pushes, self._led = {}, pushes, led
+        self.alone, self._reactions, self._pushes, self._led = None, {}, pushes, led
         self._pushed = True  # the forces that were put back were those of the step before
         self._exerted = self._told = self._sensed = None
         if pushes is None:
@@ -300,7 +304,7 @@ class ExactGroup:
         Warns:
             BulletBridgeWarning: Neighbours lie face to face where a point joins them.
         """
-        resets = self._must_get_ready and self._get_ready()
+        self.alone, resets = None, self._must_get_ready and self._get_ready()
         system, belts = self.system, self._actions.belts
         may_undo = may_undo or self._parts > 1 or bool(belts)
         self._before = start = system.snapshot() if may_undo else None
@@ -419,10 +423,30 @@ class ExactGroup:
 
     def after_step(self, found: list[float]) -> int:
         """Show our state in place of Bullet's."""
-        self.joined.finish_step()
-        self._reactions = {}
+        if self.alone is None or self._answered:
+            self.joined.finish_step()
+            self._exerted = self._sensed = None
+            self._reactions, self._answered = {}, False
+        if self.alone is None:
+            notes_more = self._parts > 1 or self._led or self._has_sliders
+            if not (notes_more or self._must_get_ready):
+                self.alone = self._lone_step()
         self.system.write()
         return ALONE
+
+    def _lone_step(self) -> Callable[[tuple[()]], int] | None:
+        """The step of the system as one call, if it is no more, that notes where it begins."""
+        step = self.system.lone_step
+        if step is None:
+            return None
+        state = self.system.compiled()[0].state
+        self._before = before = state.copy()
+
+        def advance(nothing: tuple[()]) -> int:
+            before[:] = state
+            return step(nothing)
+
+        return advance
 
     def undo(self) -> None:
         """Take back the step; what it found to start from stays, for it is to be made again."""
@@ -431,6 +455,7 @@ class ExactGroup:
 
     def state_of(self, loop: CreatedConstraint) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
+        self._answered = True
         return self.joined.state_of(loop, self._find_state)
 
     def _find_state(self, loop: CreatedConstraint) -> State:
@@ -460,6 +485,7 @@ class ExactGroup:
 
         Of spherical joints three, about the child's inertial axes, as Bullet tells them.
         """
+        self._answered = True
         if self._exerted is None:
             motors, self._exerted = self.system.motors, {}
             told = (motors.forces / self._parts).tolist()
@@ -482,6 +508,7 @@ class ExactGroup:
         Force and moment on the child about its centre of mass, in its inertial axes, without what
         motor, limit and gears of the joint do along its axis: to Bullet they are no part of it.
         """
+        self._answered = True
         if self._sensed is None:
             pushes = [
                 (self._frame_of(place, at), force, torque)

@@ -121,6 +121,7 @@ class FilteredGroup:
         BulletBridgeError: The bodies or constraints cannot be modelled.
     """
 
+    alone = None
     exact = False
 
     def __init__(

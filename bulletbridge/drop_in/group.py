@@ -1,5 +1,6 @@
 """What a client asks of a group of bodies, whoever advances them."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from bulletbridge.bullet.constraints import CreatedConstraint
@@ -34,6 +35,15 @@ class Group(Protocol):
     exact: bool
     joined: JoinedBodies
     system: System
+
+    @property
+    def alone(self) -> Callable[[tuple[()]], int] | None:
+        """The next step as one call that returns whether it failed, with the state before it.
+
+        In place of ``before_step`` as long as nobody does or asks anything; None where the group
+        has more to do.
+        """
+        ...
 
     @property
     def plain(self) -> SingleBody | None:

@@ -112,6 +112,7 @@ class Session:
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self._bullets: set[int] = set()  # bodies that were to be exact and cannot
         self.actions = Actions()
+        self._commands = -1  # as many as all groups have followed
         self._closing = Closing(client)
         self._around = shaped_bodies(client)
         self._met: set[tuple[int, int]] = set()  # bodies in contact with a group in exact mode
@@ -526,11 +527,14 @@ class Session:
                 group.before_step(may_undo=False)
             return True
         ready: list[Group] = []
+        asked = self.actions.asks_since(self._commands) or self.actions.belts
         last = [*self.groups.values()][-1:]
         try:
             with self._around.held():  # all groups see the others where they are now
                 for group in self.groups.values():
-                    group.before_step(may_undo=group not in last)
+                    alone = None if asked else group.alone
+                    if alone is None or alone(()):
+                        group.before_step(may_undo=group not in last)
                     ready.append(group)
         except BaseException as error:
             for group in ready:
@@ -545,6 +549,7 @@ class Session:
             self._met.add((error.body, error.other))
             self._stale |= {error.body, error.other}
             return False
+        self._commands = self.actions.commands
         return True
 
     def draw(self, on: bool) -> None:

@@ -744,10 +744,18 @@ class InequalityStepper:
             return self.step(self._first_contacts(surroundings))
         return self.take_steps(surroundings, 1, NO_TRACE)[0]
 
+    @property
+    def lone(self) -> Callable[[tuple[()]], int] | None:
+        """A step that touches nothing, if it is one call, by what the last one was made by."""
+        solver = self.solver
+        if solver.tau is not self._asked or solver.held or solver.script.signals:
+            return None
+        return self._alone
+
     def _take_alone(self) -> int:
         """One step that touches nothing, in a call that takes nothing where forces stay."""
-        alone, solver, way = self._alone, self.solver, self._without_contacts
-        if alone is None or solver.tau is not self._asked or solver.held or solver.script.signals:
+        alone, way = self.lone, self._without_contacts
+        if alone is None:
             return self.step()
         failure = alone(())
         return failure and self._end_at(way, None, failure, NO_CONTACTS, NO_TRACE)[0]

@@ -1,6 +1,6 @@
 """Motors, limits, contacts and force limits of a system: their steps, and their forces in these."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -425,6 +425,14 @@ class InequalitySteps:
             self.holding.note_done(step, names if rigid is not None else NOBODY)
             self._tell(step)
         return failure
+
+    @property
+    def lone(self) -> Callable[[tuple[()]], int] | None:
+        """The next step as one call, which returns a failure, or DONE; None where it takes more."""
+        step = self._stepper
+        if self.force_limits_act or self.finds_contacts or step is None:
+            return None
+        return step.lone if step.solver is self._active.solver else None
 
     def step_watched(self) -> int | None:
         """One step in which limits act if one is met, where that takes one call of a kernel.

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -1444,6 +1444,15 @@ class System:
         """Names of the constraints with a force limit that were rigid in the last step."""
         step = self._inequalities.last
         return NOBODY if step is None or step.rigid is None else step.rigid.holding
+
+    @property
+    def lone_step(self) -> Callable[[tuple[()]], int] | None:
+        """The next step in one call, if steps are no more than that: for who has many systems.
+
+        It returns whether the step failed, with the state before it. None where time drives steps,
+        contacts or force limits act, or no step was made yet.
+        """
+        return self._inequalities.lone if self._stepping.stepper is self._inequalities else None
 
     def snapshot(self) -> Array:
         """q, v and t (nq + nv + 1), for ``take_back``."""
