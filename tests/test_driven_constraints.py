@@ -78,6 +78,59 @@ def test_a_motion_that_no_joint_can_follow_is_noticed():
     assert along.evaluate().largest("metres") < 1e-12
 
 
+SLIPPING = {
+    bb.JointModel.ROLLING: bb.Motion(x=bb.Polynomial((0.0, 0.0, 0.5))),
+    bb.JointModel.PURE_ROLLING: bb.Motion(angle=bb.Polynomial((0.0, 0.0, 0.5))),
+    bb.JointModel.SOFT_FINGER: bb.Motion(angle=bb.Polynomial((0.0, 0.0, 0.5))),
+}
+"""Drives of rows that hold a velocity alone, which have no gap that could tell."""
+
+
+def rolling_twice(model, motion, on_both, **options):
+    """A ball that rolls on two planes in one place, of which the second or both are driven."""
+    load = Load(1.0, (0.0, 0.0, 0.0), (0.02, 0.03, 0.04))
+    mechanism = with_joint(empty_mechanism((0.0, 0.0, -9.81)), "base", "free", "ball", load=load)
+    radius = 0.0 if model is bb.JointModel.SOFT_FINGER else 0.4
+    ends = bb.Frame("world"), bb.Frame("ball")
+    motions = motion if on_both else None, motion
+    loops = [
+        bb.LoopJoint(name, model, *ends, radius=radius, motion=moved)
+        for name, moved in zip(("one", "two"), motions, strict=True)
+    ]
+    system = bb.System(mechanism, loops, **options)
+    system.set_state(np.array([0.0, 0.0, radius, 0.0, 0.0, 0.0, 1.0]))
+    return system
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"integrator": "rk4"},
+        {"integrator": "dop853"},
+        {"limits": "always"},
+        {"formulation": "elimination"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("model", SLIPPING)
+def test_drives_that_contradict_each_other_in_velocity_alone_are_refused(model, options):
+    """They part by 1 m/s² or rad/s²: after a step the slower one slipped by all of that, unsaid."""
+    torn = rolling_twice(model, SLIPPING[model], False, **options)
+    before = torn.q, torn.v, torn.t
+    unit = "m/s" if model is bb.JointModel.ROLLING else "rad/s"
+    with pytest.raises(StepError, match=f"'(one|two)' (slips|opens) by .* {unit}"):
+        torn.step()
+    for old, new in zip(before, (torn.q, torn.v, torn.t), strict=True):
+        assert_allclose(new, old, rtol=0, atol=0)
+    led = rolling_twice(model, SLIPPING[model], True, **options)
+    for _ in range(20):
+        led.step()
+    # the plane that moves takes the ball's point along, one that turns all of its spin
+    rate = led.v[3] - 0.4 * led.v[1] if model is bb.JointModel.ROLLING else led.v[2]
+    assert rate == pytest.approx(led.t, abs=1e-12)
+
+
 ROLLERS = bb.JointModel.POINT_ON_PLANE, bb.JointModel.ROLLING, bb.JointModel.PURE_ROLLING
 
 

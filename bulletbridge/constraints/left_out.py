@@ -16,7 +16,8 @@ from bulletbridge.constraints.relative_pose import (
 )
 from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.mechanism.records import Axis, Pose
-from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import (
     ZERO,
     add,
@@ -29,6 +30,9 @@ from bulletbridge.numerics.spatial import (
     vec,
     velocity_at,
 )
+
+NO_RATE = 1e-12
+"""Rate [rad/s, lengths/s] of rows that hold velocities which is none, whatever moves."""
 
 
 @helper
@@ -79,20 +83,7 @@ def fastest_left_out(
         loop = loops[i]
         if loop.left_rates == 0 and (rates_alone or loop.left == 0):
             continue
-        a, b = frames(loop, poses, targets)
-        w, u, pace = ZERO, ZERO, 0.0
-        for end in range(2):
-            k = loop.axis_b if end == 1 else loop.axis_a
-            point = b[1] if end == 1 else from_other(loop, poses, a, b)[1][1]
-            while k != loop.common_axis:
-                rate = v[k] if end == 1 else -v[k]
-                twist = axis_twist(axes[k])
-                linear = velocity_at(twist, point)
-                w, u = add(w, scale(rate, twist[0])), add(u, scale(rate, linear))
-                pace += abs(rate) * (norm(twist[0]) + norm(linear) / length)
-                k = axes[k].below
-        up = transpose(a[0])
-        w, u = apply(up, w), apply(up, u)
+        w, u, pace = relative_twist(loop, poses, axes, targets, length, v)
         first, end = constant_rows(loop), constant_rows(loop) + loop.left + loop.left_rates
         if rates_alone:
             first += loop.left
@@ -101,6 +92,67 @@ def fastest_left_out(
             if rate > loop.allowed_rate * pace:
                 return i, rate
     return -1, 0.0
+
+
+@helper
+def relative_twist(
+    loop: Loop,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    length: float,
+    v: Array,
+) -> tuple[Vector, Vector, float]:
+    """Twist of a loop's frame b against a by rates v, in axes of a, and the sum of its parts.
+
+    That is of their sizes: what round-off of it goes by, in radians and lengths.
+    """
+    a, b = frames(loop, poses, targets)
+    w, u, pace = ZERO, ZERO, 0.0
+    for end in range(2):
+        k = loop.axis_b if end == 1 else loop.axis_a
+        point = b[1] if end == 1 else from_other(loop, poses, a, b)[1][1]
+        while k != loop.common_axis:
+            rate = v[k] if end == 1 else -v[k]
+            twist = axis_twist(axes[k])
+            linear = velocity_at(twist, point)
+            w, u = add(w, scale(rate, twist[0])), add(u, scale(rate, linear))
+            pace += abs(rate) * (norm(twist[0]) + norm(linear) / length)
+            k = axes[k].below
+    up = transpose(a[0])
+    return apply(up, w), apply(up, u), pace
+
+
+@helper
+def fastest_slip(
+    loops: Records[Loop],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    rows: Records[Row],
+    length: float,
+    v: Array,
+    share: float,
+) -> tuple[int, float]:
+    """The row of those that hold velocities alone that moves most, and how fast; -1 for none.
+
+    None does by less than a share of what moves the loop and of what drives it. Rows know the rates
+    of prescribed motions.
+    """
+    worst, fastest = -1, NO_RATE
+    for i in range(len(loops)):
+        loop = loops[i]
+        first, end = loop.row + loop.held, loop.row + constant_rows(loop)
+        if first == end:
+            continue
+        w, u, pace = relative_twist(loop, poses, axes, targets, length, v)
+        for n in range(first, end):
+            k, row = n - loop.row, rows[n]
+            rate = dot(vec(loop.moment[k]), w) + dot(vec(loop.force[k]), u) + row.g_t
+            size = abs(row.unit * rate)
+            if size > fastest and size > share * (pace + abs(row.unit * row.g_t)):
+                worst, fastest = n, size
+    return worst, fastest
 
 
 @kernel

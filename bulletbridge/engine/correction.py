@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.left_out import (
     fastest_left_out,
+    fastest_slip,
     leaves_out_rates,
     widest_left_out,
 )
@@ -64,6 +65,11 @@ near one; where the numbers are large, the others are closed further."""
 FARTHEST = 1e-11
 """Gap [lengths, rad] that never counts as closed, however far turns and slides have gone; ten times
 that is what a correction that gains no more may leave."""
+
+
+SLIPS, MOST_ROUNDED = 1e-9, 1e-6
+"""Share of what moves a loop that rows slip by, which hold velocities alone, and which is let be;
+and the most of it beside that, where some that follow from others are rounded."""
 
 
 @helper
@@ -191,6 +197,20 @@ def judge_rates(a: Arrays, instant: Instant, v: Array, rates_alone: bool) -> Non
         c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
 
 
+@outlined
+def judge_slip(a: Arrays, rows: Records[Row], instant: Instant, v: Array) -> None:
+    """Refuse velocities along rows that hold these alone, where drives contradict each other.
+
+    What is not driven contradicts nothing by resting, and gaps tell of rows that hold positions.
+    """
+    c = a.control
+    share = SLIPS + min(c.most_left, MOST_ROUNDED)
+    worst, rate = fastest_slip(a.loops, a.poses, a.axes, instant.targets, rows, c.length, v, share)
+    if worst >= 0:
+        c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
+        c.worst, c.gap = worst, rate
+
+
 @helper
 def judge_left_out(
     is_unexplained: Callable[..., bool],
@@ -217,6 +237,8 @@ def judge_left_out(
         c.failure, c.worst, c.gap = LEFT_OPEN, rows[c.cap].pivot, 0.0
     elif not led_here or leaves_out_rates(a.loops):
         judge_rates(a, instant, v, led_here)
+    if c.failure == DONE and c.driven > 0:
+        judge_slip(a, rows, instant, v)
 
 
 class Correction(NamedTuple):

@@ -257,6 +257,8 @@ def opened(solver: Solver) -> str:
     else:
         in_metres = bool(encoded.in_metres[worst])
     unit, size = ("m", encoded.length) if in_metres else ("rad", 1.0)
+    if worst >= 0 and not encoded.has_position[worst]:
+        return f"'{name}' slips by {gap * size:.3g} {unit}/s"
     return f"'{name}' stays open by {gap * size:.3g} {unit}"
 
 

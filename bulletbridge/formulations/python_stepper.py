@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.engine.correction import PROMISED
+from bulletbridge.constraints.left_out import NO_RATE
+from bulletbridge.engine.correction import MOST_ROUNDED, PROMISED, SLIPS
 from bulletbridge.engine.failures import TRIED
 from bulletbridge.engine.records import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE, Directions
 from bulletbridge.engine.stepper import REFINEMENTS, Solver
@@ -53,6 +54,24 @@ class FiniteTree(Tree):
         e = super().modular_equations(q, v, t)
         require_finite(e.f, e.gamma, *(x for block in e.blocks for x in block))
         return e
+
+
+def slips(solver: Solver, end: Stabilised, t: float) -> bool:
+    """Whether drives contradict each other along rows that hold velocities alone.
+
+    As ``engine.correction.judge_slip``; ``control.worst`` and ``.gap`` then say where, how much.
+    """
+    encoded, c = solver.encoded, solver.control[0]
+    _, J, _, g_t = solver.closing_terms(end.q, end.v, t)
+    rates, alone = encoded.scale * (J @ end.v + g_t), ~encoded.has_position
+    moves = encoded.scale * (np.abs(J) @ np.abs(end.v) + np.abs(g_t))
+    least = np.maximum(NO_RATE, (SLIPS + min(c["most_left"], MOST_ROUNDED)) * moves)
+    beyond = np.where(alone, np.abs(rates) - least, 0.0)
+    worst = int(np.argmax(beyond))
+    if beyond[worst] <= 0.0:
+        return False
+    c["worst"], c["gap"] = worst, abs(rates[worst])
+    return True
 
 
 def require_finite(*terms: Array) -> None:
@@ -194,6 +213,8 @@ class PythonStep:
                 return CONTRADICTED
             if solver.left_open(end.q, t) > loose:
                 return LEFT_OPEN
+            if c["driven"] and slips(solver, end, t):
+                return CONTRADICTED
         solver.q[:], solver.v[:], solver.state[-1] = end.q, end.v, t
         c["rank"], c["margin"], c["gap"] = end.rank, end.margin, end.gap
         c["correction_passes"], c["guarded"], c["factored"] = end.passes, 0, 0
