@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from _campaign_judge import ROLLING, WEAK, Closing, Judge
+from _campaign_restated import IMPLIED, restated
 from _mechanisms import RATES, closed_loop_joint, random_mechanism, random_state
 
 import bulletbridge as bb
 from bulletbridge.constraints.joints import ROUND, Triple, Twist
+from bulletbridge.constraints.motion import Sum
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
@@ -25,6 +28,7 @@ M = bb.JointModel
 HOLDING = tuple(model for model in M if model not in ROLLING)
 """Models without rows of velocity."""
 MOST_RATES = 44
+RATES_OF_ONE = REVOLUTE, PRISMATIC
 
 
 @dataclass(frozen=True)
@@ -316,18 +320,6 @@ def driven(rng: Rng) -> Parts:
     return constrained(rng, tuple(M), drives=True)
 
 
-IMPLIED = {
-    M.BALL: (M.SOFT_FINGER,),
-    M.SOFT_FINGER: (M.BALL,),
-    M.POINT_ON_PLANE: (M.ROLLING, M.PURE_ROLLING),
-    M.ROLLING: (M.POINT_ON_PLANE, M.PURE_ROLLING),
-    M.PURE_ROLLING: (M.POINT_ON_PLANE, M.ROLLING),
-    M.REVOLUTE: (M.BALL, M.CYLINDRICAL, M.SOFT_FINGER),
-    M.WELD: (M.BALL, M.REVOLUTE, M.PLANAR, M.SOFT_FINGER),
-}
-"""Models that frames of another one close too, with rows that are partly the same."""
-
-
 def doubled(rng: Rng) -> Parts:
     """Constraints of all kinds, some of them twice, or with another model between their frames."""
     while True:
@@ -344,6 +336,67 @@ def doubled(rng: Rng) -> Parts:
         constraints = (*parts.constraints, *again)
         if again and feasible(parts.mechanism, constraints, parts.q):
             return replace(parts, constraints=constraints)
+
+
+def beside(rng: Rng, closer: Closer, parting: bool) -> list[Closing]:
+    """A joint of the tree driven twice: as a coupling, and by a weld whose frame goes along.
+
+    Or the same joint once more between its links, at rest. Without single joints nothing.
+    ``parting``: whether the two drives come apart.
+    """
+    tree, q = closer.mechanism, closer.q
+    singles = [k for k, body in enumerate(tree.bodies) if k and body["joint"] in RATES_OF_ONE]
+    if not singles:
+        return []
+    at = singles[int(rng.integers(len(singles)))]
+    joint, on = f"joint{at}", int(tree.bodies[at]["parent"])
+    parent, child = ("world" if k == 0 else f"link{k}" for k in (on, at))
+    link, turns = tree.links[child], tree.joints[joint].kind == "revolute"
+    b = bb.Frame(child, triple(-link.R.T @ link.p), matrix_rpy(link.R.T))
+    (R, p), (R_a, p_a) = closer.frame(b), closer.frame(bb.Frame(parent))
+    a = bb.Frame(parent, triple(R_a.T @ (p - p_a)), matrix_rpy(R_a.T @ R))
+    if rng.random() < 0.3 and not parting:
+        model = M.REVOLUTE if turns else M.PRISMATIC
+        return [bb.LoopJoint("beside", model, a, b)]
+    way = signal(rng, 0.5 if turns else 0.1)
+    late = bb.Polynomial((0.0, 0.0, float(10 ** rng.uniform(-3, 0))))
+    more = Sum((way, late)) if parting else way
+    moves = bb.Motion(angle=more) if turns else bb.Motion(z=more)
+    offset = float(q[tree.joints[joint].q.start])
+    drive = bb.Coupling("drive", {joint: 1.0}, offset, bb.Motion(z=way))
+    return [drive, bb.LoopJoint("beside", M.WELD, a, b, motion=moves)]
+
+
+def together(rng: Rng) -> Parts:
+    """Loops that hold, roll and are driven, all of it twice: as it is, or in other words.
+
+    In one of ten the two of a drive part, or the two planes of what rolls, soon after the start.
+    """
+    while True:
+        parts = constrained(rng, tuple(M), drives=bool(rng.random() < 0.6))
+        mechanism, q, made = parts.mechanism, parts.q, list(parts.constraints)
+        closer, contradicts = Closer(mechanism, q), bool(rng.random() < 0.1)
+        slips = contradicts and bool(rng.random() < 0.5)
+        model, goes = ROLLING[int(rng.integers(len(ROLLING)))], bool(rng.random() < 0.2)
+        rolls = closer.joint(rng, loop_joint(rng, "rolls", model, ends(rng, mechanism), goes))
+        more: list[list[Closing]] = [
+            [rolls],
+            beside(rng, closer, contradicts and not slips)
+            if contradicts or rng.random() < 0.6
+            else [],
+        ]
+        if slips and not goes:
+            late = bb.Polynomial((0.0, 0.0, float(10 ** rng.uniform(-2, 1))))
+            more[0].append(replace(rolls, name="slips", motion=bb.Motion(angle=late)))
+        for new in more:
+            if feasible(mechanism, [*made, *new], q):
+                made += new
+        again = [restated(rng, c) for c in made if rng.random() < 0.8]
+        torn = {c.name for c in made} & {"slips" if slips else "drive"}
+        if again and (torn or not contradicts) and feasible(mechanism, [*made, *again], q):
+            order = [int(k) for k in rng.permutation(len(made) + len(again))]
+            constraints = tuple([*made, *again][k] for k in order)
+            return replace(parts, constraints=constraints, contradictory=contradicts)
 
 
 def open_start(rng: Rng) -> Parts:
@@ -540,8 +593,9 @@ MAKERS: dict[str, tuple[float, Callable[[Rng], Parts]]] = {
     "wheel": (3, wheel),
     "flat": (2, flat),
     "contradictory": (4, contradictory),
+    "together": (0, together),
 }
-"""How often each kind of case is, out of a hundred, and what makes it."""
+"""How often each kind of case is, out of a hundred, and what makes it; one by itself alone."""
 
 
 def make_case(number: int, kind: str | None = None) -> Case:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from _campaign_cases import Case, make_case
+from _campaign_cases import MAKERS, Case, make_case
 from _campaign_conserved import Conserved
 from _campaign_forces import BENT, BEYOND, Forces, State
 from _campaign_judge import ROLLING, TURNING, Judge
@@ -266,9 +266,10 @@ def main() -> None:
     parser.add_argument("--mechanisms", type=int, default=100)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--contacts", action="store_true", help="with spheres among walls")
+    parser.add_argument("--kind", choices=MAKERS, help="of all cases; of each its own unless given")
     given = parser.parse_args()
     make = touching_case if given.contacts else bounded_case
-    cases = (make(given.first + k) for k in range(given.mechanisms))
+    cases = (make(given.first + k, given.kind) for k in range(given.mechanisms))
     closed = (bounded for bounded in cases if not bounded.case.parts.assembled)
     tell("mechanisms", (BoundedRun(bounded, given.steps).record() for bounded in closed))
 

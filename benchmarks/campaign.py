@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from _campaign_cases import make_case
+from _campaign_cases import MAKERS, make_case
 from _campaign_run import Run
 from _campaign_tables import tables
 from _processes import Line, keep, read, run_all
@@ -21,20 +21,20 @@ from rich.progress import track
 
 from bulletbridge.system.options import COMPILED, Integrator
 
-Job = tuple[int, Integrator, int]
-"""Number of a mechanism, integrator, steps."""
+Job = tuple[int, Integrator, int, str | None]
+"""Number of a mechanism, integrator, steps, kind unless it has its own."""
 
 
 def run(job: Job) -> Line:
     """The line of a run."""
-    number, integrator, steps = job
-    return Run(make_case(number), integrator, steps).record()
+    number, integrator, steps, kind = job
+    return Run(make_case(number, kind), integrator, steps).record()
 
 
 def lost(job: Job, end: str, message: str) -> Line:
     """The line of a run that never came back."""
-    number, integrator, steps = job
-    case = make_case(number)
+    number, integrator, steps, kind = job
+    case = make_case(number, kind)
     return {
         "number": number,
         "kind": case.kind,
@@ -50,9 +50,13 @@ def lost(job: Job, end: str, message: str) -> Line:
 def campaign(options: argparse.Namespace) -> None:
     """Do what is not yet in the journal."""
     file: Path = options.output
-    done = {(line["number"], line["integrator"], line["steps"]) for line in read(file)}
+    done = {
+        (line["number"], line["integrator"], line["steps"])
+        for line in read(file)
+        if options.kind in (None, line["kind"])
+    }
     jobs: list[Job] = [
-        (number, integrator, options.steps)
+        (number, integrator, options.steps, options.kind)
         for number in range(options.first, options.first + options.mechanisms)
         for integrator in options.integrators
         if (number, integrator, options.steps) not in done
@@ -77,6 +81,7 @@ def main() -> None:
     parser.add_argument("--mechanisms", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--integrators", type=integrators, default=list(COMPILED))
+    parser.add_argument("--kind", choices=MAKERS, help="of all cases; of each its own unless given")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--time-limit", type=float, default=300.0, help="of a run [s]")
     parser.add_argument("--table", action="store_true", help="print tables of what is there")

@@ -5,6 +5,11 @@ steps a program resets joints or the base, moves pivots, changes force limits an
 constraints away and adds others. Where links are is Bullet's own forward kinematics.
 
     python benchmarks/drop_in_campaign.py --first 0 --robots 100 --steps 24
+
+With ``--mode filter`` Bullet steps them: gaps are judged, limits and depths are its own. With
+``--together`` constraints are of all types, made twice by other frames and types, their frames and
+motors are led along functions of time, and loose bodies lie about, to some of which robots are
+joined.
 """
 
 import argparse
@@ -20,6 +25,7 @@ import pybullet
 from _campaign_tables import tell
 
 import bulletbridge as bb
+from bulletbridge.drop_in.settings import Mode
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.numerics.records import Array
 
@@ -35,6 +41,8 @@ BETWEEN = 6
 STEPS = 1 / 240, 1 / 240, 1e-3, 1 / 60
 LEFT_TO_BULLET = "cannot be stepped exactly"
 """What a warning says of bodies whose limits and contacts are Bullet's."""
+LEFT_OPEN = "Bullet's own state stays"
+"""What one says in filter mode of loops that cannot be closed for now."""
 APART = re.compile(
     r"constraint (\d+) (?:was moved to|is) where no joint brings its bodies"
     r"(?: since constraint ([\d, ]+) was moved)?"
@@ -97,10 +105,15 @@ def robot(rng: Rng) -> str:
     return f'<robot name="random">{"".join(parts)}</robot>'
 
 
+UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+"""A turn that is none."""
+
+
 class Pin(NamedTuple):
-    """A point-to-point constraint: its number, ends (body, link, point), and its force limit.
+    """A constraint: its number, ends (body, link, point), its force limit, and what it is.
 
     ``rounded``: its gap where it was made, without one [m]: what Bullet's digits are worth there.
+    ``turns`` of the frames at both ends, in axes of the links, and ``axis`` in the frames.
     """
 
     number: int
@@ -108,6 +121,9 @@ class Pin(NamedTuple):
     b: tuple[int, int, tuple[float, ...]]
     max_force: float | None
     rounded: float
+    kind: int = pybullet.JOINT_POINT2POINT
+    turns: tuple[tuple[float, ...], tuple[float, ...]] = (UPRIGHT, UPRIGHT)
+    axis: tuple[float, ...] = (0.0, 0.0, 1.0)
 
 
 class DropInRun:
@@ -116,15 +132,18 @@ class DropInRun:
     Args:
         number: From which all of it is made.
         folder: For its URDF.
+        mode: Who makes its steps.
 
     Attributes:
         faults: What was found, with the step and how much it is.
     """
 
-    def __init__(self, number: int, folder: Path) -> None:
+    def __init__(self, number: int, folder: Path, mode: Mode = "exact") -> None:
         self.number, self.folder, self.rng = number, folder, np.random.default_rng([number, 16])
+        self.mode: Mode = mode
         self.faults = dict[str, tuple[int, float]]()
-        self.pins, self.geared, self.bullets = list[Pin](), False, False
+        self.pins, self.geared = list[Pin](), False
+        self.bullets = self.left_open = False  # what is told to be left to Bullet
         self.unreached = set[int]()  # pins that are told to be moved out of reach
         self.led, self.into = set[str](), False  # joints and bodies that are told to be led on
         self.fastest = 0.0  # rate [rad/s, m/s] after the last step, with which the next one begins
@@ -142,6 +161,7 @@ class DropInRun:
                 if done and done % BETWEEN == 0:
                     self._act(str(self.rng.choice(EVENTS)))
                     was, depth = self._positions(), self._depth()
+                self._lead(done * self.dt)
                 with warnings.catch_warnings(record=True) as told:
                     warnings.simplefilter("always")
                     self.p.stepSimulation()
@@ -149,6 +169,7 @@ class DropInRun:
                 apart = ", ".join(", ".join(found) for found in APART.findall(said))
                 self.unreached |= {int(number) for number in re.findall(r"\d+", apart)}
                 self.bullets |= LEFT_TO_BULLET in said
+                self.left_open |= LEFT_OPEN in said
                 self.led |= set(LED.findall(said))
                 self.into |= LED_INTO.search(said) is not None
                 was, depth = self._look(done, limits, was, depth)
@@ -189,7 +210,7 @@ class DropInRun:
         for joint in range(self.joints):
             if rng.random() < 0.9:
                 self._drive(joint)
-        p.setBridgeMode("exact")
+        p.setBridgeMode(self.mode)
 
     def _pin(self) -> None:
         """Pin a link to another one, or to the world, where it is."""
@@ -275,13 +296,13 @@ class DropInRun:
             self._blame("not finite", step, math.inf)
             return places, now
         for pin in self.pins:
-            gap = float(np.abs(self._point(*pin.a) - self._point(*pin.b)).max())
+            gap = self._gap(pin)
             if self._stands(*pin.a[:2]) and self._stands(*pin.b[:2]):
                 continue  # where a pivot was moved to nothing can follow
-            open_by = gap - OPEN - pin.rounded
-            if pin.max_force is None and open_by > 0 and pin.number not in self.unreached:
+            told = self.left_open or pin.number in self.unreached
+            if pin.max_force is None and gap > OPEN + pin.rounded and not told:
                 self._blame("silent gap", step, gap)
-        if self.bullets or not (self.pins or self.geared):
+        if self.mode != "exact" or self.bullets or not (self.pins or self.geared):
             return places, now
         base = np.abs(self.p.getBaseVelocity(self.body)).max()
         ends = max(1.0, float(np.abs(rates).max(initial=0.0)), float(base))
@@ -295,6 +316,13 @@ class DropInRun:
         if not self.into and depth - now > bent + SUNK:
             self._blame("sinks", step, depth - now)
         return places, now
+
+    def _lead(self, t: float) -> None:
+        """What goes along functions of time [s] before each step: nothing."""
+
+    def _gap(self, pin: Pin) -> float:
+        """Gap of a constraint along the rows that it has [m or rad]."""
+        return float(np.abs(self._point(*pin.a) - self._point(*pin.b)).max())
 
     def _blame(self, name: str, step: int, size: float) -> None:
         """Note a fault, but for what a step closes after the program has opened it."""
@@ -346,16 +374,181 @@ class DropInRun:
         return min([each[8] for each in near if not self._stands(self.body, each[4])] + [0])
 
 
+TYPES = (
+    pybullet.JOINT_POINT2POINT,
+    pybullet.JOINT_FIXED,
+    pybullet.JOINT_PRISMATIC,
+    pybullet.JOINT_REVOLUTE,
+    pybullet.JOINT_SPHERICAL,
+    pybullet.JOINT_PLANAR,
+)
+"""Types of constraints that join frames."""
+POINTS = pybullet.JOINT_POINT2POINT, pybullet.JOINT_SPHERICAL
+WEAKER = {
+    pybullet.JOINT_FIXED: TYPES,
+    pybullet.JOINT_REVOLUTE: (pybullet.JOINT_REVOLUTE, *POINTS),
+    pybullet.JOINT_PRISMATIC: (pybullet.JOINT_PRISMATIC,),
+    pybullet.JOINT_PLANAR: (pybullet.JOINT_PLANAR,),
+    **dict.fromkeys(POINTS, POINTS),
+}
+"""Types that frames of one close too."""
+
+
+class Led(NamedTuple):
+    """A constraint whose frame in the world goes to and fro: numbers of it and its doubles.
+
+    By ``way`` (3,) [m] at most, from where it was, at a ``frequency`` [Hz].
+    """
+
+    numbers: tuple[int, ...]
+    way: Array
+    frequency: float
+
+
+class TogetherRun(DropInRun):
+    """The same with constraints of all types, twice, frames and motors that are led, and bodies."""
+
+    def _build(self) -> None:
+        self.loose, self.leads, self.sways = list[int](), list[Led](), dict[int, Array]()
+        super()._build()
+        p, rng = self.p, self.rng
+        for _ in range(int(rng.integers(0, 4))):
+            shape = p.createCollisionShape(
+                pybullet.GEOM_BOX, halfExtents=rng.uniform(0.03, 0.1, 3).tolist()
+            )
+            place = [*rng.normal(0, 0.3, 2), float(rng.uniform(0.15, 1.2))]
+            body = p.createMultiBody(10 ** rng.uniform(-1.5, 1), shape, -1, place)
+            p.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+            self.loose.append(body)
+        for joint in range(self.joints):
+            if rng.random() < 0.3:
+                self.sways[joint] = np.array([*rng.uniform(0.2, 3, 2), 10 ** rng.uniform(-1, 2.5)])
+        if self.loose and rng.random() < 0.6:
+            self._pin()
+        if self.geared and rng.random() < 0.5:
+            self._gear()
+
+    def _pin(self) -> None:
+        """Join a link to another one, to a loose body or to the world, mostly twice."""
+        p, rng = self.p, self.rng
+        one, other = (int(k) for k in rng.choice(np.arange(-1, self.joints), 2, replace=False))
+        ends = [(self.body, one), (-1, -1)]
+        if self.loose and rng.random() < 0.5:
+            ends[1] = int(rng.choice(self.loose)), -1
+        elif rng.random() < 0.75:
+            ends[1] = self.body, other
+        axis = rng.normal(0, 1, 3)
+        axis /= np.linalg.norm(axis)
+        frame = tuple(rng.normal(0, 0.1, 3)), tuple(unit_quaternion(rng))
+        kind = int(rng.choice(TYPES, p=[0.35, 0.12, 0.1, 0.23, 0.1, 0.1]))
+        made: list[Pin] = [self._join(kind, ends, frame, axis)]
+        for _ in range(int(rng.choice([0, 1, 2], p=[0.3, 0.6, 0.1]))):
+            again = int(rng.choice(WEAKER[kind]))
+            free = kind in (pybullet.JOINT_FIXED, pybullet.JOINT_PRISMATIC, pybullet.JOINT_PLANAR)
+            way = rng.normal(0, 0.1, 3)
+            way = way if free else (way @ axis) * axis * (kind == pybullet.JOINT_REVOLUTE)
+            turn = rotated(frame[1], way)
+            made.append(self._join(again, ends, (tuple(frame[0] + turn), frame[1]), axis))
+        self.pins += made
+        follows = p.getDynamicsInfo(self.body, -1)[0] > 0.0 or self.joints > 4 and kind in POINTS
+        if ends[1][0] < 0 and follows and rng.random() < 0.6:
+            way = rng.normal(0, 1, 3) * 10 ** rng.uniform(-3, -1.3)
+            numbers = tuple(pin.number for pin in made)
+            self.leads.append(Led(numbers, way, float(rng.uniform(0.3, 3))))
+
+    def _join(self, kind: int, ends: list[tuple[int, int]], frame: Any, axis: Array) -> Pin:
+        """A constraint at a frame of the first of two links, as these are.
+
+        ``axis``: (3,) in axes of the frame.
+        """
+        p, rng = self.p, self.rng
+        at = p.multiplyTransforms(*self._frame(*ends[0]), *frame)
+        there = p.multiplyTransforms(*p.invertTransform(*self._frame(*ends[1])), *at)
+        in_link = rotated(frame[1], axis).tolist()
+        number = p.createConstraint(
+            *ends[0], *ends[1], kind, in_link, frame[0], there[0], frame[1], there[1]
+        )
+        force = float(10 ** rng.uniform(0, 3)) if rng.random() < 0.2 else None
+        if force is not None:
+            p.changeConstraint(number, maxForce=force)
+        a, b = (*ends[0], frame[0]), (*ends[1], there[0])
+        pin = Pin(number, a, b, force, 0.0, kind, (frame[1], there[1]), tuple(axis))
+        return pin._replace(rounded=self._gap(pin))
+
+    def _lead(self, t: float) -> None:
+        """Lead frames in the world, and motors."""
+        p, pins = self.p, self.pins
+        for led in self.leads:
+            w = 2.0 * math.pi * led.frequency
+            more = led.way * (math.sin(w * (t + self.dt)) - math.sin(w * t))
+            for k, pin in enumerate(pins):
+                if pin.number in led.numbers:
+                    place = tuple((np.array(pin.b[2]) + more).tolist())
+                    p.changeConstraint(pin.number, place, pin.turns[1])
+                    pins[k] = pin._replace(b=(-1, -1, place))
+        for joint, (size, frequency, force) in self.sways.items():
+            p.setJointMotorControl2(
+                self.body,
+                joint,
+                pybullet.VELOCITY_CONTROL,
+                targetVelocity=size * math.sin(2.0 * math.pi * frequency * t),
+                force=force,
+            )
+
+    def _gap(self, pin: Pin) -> float:
+        """By Bullet's poses: of points, lines and planes, and turns as sines."""
+        p, axis = self.p, np.array(pin.axis)
+        a, b = (
+            p.multiplyTransforms(*self._frame(*end[:2]), end[2], turn)
+            for end, turn in zip((pin.a, pin.b), pin.turns, strict=True)
+        )
+        apart = np.array(a[0]) - np.array(b[0])
+        n, m = rotated(a[1], axis), rotated(b[1], axis)
+        along = float(apart @ n)
+        turned = np.array(p.getDifferenceQuaternion(a[1], b[1])[:3]) * 2.0
+        found = {
+            pybullet.JOINT_FIXED: (apart, turned),
+            pybullet.JOINT_PRISMATIC: (apart - along * n, turned),
+            pybullet.JOINT_REVOLUTE: (apart, np.cross(n, m)),
+            pybullet.JOINT_PLANAR: (np.array([along]), np.cross(n, m)),
+        }.get(pin.kind, (apart,))
+        return float(max(np.abs(part).max() for part in found))
+
+    def _depth(self) -> float:
+        """Of loose bodies, too, in each other and the robot."""
+        p, least = self.p, super()._depth()
+        for k, body in enumerate(self.loose):
+            for other in (self.body, *self.loose[:k]):
+                near = p.getClosestPoints(body, other, 0.0)
+                least = min([each[8] for each in near] + [least])
+        return least
+
+
+def unit_quaternion(rng: Rng) -> Array:
+    """A turn."""
+    x = rng.normal(0, 1, 4)
+    return np.asarray(x / np.linalg.norm(x))
+
+
+def rotated(turn: tuple[float, ...], x: Array) -> Array:
+    """A vector (3,) turned by a quaternion."""
+    return np.array(pybullet.multiplyTransforms((0, 0, 0), turn, x.tolist(), (0, 0, 0, 1))[0])
+
+
 def main() -> None:
     """Run robots of some numbers, print those in which something was found, and count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=0, help="number of the first robot")
     parser.add_argument("--robots", type=int, default=100)
     parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--mode", choices=("exact", "filter"), default="exact")
+    parser.add_argument("--together", action="store_true", help="see above")
     given = parser.parse_args()
     numbers = range(given.first, given.first + given.robots)
     with tempfile.TemporaryDirectory() as folder:
-        tell("robots", (DropInRun(number, Path(folder)).record(given.steps) for number in numbers))
+        make = TogetherRun if given.together else DropInRun
+        runs = (make(number, Path(folder), given.mode) for number in numbers)
+        tell("robots", (run.record(given.steps) for run in runs))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
 from _processes import read, run_all
 from bounded_campaign import BoundedRun, bounded_case, touching_case
-from drop_in_campaign import DropInRun
+from drop_in_campaign import DropInRun, TogetherRun
 from numpy.testing import assert_allclose
 from support import campaign_jobs
 from support.planar import planar_chain
@@ -454,3 +454,12 @@ def test_a_step_that_is_given_up_leaves_every_bit_of_the_state(number):
             before = np.r_[system.q, system.v, system.t]
             system.step()
     assert np.array_equal(np.r_[system.q, system.v, system.t], before)
+
+
+@pytest.mark.parametrize("mode", ["exact", "filter"])
+def test_robots_that_are_joined_twice_and_led_keep_their_loops(mode, tmp_path):
+    """Constraints of all types, with doubles and loose bodies; frames and motors go along times."""
+    for number in range(800034, 800038):
+        record = TogetherRun(number, tmp_path, mode).record(12)
+        assert record["end"] == "held", record
+        assert not record["faults"], record
