@@ -463,3 +463,13 @@ def test_robots_that_are_joined_twice_and_led_keep_their_loops(mode, tmp_path):
         record = TogetherRun(number, tmp_path, mode).record(12)
         assert record["end"] == "held", record
         assert not record["faults"], record
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_a_fixed_base_may_move_on_while_pins_of_its_robot_cannot_be_closed(tmp_path):
+    """In filter mode a gear with a force limit is left to Bullet then, by a system made anew.
+
+    That took the base to be where it had been, and the program ended with an error.
+    """
+    record = TogetherRun(800033, tmp_path, "filter").record(14)
+    assert record["end"] == "held", record

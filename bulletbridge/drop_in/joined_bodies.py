@@ -201,8 +201,12 @@ class JoinedBodies:
     def _renew(self) -> None:
         """Make the system of filtered bodies anew; it is to be shown where they are."""
         old, self.limited = self.system, self._with_limits()
-        self.system = self._system(old.mechanism, old.dt, exact=False)
+        mechanism, shifts = self.world.follow_bases(self._read_first)
+        self.system = self._system(mechanism if shifts else old.mechanism, old.dt, exact=False)
         self._begun_at = None
+        if shifts:
+            for number in self.frames.keys() & self.models.keys():
+                self.frames[number].stop(self.system)
         self._moved |= self.frames.keys() & self.models.keys() & self._moving
         self.disturb()
 
