@@ -2,10 +2,19 @@
 
 import numpy as np
 import pytest
+from test_mixed import ENOUGH
 
 import bulletbridge as bb
 from bulletbridge.bench.cases import case
 from bulletbridge.bench.problem import positions
+from bulletbridge.compilation.jit import kernel
+from bulletbridge.numerics.complementarity import LIGHTEST
+from bulletbridge.numerics.complementarity_rows import (
+    ROW_BOUNDS,
+    complementarity_problem,
+    room_for,
+)
+from bulletbridge.numerics.independent_rows import solve_independent
 
 DT, STEPS = 1e-3, 40
 DRIVEN = {
@@ -60,3 +69,65 @@ def test_torques_in_place_of_motors_move_a_robot_the_same(name):
         )
     assert np.min(used) < 0.5
     assert np.max(used) == pytest.approx(1.0)
+
+
+@kernel
+def solve_weighed(D, b, bounds, weights, x, w, room, motors: int, freedoms: int):
+    """Residual of ``solve_independent``; impulses and velocities go to x and w."""
+    p = complementarity_problem(D, b, bounds, x, w, room)
+    for i in range(len(b)):
+        p.weights[i] = weights[i]
+    return solve_independent(p, len(b), motors, freedoms, ENOUGH).residual
+
+
+def coupled_frictions(seed, alike=1.0):
+    """Rows of joints in groups that couplings make one motion each, what they are asked, bounds.
+
+    Also their weights, shares and groups. ``alike``: by what the last row is asked for otherwise.
+    """
+    random = np.random.default_rng(seed)
+    group = np.array([0, 1, 0, 2, 0, 1, 3, 0, 1])
+    share = np.where(np.isin(group, (2, 3)), 1.0, random.uniform(-2.0, 2.0, len(group)))
+    C = share[:, None] * random.normal(size=(4, 6))[group]
+    v, upper = 3.0 * random.normal(size=6), random.uniform(0.02, 2.0, len(group))
+    b = C @ v
+    b[-1] *= alike
+    bounds = np.zeros(len(group), ROW_BOUNDS)
+    bounds["lower"], bounds["upper"], bounds["owner"] = -upper, upper, -1
+    bounds["first"] = bounds["count"] = 1
+    D = C @ C.T
+    weights = LIGHTEST * random.uniform(1.0, 100.0, len(group)) * np.diag(D)
+    return D, b, bounds, weights, share, group
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_friction_of_coupled_joints_is_shared_by_the_least_norm(seed):
+    """Rows hold or exert their bound, and those of one motion share in it as little as they can.
+
+    That is by one multiple of share over weight, but for those whose bound is less.
+    """
+    D, b, bounds, weights, share, group = coupled_frictions(seed)
+    x, w = np.zeros(len(b)), np.zeros(len(b))
+    residual = solve_weighed(D, b, bounds, weights, x, w, room_for(len(b)), 0, 6)
+    assert residual <= ENOUGH
+    moved, upper = D @ x + b, bounds["upper"]
+    scale = np.abs(b).max()
+    assert np.abs(x - np.clip(x - moved / np.diag(D), -upper, upper)).max() < 1e-12 * scale
+    for one in range(4):
+        mine = np.flatnonzero(group == one)
+        inside = mine[np.abs(x[mine]) < upper[mine]]
+        per = x * weights / share
+        if len(inside):
+            np.testing.assert_allclose(per[inside], per[inside[0]], rtol=1e-9)
+            at_bound = np.setdiff1d(mine, inside)
+            assert (np.abs(per[at_bound]) <= abs(per[inside[0]]) * (1.0 + 1e-9)).all()
+
+
+def test_coupled_joints_that_are_asked_for_different_rates_are_left_to_others():
+    """What contradicts itself has no solution in which each row holds: nothing is changed."""
+    D, b, bounds, weights, *_ = coupled_frictions(3, 1.0 + 1e-6)
+    bounds["lower"], bounds["upper"] = -1e6, 1e6
+    x, w = np.full(len(b), 0.5), np.zeros(len(b))
+    residual = solve_weighed(D, b, bounds, weights, x, w, room_for(len(b)), 0, 6)
+    assert residual == np.inf
+    assert (x == 0.5).all()

@@ -15,6 +15,7 @@ from bulletbridge.inequalities.arrays import WITH_MOTORS, WITHOUT_MOTORS
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulses import InequalityProblem
 from bulletbridge.mechanism.records import ContactPoint, StickingPoint
+from bulletbridge.numerics.projection import inner
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import put, vec
 
@@ -78,10 +79,7 @@ def pushing(move_by: Callable[..., None]) -> Pushing:
 @helper
 def mean_rate(h: InequalityProblem, i: int, before: Array, after: Array) -> float:
     """Mean of the rates of row i before and after: what constraints forbid of it is not in them."""
-    rate = 0.0
-    for k in range(len(after)):
-        rate += 0.5 * h.raw[i, k] * (before[k] + after[k])
-    return rate
+    return 0.5 * (inner(h.raw, i, before) + inner(h.raw, i, after))
 
 
 @outlined

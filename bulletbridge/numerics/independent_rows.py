@@ -6,6 +6,7 @@ too.
 """
 
 import math
+from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.complementarity import (
@@ -19,20 +20,107 @@ from bulletbridge.numerics.complementarity_rows import (
     dense_velocities,
     residual_at,
 )
+from bulletbridge.numerics.records import Array
 
 INDEPENDENT = 1e5
 """Times its weight that other rows must leave of a row's own diagonal. Weights are a hundred
 billionth of that and more, so it is a millionth at least: what the norm of impulses, and
 ``sharing.agree``, would change is then within round-off."""
+ALIKE = 1.0 - 1e-12
+"""Squared share of a row that another moves by, from which on both move alike: what a millionth of
+a radian between them makes of impulses is measured when these are known."""
 ATTEMPTS = 6
 """Sets of rows at their bounds that are tried, as many as ``settle`` takes steps."""
+
+
+class Bundles(NamedTuple):
+    """Rows that move alike, of which the first stands for all; lines of a problem.
+
+    Its impulse is the sum of theirs, each times its share, while the others have none.
+    """
+
+    leader: Array  # (n,) row that stands for each, mostly itself
+    share: Array  # (n,) of what that moves by, which each moves by
+    lower: Array  # (n,) bounds of the sum
+    upper: Array  # (n,)
+    weights: Array  # (n,) of the squared sum
+
+
+@outlined
+def bundle(p: ComplementarityProblem, g: Bundles, first: int, n: int, tolerance: float) -> None:
+    """Find which of the rows from ``first`` on move alike and are asked for the same.
+
+    Friction of joints that couplings join, or loops of one freedom, is such. What is not limited on
+    either side, as a joint at its limit, stays by itself.
+    """
+    per = p.step
+    for i in range(n):
+        bound = p.bounds[i]
+        g.leader[i], g.share[i], g.weights[i] = i, 1.0, p.weights[i]
+        g.lower[i], g.upper[i] = bound.lower, bound.upper
+        limited = -math.inf < bound.lower <= 0.0 <= bound.upper < math.inf
+        per[i] = 1.0 / p.D[i, i] if i >= first and limited and p.D[i, i] > 0.0 else 0.0
+    for i in range(first + 1, n):
+        most, least = 0.0, ALIKE * p.D[i, i]
+        for j in range(i):
+            most = max(most, p.D[i, j] * p.D[i, j] * per[j])
+        if not most > least or per[i] == 0.0:
+            continue
+        for j in range(first, i):
+            share = p.D[i, j] * per[j]
+            same = g.leader[j] == j and math.fabs(p.b[i] - share * p.b[j]) <= tolerance
+            if same and p.D[i, j] * share > least:
+                one, other = share * g.lower[i], share * g.upper[i]
+                g.leader[i], g.share[i] = j, share
+                g.lower[j] += min(one, other)
+                g.upper[j] += max(one, other)
+                more = share * share * g.weights[j] / p.weights[i]
+                g.weights[j] /= 1.0 + more
+                break
+
+
+@helper
+def gather(p: ComplementarityProblem, g: Bundles, n: int) -> bool:
+    """Have rows that stand for others exert what these do; whether there are any."""
+    any_do = False
+    for i in range(n):
+        j = int(g.leader[i])
+        if j != i:
+            p.x[j] += g.share[i] * p.x[i]
+            p.x[i], any_do = 0.0, True
+    return any_do
+
+
+@outlined
+def distribute(p: ComplementarityProblem, g: Bundles, n: int) -> None:
+    """Share out what rows exert for others, for the least norm that bounds allow.
+
+    Each has the same multiple of its share over its weight, or is at a bound: their sum grows ever
+    slower with that multiple, which Newton's method does not pass.
+    """
+    for j in range(n):
+        members, multiple, wanted = 0, 0.0, p.x[j]
+        for i in range(j + 1, n):
+            members += g.leader[i] == j
+        for _ in range(members + 1 if members > 0 else 0):
+            total, slope = 0.0, 0.0
+            for i in range(j, n):
+                if g.leader[i] == j:
+                    alone = multiple * g.share[i] / p.weights[i]
+                    p.x[i] = clip(p.bounds[i], alone)
+                    total += g.share[i] * p.x[i]
+                    slope += g.share[i] ** 2 / p.weights[i] if p.x[i] == alone else 0.0
+            multiple += (wanted - total) / slope if slope > 0.0 else 0.0
+        for i in range(j, n if members > 0 else j):
+            if g.leader[i] == j:
+                p.x[i] = clip(p.bounds[i], multiple * g.share[i] / p.weights[i])
 
 
 @outlined
 def solve_independent(
     p: ComplementarityProblem, n: int, motors: int, freedoms: int, tolerance: float
 ) -> Outcome:
-    """Solve for x from x, w with it, if no other x would do as well.
+    """Solve for x from x, w with it, if no other x would do as well, or the norm shares it out.
 
     The residual is infinite where another might, or none was found; x is what it was then.
 
@@ -43,8 +131,11 @@ def solve_independent(
         freedoms: The most rows that can be independent.
         tolerance: Residual that is enough.
     """
+    g = Bundles(p.lifted[0], p.lifted[1], p.lifted[2], p.known, p.found)
+    bundle(p, g, motors, n, tolerance)
     for i in range(n):
         p.best[i], p.kinds[i] = p.x[i], -1.0
+    several = gather(p, g, n)
     dense_velocities(p, p.x, p.w, n)
     count, outcome = 0, math.inf
     while count < ATTEMPTS and outcome == math.inf:
@@ -53,7 +144,7 @@ def solve_independent(
         for i in range(n):
             d = p.D[i, i]
             p.line[i] = p.x[i] - p.w[i] / d if d > 0.0 else p.x[i]  # what would stop it
-            within = p.bounds[i].lower <= p.line[i] <= p.bounds[i].upper
+            within = g.lower[i] <= p.line[i] <= g.upper[i] and g.leader[i] == i
             kind = 1.0 if d > 0.0 and within else 0.0
             same = same and kind == p.kinds[i]
             p.kinds[i] = kind
@@ -64,12 +155,14 @@ def solve_independent(
             break
         if not same:  # from there, so that no rounding of x remains
             for i in range(n):
-                if p.D[i, i] > 0.0:
-                    p.x[i] = 0.0 if p.kinds[i] > 0.0 else clip(p.bounds[i], p.line[i])
+                if p.D[i, i] > 0.0 and g.leader[i] == i:
+                    at_bound = min(max(p.line[i], g.lower[i]), g.upper[i])
+                    p.x[i] = 0.0 if p.kinds[i] > 0.0 else at_bound
             dense_velocities(p, p.x, p.w, n)
-            if motors_to_tell_apart(p, motors) > 1 and not factorise_independent(p, motors, False):
+            apart = motors_to_tell_apart(p, motors) > 1
+            if apart and not factorise_independent(p, g.weights, motors, False):
                 break
-            if not factorise_independent(p, m, True):
+            if not factorise_independent(p, g.weights, m, True):
                 break
         for r in range(m):
             p.line[r] = -p.w[int(p.free[r])]
@@ -77,18 +170,37 @@ def solve_independent(
         for r in range(m):
             p.x[int(p.free[r])] += p.line[r]
         dense_velocities(p, p.x, p.w, n)
-        residual = residual_at(p, p.x, p.w, n)
+        residual = residual_of_leaders(p, g, n)
         if residual <= tolerance:
             outcome = residual
         elif not residual < math.inf:
             break
     for i in range(n):  # what neither pushes nor gives way may push as well
-        if p.kinds[i] == 0.0 and p.D[i, i] > 0.0 and not math.fabs(p.w[i]) > tolerance:
+        alone = g.leader[i] == i and p.kinds[i] == 0.0 and p.D[i, i] > 0.0
+        if alone and not math.fabs(p.w[i]) > tolerance:
             outcome = math.inf
+    if several and outcome < math.inf:
+        distribute(p, g, n)
+        dense_velocities(p, p.x, p.w, n)
+        outcome = residual_at(p, p.x, p.w, n)
+        outcome = outcome if outcome <= tolerance else math.inf
     if outcome == math.inf:
         for i in range(n):
             p.x[i] = p.best[i]
     return Outcome(outcome, 0, count)
+
+
+@helper
+def residual_of_leaders(p: ComplementarityProblem, g: Bundles, n: int) -> float:
+    """``residual_at`` of bounded rows, of which some stand for others."""
+    worst, total = 0.0, 0.0
+    for i in range(n):
+        d = p.D[i, i]
+        total += p.w[i]
+        if d > 0.0 and g.leader[i] == i:
+            to = min(max(p.x[i] - p.w[i] / d, g.lower[i]), g.upper[i])
+            worst = max(worst, d * math.fabs(p.x[i] - to))
+    return worst if math.fabs(total) < math.inf else math.inf
 
 
 @helper
@@ -101,7 +213,7 @@ def motors_to_tell_apart(p: ComplementarityProblem, motors: int) -> int:
 
 
 @outlined
-def factorise_independent(p: ComplementarityProblem, m: int, free: bool) -> bool:
+def factorise_independent(p: ComplementarityProblem, weights: Array, m: int, free: bool) -> bool:
     """Factors into p.A of D of the m rows in p.free, or else of the first m that anything moves.
 
     Returns:
@@ -120,6 +232,6 @@ def factorise_independent(p: ComplementarityProblem, m: int, free: bool) -> bool
     if not factorise_bordered(p.A, count, count, p.pivots):
         return False
     for r in range(count):
-        if not p.A[r, r] * INDEPENDENT * p.weights[int(p.line[r])] < 1.0:
+        if not p.A[r, r] * INDEPENDENT * weights[int(p.line[r])] < 1.0:
             return False
     return True
