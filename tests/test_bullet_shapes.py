@@ -208,6 +208,34 @@ def test_filters_of_bullet_hold(client):
     assert system.q[9] < 0.0
 
 
+def test_edges_that_bullet_sees_too_far_off_collide_all_the_same(client):
+    """An edge of a small plate in a ball, which Bullet takes for 0.6 mm outside of it."""
+    middle, radius, half = np.array([0, 0, 0.4]), 0.15, np.array([0.02, 0.02, 0.005])
+    at, turned = (
+        (-0.15551761, 0.06328553, 0.44414418),
+        (-0.62524011, -0.31830791, -0.0821959, 0.70781263),
+    )
+    turned = turned / np.linalg.norm(turned)
+
+    def gap(q):
+        """Of the ball's surface from the plate [m], negative inside."""
+        there = Rotation.from_quat(q[3:]).inv().apply(middle - q[:3])
+        return np.linalg.norm(there - np.clip(there, -half, half)) - radius
+
+    ball = body(client, middle, 0.0, shapeType=pybullet.GEOM_SPHERE, radius=radius)
+    plate = body(client, at, 0.02, turned, shapeType=pybullet.GEOM_BOX, halfExtents=half)
+    system = system_of(client, plate)
+    assert gap(system.q) < -1e-5
+    assert bullets_gap(client, plate, -1, ball) > 1e-4
+    pybullet.performCollisionDetection(client)
+    assert not pybullet.getContactPoints(plate, ball, physicsClientId=client)
+    q, away = system.q.copy(), system.q[:3] - middle
+    for inside in (0.0, 0.001, 0.002):
+        q[:3] = middle + away * (1 - inside / np.linalg.norm(away))
+        (contact,) = system.world.contact_points(q, np.zeros(6), DT)
+        assert contact["gap"] == pytest.approx(gap(q), abs=1e-12)
+
+
 @pytest.mark.parametrize("flags", [0, pybullet.URDF_USE_SELF_COLLISION_INCLUDE_PARENT])
 def test_links_of_one_body_collide_if_bullet_was_told_so(client, tmp_path, flags):
     """A ball on a slider falls onto its base, or through it."""
