@@ -142,7 +142,8 @@ class DropInRun:
         self.number, self.folder, self.rng = number, folder, np.random.default_rng([number, 16])
         self.mode: Mode = mode
         self.faults = dict[str, tuple[int, float]]()
-        self.pins, self.geared = list[Pin](), False
+        self.pins: list[Pin] = []
+        self.geared = False
         self.bullets = self.left_open = False  # what is told to be left to Bullet
         self.unreached = set[int]()  # pins that are told to be moved out of reach
         self.led, self.into = set[str](), False  # joints and bodies that are told to be led on
