@@ -830,6 +830,66 @@ def test_mimics_of_ros2_control_couple_as_those_of_joints(put, tmp_path):
     assert read_model(done.files[0], fixed_base=True).constraints == spec.constraints  # once
 
 
+@pytest.mark.parametrize(
+    ("said", "offset"),
+    [
+        ('<mimic joint="j0" multiplier="-2" offset="0.1"/>', 0.1),
+        ('<mimic joint="j0"><multiplier>-2</multiplier><offset>0.1</offset></mimic>', 0.1),
+        (
+            '<axis><mimic joint="j0"><multiplier> -2 </multiplier><offset>0.1</offset>'
+            "<reference>0.25</reference></mimic></axis>",
+            0.6,
+        ),
+    ],
+)
+def test_mimics_for_gazebo_couple_as_those_of_joints(put, tmp_path, said, offset):
+    """In URDF's words or SDF's: multiplier * (position - reference) + offset."""
+    gazebo = f'<gazebo reference="j1">{said}</gazebo></robot>'
+    bare = chain("", "").replace("</robot>", gazebo)
+    spec = read_model(put(bare), fixed_base=True)
+    assert spec.constraints == (Coupling("j1_mimic", {"j1": 1.0, "j0": 2.0}, offset),)
+    own = chain("", '<mimic joint="j0" multiplier="3"/>').replace("</robot>", gazebo)
+    (coupling,) = read_model(put(own), fixed_base=True).constraints
+    assert coupling == Coupling("j1_mimic", {"j1": 1.0, "j0": -3.0}, 0.0)  # the joint's own counts
+    done = convert(put(bare), tmp_path / "written", to="loop_joint")
+    assert read_model(done.files[0], fixed_base=True).constraints == spec.constraints  # once
+    assert done.files[0].read_text().count("<mimic") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (
+            '<gazebo reference="l0"><kinematic>true</kinematic></gazebo>',
+            "<kinematic> in <gazebo> of l0",
+        ),
+        (
+            '<mujoco><compiler discardvisual="true"/><equality><joint joint1="j1" joint2="j0"/>'
+            '</equality><actuator><motor joint="j0"/></actuator></mujoco>',
+            "MuJoCo leaves it out of a URDF: <equality>, <actuator> in <mujoco>",
+        ),
+        ('<mujoco><option gravity="0 0 -3"/></mujoco>', 'gravity="0 0 -3" in <mujoco> is left out'),
+    ],
+)
+def test_what_other_simulators_are_told_alone_is_noted(put, more, told):
+    """What would move the robot otherwise; what would not, is not."""
+    text = chain("", "").replace("</robot>", f"{more}</robot>")
+    (note,) = read_model(put(text)).notes
+    assert told in note
+    harmless = '<gazebo reference="l0"><kinematic>0</kinematic></gazebo><mujoco><size/></mujoco>'
+    assert read_model(put(chain("").replace("</robot>", f"{harmless}</robot>"))).notes == ()
+
+
+def test_mujoco_reads_no_equality_in_a_urdf(put):
+    """On which the note above rests; it does read a mimic."""
+    mujoco = pytest.importorskip("mujoco")
+    more = '<mujoco><equality><joint joint1="j1" joint2="j0"/></equality></mujoco></robot>'
+    path = put(chain("", "").replace("</robot>", more))
+    assert mujoco.MjModel.from_xml_path(str(path)).neq == 0
+    path = put(chain("", '<mimic joint="j0"/>'))
+    assert mujoco.MjModel.from_xml_path(str(path)).neq == 1
+
+
 @pytest.mark.parametrize("said", ["false", "False", "true"])
 def test_ros2_control_takes_a_mimic_back(put, said):
     """Its attribute mimic="false": the joint has a drive of its own, and follows none."""
@@ -1150,6 +1210,7 @@ def test_missing_meshes_do_not_stop_a_robot(put):
     said = str(caught[0].message)
     assert "meshes 'package://gone/a.stl', 'c.cdf' are not found" in said
     assert "mesh 'b.glb' is of a kind that Bullet does not read" in said
+    assert "left out of l0: save them as .obj or .stl with the axes of their links" in said
     assert "mesh 'd.stl' is only a pointer of Git LFS (git lfs pull fetches the mesh)" in said
     assert "mesh 'e.stl' is empty" in said and "mesh 'f.stl' is cut short (144 of 184" in said
     assert "shapes without geometry, or of a negative size, of l0 are left out" in said

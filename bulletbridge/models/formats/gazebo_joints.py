@@ -139,11 +139,14 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
 
 
 def remove_gazebo_joints(robot: Xml.Element) -> None:
-    """Take joints out of <gazebo>, and plugins that join links: they are said otherwise."""
+    """Take joints and mimics out of <gazebo>, plugins that join links: they are said otherwise."""
     for element in robot.iterfind("gazebo"):
         for part in [*element.iterfind("joint"), *element.iterfind("plugin")]:
             if part.tag == "joint" or closing_joint(part) is not None or attachment(part):
                 element.remove(part)
+        for part in (element, *element.findall("axis")):
+            for mimic in part.findall("mimic"):
+                part.remove(mimic)
 
 
 def _is_old(part: Xml.Element) -> bool:
@@ -234,6 +237,14 @@ def _stands_on(tree: UrdfTree, name: str) -> str:
     while name in above and above[name].get("type") in {"fixed", "floating"}:
         name = end(above[name], "parent")
     return name
+
+
+def kinematic_notes(tree: UrdfTree) -> list[str]:
+    """What is to be said of links that Gazebo moves without forces."""
+    gazebos = tree.robot.iterfind("gazebo[@reference]")
+    found = [each.get("reference", "") for each in gazebos if _text(each, "kinematic") in YES]
+    said = f"<kinematic> in <gazebo> of {listed(found)} is left out: forces move what it names"
+    return [said] if found else []
 
 
 def set_weightless(tree: UrdfTree, wrenches: Iterable[Wrench], gravity: Triple) -> list[Wrench]:

@@ -340,7 +340,8 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
     Returns:
         Whether anything is now otherwise than in the file, and what is to be said.
     """
-    changed, missing, unread, empty = False, list[str](), list[str](), list[str]()
+    changed, missing, empty = False, list[str](), list[str]()
+    unread: dict[str, list[str]] = {}
     broken: dict[str, list[str]] = {}
     unknown: dict[str, list[str]] = {}
     for link in tree.robot.iterfind("link"):
@@ -361,7 +362,7 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
                 if place is None:
                     missing.append(name)
                 elif place.suffix.lower() not in READABLE:
-                    unread.append(name)
+                    unread.setdefault(name, []).append(link.get("name", ""))
                 elif why := why_no_mesh(place):
                     broken.setdefault(why, []).append(name)
                 else:
@@ -376,9 +377,11 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
             f"{_listed(missing, 'mesh', 'meshes')} not found near the file; the shapes are left out"
         )
     if unread:
+        links = listed(dict.fromkeys(name for names in unread.values() for name in names))
         notes.append(
-            f"{_listed(unread, 'mesh', 'meshes')} of a kind that Bullet does not read"
-            f" ({', '.join(READABLE)}); the shapes are left out"
+            f"{_listed([*unread], 'mesh', 'meshes')} of a kind that Bullet does not read"
+            f" ({', '.join(READABLE)}); the shapes are left out of {links}: save them as .obj or"
+            " .stl with the axes of their links (of .glb and .gltf, readers take y or z for up)"
         )
     notes += [
         f"{_listed(names, 'mesh', 'meshes')} {why}; the shapes are left out"

@@ -51,6 +51,7 @@ def mimics_of(tree: UrdfTree) -> dict[str, Mimic]:
         where, other = f"joint '{name}'", element.get("joint", "")
         multiplier = tree.number(element, "multiplier", 1.0, where)
         offset = tree.number(element, "offset", 0.0, where)
+        offset -= multiplier * tree.number(element, "reference", 0.0, where)  # a word of SDF's
         if other in joints:
             moves = joints[other].get("type") in MOVING
             found[name] = Mimic(other, multiplier if moves else 0.0, offset)
@@ -81,7 +82,7 @@ def loose_mimics(tree: UrdfTree) -> list[str]:
 
 def _elements(tree: UrdfTree) -> dict[str, Xml.Element]:
     """What says that a joint mimics another, by the joint, of all joints that move."""
-    of_control = _of_control(tree)
+    elsewhere = _of_gazebo(tree) | _of_control(tree)
     alone = _independent(tree)
     moving = [
         name
@@ -91,7 +92,7 @@ def _elements(tree: UrdfTree) -> dict[str, Xml.Element]:
     found: dict[str, Xml.Element] = {}
     for name in moving:
         joint = tree.joints[name]
-        own = next((each for tag in TAGS for each in joint.findall(tag)), of_control.get(name))
+        own = next((each for tag in TAGS for each in joint.findall(tag)), elsewhere.get(name))
         if own is not None:
             found[name] = own
     for name, element in _of_plugins(tree):
@@ -107,6 +108,18 @@ def _of_plugins(tree: UrdfTree) -> list[tuple[str, Xml.Element]]:
     """The same of Gazebo's plugins called mimic_joint."""
     found = [following(plugin) for plugin in tree.robot.iterfind("gazebo/plugin")]
     return [each for each in found if each is not None and each[1].get("joint") in tree.joints]
+
+
+def _of_gazebo(tree: UrdfTree) -> dict[str, Xml.Element]:
+    """The same of ``<gazebo reference="JOINT">``, in URDF's words or SDF's, as ``<mimic>``."""
+    found: dict[str, Xml.Element] = {}
+    for element in tree.robot.iterfind("gazebo[@reference]"):
+        for each in (*element.findall("axis/mimic"), *element.findall("mimic")):
+            keys = ("joint", "multiplier", "offset", "reference")
+            said = {key: each.get(key) or (each.findtext(key) or "").strip() for key in keys}
+            numbers = {key: text for key, text in said.items() if text}
+            found[element.get("reference", "")] = Xml.Element("mimic", numbers)
+    return found
 
 
 def _of_control(tree: UrdfTree) -> dict[str, Xml.Element]:

@@ -10,6 +10,7 @@ from bulletbridge.models.formats.drake_elements import DrakeElements, Source, dr
 from bulletbridge.models.formats.gazebo_joints import (
     gazebo_joints,
     gazebo_springs,
+    kinematic_notes,
     weightless_links,
 )
 from bulletbridge.models.formats.gazebo_links import take_gazebo_links
@@ -92,6 +93,8 @@ def read_robot(
         *second,
         *scenery,
         *tree.stray_notes(),
+        *tree.mujoco_notes(),
+        *kinematic_notes(tree),
         *numbers,
         *added.notes,
         *about_limits,

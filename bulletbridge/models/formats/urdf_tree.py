@@ -41,6 +41,8 @@ LINK_PARTS = ("inertial", "visual", "collision", "contact")
 """Elements of a link that count; others have what is no shape under names of shapes."""
 PARTS = (*LINK_PARTS, "origin", "axis", "limit", "dynamics", "mimic", "parent", "child")
 """Elements that mean something in a link or joint alone."""
+OF_MUJOCO = ("compiler", "option", "size")
+"""Elements of ``<mujoco>`` in a URDF that MuJoCo reads; it checks no others."""
 RANGE = {"lower": 0.0, "upper": -1.0}
 """Ends of a joint's range, and what they are for Bullet where a file does not say: no range."""
 X: Triple = (1.0, 0.0, 0.0)
@@ -303,6 +305,27 @@ class UrdfTree:
             f"left out, as they stand in no link or joint: {', '.join(told)}; is a <link .../>"
             " closed too early?"
         ]
+
+    def mujoco_notes(self) -> list[str]:
+        """What ``<mujoco>`` has that does nothing here: in a URDF, MuJoCo reads little of it, too.
+
+        Source: MuJoCo, Modeling, URDF extensions.
+        """
+        notes: list[str] = []
+        parts = dict.fromkeys(str(each.tag) for each in self.robot.iterfind("mujoco/*"))
+        left = [f"<{tag}>" for tag in parts if tag not in OF_MUJOCO]
+        if left:
+            notes.append(
+                f"left out, as MuJoCo leaves it out of a URDF: {', '.join(left)} in <mujoco>;"
+                " couple joints by <mimic>, close loops by <loop_joint>"
+            )
+        pull = self.robot.find("mujoco/option[@gravity]")
+        if pull is not None:
+            notes.append(
+                f'gravity="{pull.get("gravity")}" in <mujoco> is left out: the world has its own,'
+                " or what a loops file says"
+            )
+        return notes
 
     def fail(self, message: str) -> NoReturn:
         """Say what is wrong with this file.
