@@ -310,6 +310,52 @@ def test_a_gearbox_turns_two_links_about_a_third(tmp_path: Path) -> None:
     assert gear.coefficients == {"j2": 2.5, "j3": 1.0}
 
 
+def test_a_gearbox_without_an_axis_counts_turns_about_the_parents(tmp_path: Path) -> None:
+    """As in Gazebo's test/worlds/chain_and_gearbox_1.world, whose hinges turn about x."""
+    sdf = four_bar("gearbox", "<gearbox_ratio>2.5</gearbox_ratio>"
+                   "<gearbox_reference_body>crank</gearbox_reference_body>")  # fmt: skip
+    sdf = sdf.replace("<parent>world</parent><child>rocker", "<parent>rocker</parent><child>crank")
+    (gear,) = read(sdf, tmp_path).constraints
+    assert isinstance(gear, bb.Coupling)
+    # theta_2 of the rocker in the crank is -q of j3; theta_2 = -2.5 theta_1, both about y
+    assert gear.coefficients == {"j2": 2.5, "j3": -1.0}
+    with pytest.raises(ModelError, match="'pin': its <axis> is at right angles to that of 'j2'"):
+        read(sdf.replace("<gearbox_ratio>", "<axis><xyz>0 0 1</xyz></axis><gearbox_ratio>"),
+             tmp_path)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "gravity"), [("1.4", -1.62), ("1.5", -1.62), ("1.6", -9.8), ("1.11", -9.8)]
+)
+def test_gravity_stood_with_the_physics_engine_before_version_1_6(
+    version: str, gravity: float, tmp_path: Path
+) -> None:
+    usual = arm(joint(OWN), version).partition(">")[2].replace("</sdf>", "")
+    physics = "<physics type='ode'><gravity>0 0 -1.62</gravity></physics>"
+    world = f'<sdf version="{version}"><world name="moon">{physics}{usual}</world></sdf>'
+    spec = read(world, tmp_path)
+    assert spec.gravity == (0.0, 0.0, gravity)
+    said = "<gravity>0 0 -1.62</gravity> in <physics> counts for nothing here" in spec.notes
+    assert said == (gravity == -9.8)
+
+
+def test_a_kinematic_base_stands_still(tmp_path: Path) -> None:
+    """No force moves such a link; one that hangs on a joint is told to be moved all the same."""
+    fixed = arm(joint(OWN)).replace('"j1" type="revolute"', '"j1" type="fixed"')
+    free = re.sub('<joint name="j1".*?</joint>', "", fixed, flags=re.DOTALL)
+    held = free.replace('<link name="one">', '<link name="one"><kinematic>true</kinematic>')
+    spec = read(held, tmp_path)
+    assert "link 'one' is kinematic, so it stands still" in spec.notes
+    system, reference = unassembled(spec), unassembled(read(fixed, tmp_path))
+    assert list(system.mechanism.joints) == ["j2"]
+    q, v = np.array([-0.5]), np.array([2.0])
+    ours, theirs = terms_at(system, q, v), terms_at(reference, q, v)
+    assert apart(ours.M, theirs.M) < ROUND_OFF
+    assert apart(ours.h, theirs.h) < ROUND_OFF
+    moved = free.replace('<link name="two">', '<link name="two"><kinematic>1</kinematic>')
+    assert "link 'two': <kinematic>1</kinematic> is left out" in read(moved, tmp_path).notes
+
+
 def test_names_of_the_one_model_of_a_world_are_whole(tmp_path: Path) -> None:
     """A world as Gazebo's own: the sun, the ground, a table that stands, and what is simulated."""
     (tmp_path / "model.sdf").write_text(arm(joint(OWN)))

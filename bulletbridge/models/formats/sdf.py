@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from bulletbridge.constraints.joints import Frame
+from bulletbridge.constraints.joints import Frame, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.model import WORLD
@@ -94,6 +94,8 @@ GAZEBOS_GROUND = "ground_plane"
 """A model that comes with Gazebo: the plane z = 0."""
 WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 """What SDF gives a world that says nothing."""
+GRAVITY_OF_WORLDS = (1, 6)
+"""Version from which gravity stands in the world; before, it was the physics engine's."""
 BESIDE = 1e-4
 """Distance from its axis at which a hinge's parent cannot be meant to be on it [m]."""
 NO_LIMIT = 1e15
@@ -124,7 +126,8 @@ def read_sdf(
     beside = list(open_scope(around, version, path.resolve(), top).scopes())
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += settled + [note for each in (*scope.scopes(), *beside) for note in each.notes]
-    graph.notes += _gravity_notes(worlds) + _start_notes(root)
+    graph.gravity = _gravity(graph, worlds, version)
+    graph.notes += _start_notes(root)
     graph.notes += _angle_notes(root)
     scenery = _scenery(scope) | set(map(id, beside))
     for each in (*scope.scopes(), *beside):
@@ -138,6 +141,9 @@ def read_sdf(
             _attach(graph, each)
             _follow(graph, each)
             _add_drake(graph, each)
+    for each in scope.scopes():
+        if id(each) not in scenery and not each.static:
+            _hold_kinematic(graph, each)
     graph.notes += [
         f"a second model '{each.prefix}{name}' is called '{own}'"
         for each in scope.scopes()
@@ -156,11 +162,6 @@ def read_sdf(
     if left:
         graph.notes.append(f"left out: {', '.join(left)}")
     graph.digits = _digits(scope)
-    if worlds and (text := text_of(worlds[0], "gravity")):
-        x, y, z = numbers_in(text, 3, "<gravity>").tolist()
-        graph.gravity = x, y, z
-    elif worlds:
-        graph.gravity = WORLDS_GRAVITY
     scene = scene_of(graph)
     scene.name = path.stem
     for full, link, place in graph.scenery:
@@ -275,12 +276,24 @@ def _numbers(text: str) -> list[float]:
         return []
 
 
-def _gravity_notes(worlds: list[Xml.Element]) -> list[str]:
+def _gravity(graph: JointGraph, worlds: list[Xml.Element], version: tuple[int, ...]) -> Triple:
+    """Gravity of a world [m/s²], or of models alone, with what is to be said of it."""
     if not worlds:
-        return [f"a model has no gravity in SDF: {EARTH[2]:g} m/s² along z is assumed"]
-    if not text_of(worlds[0], "gravity"):
-        return [f"the world gives no gravity: {WORLDS_GRAVITY[2]:g} m/s² along z, as SDF has it"]
-    return []
+        graph.notes.append(f"a model has no gravity in SDF: {EARTH[2]:g} m/s² along z is assumed")
+        return graph.gravity
+    (world,) = worlds
+    text, engines = text_of(world, "gravity"), text_of(world, "physics/gravity")
+    if version < GRAVITY_OF_WORLDS and engines:
+        text = engines
+    elif engines:
+        graph.notes.append(f"<gravity>{engines}</gravity> in <physics> counts for nothing here")
+    if not text:
+        graph.notes.append(
+            f"the world gives no gravity: {WORLDS_GRAVITY[2]:g} m/s² along z, as SDF has it"
+        )
+        return WORLDS_GRAVITY
+    x, y, z = numbers_in(text, 3, "<gravity>").tolist()
+    return x, y, z
 
 
 def _start_notes(root: Xml.Element) -> list[str]:
@@ -351,10 +364,9 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> 
         weighs = text_of(part, "gravity")
         if weighs and not is_true(weighs):
             graph.carried[full] = 1.0
-        for tag in ("kinematic", "enable_wind"):
-            text = text_of(part, tag)
-            if is_true(text):
-                graph.notes.append(f"link '{full}': <{tag}>{text}</{tag}> is left out")
+        text = text_of(part, "enable_wind")
+        if is_true(text):
+            graph.notes.append(f"link '{full}': <enable_wind>{text}</enable_wind> is left out")
     if assumed:
         graph.notes.append(
             f"without <inertial>, so 1 kg with moments of 1 kg m², as SDF has it: {listed(assumed)}"
@@ -744,7 +756,8 @@ def _drakes_joint(graph: JointGraph, scope: Scope, part: Xml.Element) -> Connect
 def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) -> None:
     """Turns of two links about a third one: that of the child is -ratio times that of the parent.
 
-    Both turns are joints of their own; they are looked up among the revolute ones.
+    Both turns are joints of their own; they are looked up among the revolute ones. A gearbox that
+    has no axis counts them about the parent's.
     """
     ratio = number_of(part, "gearbox_ratio", 1.0)
     reference = text_of(part, "gearbox_reference_body")
@@ -752,10 +765,9 @@ def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) 
         raise ModelError(f"gearbox '{full}' has no <gearbox_reference_body>; name it")
     base, at = scope.link_of(reference), scope.pose_of(part)
     factors: dict[str, float] = {}
+    axis: Array | None = None
     for end, tag, factor in (("parent", "axis", ratio), ("child", "axis2", 1.0)):
         link = scope.link_of(scope.joint_end(part, end))
-        tag = tag if part.find(tag) is not None else "axis"
-        axis = (scope.placed @ at).R @ _direction(scope, part, tag, at, full)
         found = [
             edge
             for edge in _all_revolute(graph, scope)
@@ -768,9 +780,34 @@ def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) 
             )
         edge = found[0]
         along = edge.place.R @ edge.along[0].axis
-        sign = np.sign(along @ axis) * (1.0 if edge.parent == base else -1.0)
+        if part.find(tag) is not None:
+            axis = (scope.placed @ at).R @ _direction(scope, part, tag, at, full)
+        elif axis is None:
+            axis = along
+        cosine = float(along @ axis)
+        if abs(cosine) < PARALLEL:
+            raise ModelError(
+                f"gearbox '{full}': its <{tag}> is at right angles to that of '{edge.name}', whose"
+                f" turns it is to count; correct it"
+            )
+        sign = np.sign(cosine) * (1.0 if edge.parent == base else -1.0)
         factors[edge.name] = factors.get(edge.name, 0.0) + float(sign) * factor
     graph.gears.append(Gear(full, factors))
+
+
+def _hold_kinematic(graph: JointGraph, scope: Scope) -> None:
+    """Fix links in the world that no force moves, and no joint either."""
+    for name, part in scope.parts.items():
+        text = text_of(part, "kinematic")
+        if part.tag != "link" or name == WORLD or not is_true(text):
+            continue
+        full = scope.prefix + name
+        if any(edge.child == full for edge in graph.connections):
+            graph.notes.append(f"link '{full}': <kinematic>{text}</kinematic> is left out")
+            continue
+        place = graph.places[full]
+        graph.connections.append(Connection(f"{full}_kinematic", "fixed", WORLD, full, place))
+        graph.notes.append(f"link '{full}' is kinematic, so it stands still")
 
 
 def _all_revolute(graph: JointGraph, scope: Scope) -> list[Connection]:
