@@ -198,6 +198,9 @@ def test_hinges_of_all_dialects_move_as_the_ball_joint_does(put, element):
         "</successor></constraint>",
         '<loop_constraint name="pin"><parent link="rocker"/><parent_origin xyz="0.7 0 0"/>'
         '<child link="ground"/><child_origin xyz="1 0 0"/></loop_constraint>',
+        '<constraint_joint name="pin" type="position"><parent link="rocker"/><child link="ground"/>'
+        '<parent_origin xyz="0.7 0 0"/><child_origin xyz="1 0 0"/><axis xyz="0 0 1"/>'
+        "</constraint_joint>",
         '<constraint name="pin" type="spherical_joint"><parent link="rocker"/><parent_origin'
         ' xyz="0.7 0 0"/><child link="ground"/><child_origin xyz="1 0 0"/></constraint>',
     ],
@@ -205,6 +208,17 @@ def test_hinges_of_all_dialects_move_as_the_ball_joint_does(put, element):
 def test_earlier_words_of_urdf_plus_are_ball_joints(put, element):
     spec = read_model(put(four_bar_with(element)), fixed_base=True)
     assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
+
+
+def test_elements_that_join_links_in_unknown_words_are_told(put):
+    """They would be loops that are left open without a word."""
+    pin = '<closure name="pin"><body name="rocker"/><body name="ground"/></closure>'
+    filters = '<disable_collisions link1="rocker" link2="ground"/><note on="rocker"/>'
+    spec = read_model(put(four_bar_with(pin + filters)), fixed_base=True)
+    assert not spec.constraints
+    (told,) = (note for note in spec.notes if "not known" in note)
+    assert told.startswith("left out, since the element is not known: <closure> 'pin' of 'rocker',")
+    assert "note" not in told and "collisions" not in told
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Loops that stand in the URDF itself: elements of Isaac Sim, urdfdom, URDF+, frames of Onshape.
 
 Sources: Isaac Sim's URDF importer (loop_joint, fixed_frame); ros/urdfdom pull request 264
-(constraint); Chignoli et al. 2024, URDF+ (loop, coupling; loop_constraint and joint_constraint
-before); onshape-to-robot and PlaCo (closing frames).
+(constraint); Chignoli et al. 2024, URDF+ (loop, coupling; loop_constraint, joint_constraint and
+constraint_joint before); onshape-to-robot and PlaCo (closing frames).
 """
 
 import math
@@ -47,6 +47,8 @@ POSITION, ROLLING = "position", "rolling"
 """Types of URDF+'s constraints before they were loops and couplings."""
 LOOP_CONSTRAINT = "loop_constraint"
 PLUS = "predecessor", "successor"
+OTHERS = "link", "joint", "gazebo", "group"
+"""Elements below <robot> that name links and close no loop, beside filters of collisions."""
 
 
 class Closures(NamedTuple):
@@ -106,7 +108,27 @@ def loops_in(tree: UrdfTree) -> Closures:
                 tree.fail(f"two loops are called '{loop.name}'; give each its own name")
             found.loops.append(loop)
     _add_closing_frames(tree, found)
+    found.notes.extend(_unknown_notes(tree))
     return found
+
+
+def _unknown_notes(tree: UrdfTree) -> list[str]:
+    """What is to be said of elements that join links in words that nobody here knows."""
+    links, told = set(tree.links), list[str]()
+    for element in tree.robot:
+        tag = str(element.tag)
+        if tag in READERS or tag in OTHERS or ":" in tag or "collision" in tag:
+            continue
+        texts = (text for each in element.iter() for text in (*each.attrib.values(), each.text))
+        ends = [f"'{name}'" for name in dict.fromkeys(texts) if name in links]
+        if len(ends) > 1:
+            told.append(f"<{tag}> '{element.get('name', '')}' of {', '.join(ends)}")
+    if not told:
+        return []
+    return [
+        f"left out, since the element is not known: {'; '.join(told)}; what closes a loop is"
+        " <loop_joint>, what couples joints <mimic>"
+    ]
 
 
 def _add_closing_frames(tree: UrdfTree, found: Closures) -> None:
@@ -288,5 +310,6 @@ READERS: dict[str, Callable[[UrdfTree, Xml.Element], LoopJoint | Coupling]] = {
     "coupling": _coupling,
     LOOP_CONSTRAINT: _loop_joint,
     "joint_constraint": _coupling,
+    "constraint_joint": _loop_joint,
 }
 """Who reads which element below <robot>."""
