@@ -266,7 +266,16 @@ def test_muscles_whose_range_of_lengths_mujoco_does_not_find_are_left_out(tmp_pa
     spec = read_mjcf(
         write(tmp_path, body, '<actuator><muscle name="m" joint="j"/></actuator>'), tmp_path
     )
-    assert said(spec, "actuators that are more than a torque: m")
+    # its numbers are those of a muscle, not of a line in position and rate
+    assert said(spec, "actuators that are more than a torque: m (dynamics muscle, gain muscle,")
+    assert not said(spec, "force =")
+
+
+def test_drives_whose_gain_depends_on_the_position_are_told(tmp_path: Path) -> None:
+    body = '<body><joint name="j" axis="0 1 0"/><geom size="0.1" pos="1 0 0"/></body>'
+    drive = '<actuator><general name="m" joint="j" gaintype="affine" gainprm="1 2 0"/></actuator>'
+    spec = read_mjcf(write(tmp_path, body, drive), tmp_path)
+    assert said(spec, "actuators that are more than a torque: m (gain affine, bias none)")
 
 
 def test_another_keyframe_is_the_start_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -212,13 +212,18 @@ def _add_line(scene: Scene, name: str, pull: Pull, servo: Servo) -> str:
 def _servo(model: Any, k: int) -> str:
     """What an actuator does besides exerting its control as a force."""
     gain, bias = model.actuator_gainprm[k], model.actuator_biasprm[k]
-    dynamics = library().mjtDyn(model.actuator_dyntype[k]).name
+    kinds = library()
+    dynamics = kinds.mjtDyn(model.actuator_dyntype[k]).name.removeprefix("mjDYN_").lower()
+    gained = kinds.mjtGain(model.actuator_gaintype[k]).name.removeprefix("mjGAIN_").lower()
+    biased = kinds.mjtBias(model.actuator_biastype[k]).name.removeprefix("mjBIAS_").lower()
     said: list[str] = []
-    if dynamics != "mjDYN_NONE":
-        said.append(f"dynamics {dynamics.removeprefix('mjDYN_').lower()}")
-    if library().mjtBias(model.actuator_biastype[k]).name != "mjBIAS_NONE":
+    if dynamics != "none":
+        said.append(f"dynamics {dynamics}")
+    if (gained, biased) == ("fixed", "affine"):
         offset = f"{gain[0]:g} control" + (f" {bias[0]:+g}" if bias[0] else "")
         position = f" {bias[1]:+g} position" if bias[1] else ""
         rate = f" {bias[2]:+g} rate" if bias[2] else ""
         said.append(f"force = {offset}{position}{rate}")
+    elif (gained, biased) != ("fixed", "none"):  # other numbers than those of a line
+        said.append(f"gain {gained}, bias {biased}")
     return ", ".join(said)
