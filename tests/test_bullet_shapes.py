@@ -236,6 +236,17 @@ def test_edges_that_bullet_sees_too_far_off_collide_all_the_same(client):
         assert contact["gap"] == pytest.approx(gap(q), abs=1e-12)
 
 
+def test_links_that_are_inside_each_other_by_micrometres_are_asked_about_once(client):
+    """Two of Minitaur's upper legs in its chassis: undecided, they would be asked of in each step.
+
+    Asked within no distance, Bullet does not tell of them.
+    """
+    pybullet.setGravity(0, 0, 0, client)
+    system = bb.load("minitaur", client, contacts=True).system
+    system.step()
+    assert not system.world.detector().undecided()
+
+
 @pytest.mark.parametrize("flags", [0, pybullet.URDF_USE_SELF_COLLISION_INCLUDE_PARENT])
 def test_links_of_one_body_collide_if_bullet_was_told_so(client, tmp_path, flags):
     """A ball on a slider falls onto its base, or through it."""

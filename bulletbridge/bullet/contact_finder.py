@@ -40,6 +40,9 @@ LINKS_OF_BODY = 4096
 """Room for them where links are numbered."""
 AHEAD = 16
 """Steps at the speed of now, for which bodies near a mechanism are looked up at once."""
+NEARLY = 1e-3
+"""Distance within which Bullet is asked how far links are from each other [m]: within none it does
+not tell of all that are inside each other by micrometres."""
 ASKING = Lock()
 """Held by the thread that asks Bullet."""
 
@@ -254,7 +257,7 @@ class ContactFinder:
         """Whether two links are inside each other as Bullet measures, whatever its filters are."""
         (other, other_link), (body, link) = self._links[a], self._links[b]
         points: tuple[tuple[Any, ...], ...] = pybullet.getClosestPoints(
-            body, other, 0.0, link, other_link, physicsClientId=self.client
+            body, other, NEARLY, link, other_link, physicsClientId=self.client
         )
         return any(point[8] < 0.0 for point in points)
 
