@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.loops_files import DOCS, GOOD
+from support.urdf_builder import inertial, joint, link, robot
 
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.models.bundled import bundled, find
+from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import _model, read_loops
 from bulletbridge.models.yaml_text import parse_yaml
 
@@ -235,6 +237,7 @@ def test_the_errors_on_the_page_are_those_that_are_raised(tmp_path, wrong):
         ("arm.urdf.xacro side:=1", "arm.urdf.xacro asks for no argument 'side'; none is"),
         ("arm.loops.yaml side:=1", "arm.loops.yaml is no xacro; leave side:= out"),
         ("package://arm/gone.urdf", "urdf: there is no file 'package://arm/gone.urdf'; give a"),
+        ("plane.urdf", "plane.urdf'; PyBullet's own is pybullet_data/plane.urdf"),
         (
             "ARM.URDF.XACRO",
             "ARM.URDF.XACRO'; did you mean 'arm.urdf.xacro'? Or give",
@@ -292,6 +295,44 @@ def test_angles_that_look_like_degrees_are_told(tmp_path):
         "a limit of joint 'wheel' is -90 rad, 14.3 turns; if degrees are meant, write -1.5708",
         "a limit of the turn of 'hinge' is 120 rad, 19.1 turns; if degrees are meant, write 2.0944",
     )
+
+
+BODY = inertial(1.0, (0.1, 0.1, 0.1))
+FOLLOWING = robot(
+    *(link(name, BODY) for name in ("palm", "left", "right")),
+    joint("drive", "continuous", "palm", "left"),
+    joint("follow", "continuous", "palm", "right").replace(
+        "</joint>", '<mimic joint="drive" multiplier="-2" offset="0.5"/></joint>'
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "urdf: hand.urdf\nfixed_base: true\n",
+        "bodies: [{name: a, urdf: hand.urdf, fixed_base: true}]\n",
+    ],
+)
+def test_joints_that_mimic_others_follow_where_the_file_says_so(tmp_path, body):
+    (tmp_path / "hand.urdf").write_text(FOLLOWING)
+    path = tmp_path / "hand.loops.yaml"
+    head = f"bulletbridge: 1\n{body}"
+    path.write_text(head)
+    (said,) = read_loops(path).notes
+    assert "nothing leads 'follow'" in said and "'mimic: true' couples" in said
+    path.write_text(f"{head}mimic: false\n")
+    assert read_loops(path).notes == () and not read_loops(path).constraints
+    path.write_text(f"{head}mimic: true\n")
+    assert read_loops(path).notes == ()
+    with load(path, "new") as model:
+        system = model.system
+        system.assemble({"drive": 0.3})
+        assert system.dof == 1
+        assert system.q["follow"] == pytest.approx(0.5 - 2 * 0.3, abs=1e-12)
+    gear = "loops: [{name: gear, type: gear, joints: {drive: 1, follow: 1}}]\n"
+    path.write_text(head + gear)
+    assert read_loops(path).notes == ()
 
 
 @pytest.mark.parametrize(

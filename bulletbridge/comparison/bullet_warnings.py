@@ -9,7 +9,6 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.worlds import text_of
-from bulletbridge.constraints.joints import Coupling
 from bulletbridge.engine.likely_mistakes import far_frames, odd_joints
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.models.load import LoadedModel
@@ -26,17 +25,11 @@ WIDE = 10.0
 def traps(loaded: LoadedModel) -> tuple[str, ...]:
     """Warnings about a loaded model, one sentence each."""
     found: list[str] = []
-    coupled = {
-        joint
-        for constraint in loaded.spec.constraints
-        if isinstance(constraint, Coupling)
-        for joint in constraint.coefficients
-    }
     joints = loaded.system.mechanism.joints
     rubbing = {name for name, joint in joints.items() if joint.friction > 0.0}
     for body in loaded.spec.bodies:
         prefix = f"{body.name}/" if len(loaded.spec.bodies) > 1 else ""
-        found += from_file(body, prefix, coupled, rubbing)
+        found += from_file(body, prefix, rubbing)
         found += from_world(loaded.ids[body.name], prefix, loaded.client)
     mechanism = loaded.system.mechanism
     if not mechanism.axes["limited"].any():  # else they were told by load
@@ -98,15 +91,12 @@ def other_units(system: System) -> tuple[str, ...]:
     return tuple(found)
 
 
-def from_file(
-    body: BodySpec, prefix: str, coupled: Collection[str], rubbing: Collection[str]
-) -> list[str]:
+def from_file(body: BodySpec, prefix: str, rubbing: Collection[str]) -> list[str]:
     """What a URDF says and Bullet drops or changes.
 
     Args:
         body: The robot.
         prefix: What names of its links and joints begin with.
-        coupled: Joints that couplings of the model name.
         rubbing: Joints whose friction acts in our steps.
     """
     path = Path(body.urdf)
@@ -119,8 +109,6 @@ def from_file(
         name, kind = prefix + joint.get("name", ""), joint.get("type")
         if kind == "floating":
             found.append(f"joint '{name}' is floating: Bullet makes it fixed")
-        if joint.find("mimic") is not None and name not in coupled:
-            found.append(f"joint '{name}' has <mimic>: Bullet ignores it; use a coupling")
         dynamics = joint.find("dynamics")
         if dynamics is not None and _number(dynamics.get("friction")) != 0.0:
             ours = "" if name in rubbing else ", and so do we without 'joint_friction: true'"

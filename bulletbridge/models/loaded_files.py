@@ -7,7 +7,7 @@ from bulletbridge.bullet.reader import file_of, loaded_files, read_body
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.errors import BulletBridgeError, ModelError, unheard, warn_user
-from bulletbridge.models.formats.mimic import Mimic, couplings_of, loose_mimics, mimics_of
+from bulletbridge.models.formats.mimic import Mimic, couplings_of, loose_mimics, mimics_of, prefixed
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.xml_file import read_xml
@@ -100,11 +100,7 @@ def mimics_of_bodies(ids: Mapping[str, int], client: int) -> list[Coupling]:
     found: list[Coupling] = []
     for name, body in ids.items():
         prefix = f"{name}/" if len(ids) > 1 else ""
-        mimics = {
-            prefix + joint: mimic._replace(joint=prefix + mimic.joint)
-            for joint, mimic in mimics_of_body(name, body, client).items()
-        }
-        found += couplings_of(mimics, frozenset())
+        found += couplings_of(prefixed(mimics_of_body(name, body, client), prefix), frozenset())
     return found
 
 

@@ -9,13 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from bulletbridge.console import write_text
-from bulletbridge.constraints.joints import Frame, LoopJoint
+from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
 from bulletbridge.models.bundled import similar_file, split_arguments
 from bulletbridge.models.force_entries import is_element, read_element, read_wrench
+from bulletbridge.models.formats.mimic import couplings_of, loose_mimics, mimics_of, prefixed
+from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.xacro_file import expanded_file
 from bulletbridge.models.loop_entries import PLACE, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
@@ -33,6 +36,7 @@ from bulletbridge.models.model_spec import (
 from bulletbridge.models.strict_yaml import Keys, Node, Readers, read_given
 from bulletbridge.models.urdf_file import XACRO, is_file
 from bulletbridge.models.urdf_names import BASE, check_names, read_names
+from bulletbridge.models.xml_file import read_xml
 from bulletbridge.models.yaml_text import parse_yaml, read_yaml
 
 FLOATS = (
@@ -45,7 +49,7 @@ SCENERY = ("base", "scale")
 """Keys that an entry of ``scenery`` may have besides its name and file."""
 ROOT = (
     *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
-    *("joints", "forces", "joint_friction", "beams", "wrenches", "scenery"),
+    *("joints", "forces", "joint_friction", "mimic", "beams", "wrenches", "scenery"),
 )
 TURNING = ("revolute", "continuous")
 """Kinds of joints whose position is an angle."""
@@ -134,7 +138,38 @@ def _model(root: Node) -> ModelSpec:
     if names is None:
         return replace(spec, notes=floats)
     check_names(root, names)
-    return replace(spec, notes=(*floats, *_degrees(spec, names.joints)))
+    notes = [*floats, *_degrees(spec, names.joints)]
+    return _with_followers(spec, keys["mimic"].flag() if "mimic" in keys else None, notes)
+
+
+def _with_followers(spec: ModelSpec, coupled: bool | None, notes: Sequence[str]) -> ModelSpec:
+    """A model with its notes, and with joints that ``<mimic>`` has follow others, if wanted.
+
+    Args:
+        spec: As its loops file says.
+        coupled: Whether they are; None where the file does not say, which is noted.
+        notes: On everything else.
+    """
+    couplings, said = list[Coupling](), list[str]()
+    taken = frozenset(each.name for each in spec.constraints)
+    for body in spec.bodies if coupled is not False else ():
+        if b"<mimic" not in body.urdf.read_bytes():
+            continue
+        tree = UrdfTree(body.urdf, read_xml(body.urdf))
+        said += loose_mimics(tree)
+        prefix = f"{body.name}/" if len(spec.bodies) > 1 else ""
+        couplings += couplings_of(prefixed(mimics_of(tree), prefix), taken)
+    if coupled is None:
+        given = [each.coefficients for each in spec.constraints if isinstance(each, Coupling)]
+        led = {joint for coefficients in given for joint in coefficients}
+        loose = [name for each in couplings if (name := next(iter(each.coefficients))) not in led]
+        if loose:
+            said.append(
+                f"nothing leads {listed(map(repr, loose))}, for Bullet ignores <mimic>: 'mimic:"
+                " true' couples what has it, 'mimic: false' leaves it loose"
+            )
+        couplings = []
+    return replace(spec, constraints=(*spec.constraints, *couplings), notes=(*notes, *said))
 
 
 def _floats_unsaid(spec: ModelSpec, keys: Keys) -> bool:
@@ -258,6 +293,8 @@ def _urdf(node: Node) -> Path:
     if path is None or not is_file(path):
         said = name if path is None else str(path)
         said = said if len(said) <= MOST_SHOWN else f"{said[:MOST_SHOWN]}..."
+        if path is not None and is_file(pybullet_data_folder() / name):
+            node.fail(f"there is no file {said!r}; PyBullet's own is {PYBULLET_DATA}/{name}")
         hint = "" if path is None else similar_file(path)
         hint = f"{hint} Or give" if hint else "give"
         node.fail(

@@ -169,6 +169,13 @@ def plugin_notes(tree: UrdfTree) -> list[str]:
     return said
 
 
+def prefixed(mimics: Mapping[str, Mimic], prefix: str) -> dict[str, Mimic]:
+    """The same of joints whose names begin with that of their robot."""
+    return {
+        prefix + name: mimic._replace(joint=prefix + mimic.joint) for name, mimic in mimics.items()
+    }
+
+
 def couplings_of(mimics: Mapping[str, Mimic], taken: frozenset[str]) -> list[Coupling]:
     """Couplings, as constraints, of joints that follow others.
 
