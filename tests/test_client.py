@@ -10,6 +10,7 @@ from support.small_models import four_bar
 
 import bulletbridge.pybullet as bridged
 from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.scripts.watch import between
 from bulletbridge.drop_in.session import LONGEST_PUMP, session_of
 from bulletbridge.drop_in.settings import HOOKS
 from bulletbridge.errors import BulletBridgeWarning, CallError, WorldError
@@ -222,9 +223,34 @@ def test_traps_of_bullet_become_errors(connect, tmp_path, monkeypatch):
         client.createConstraint(
             body, 0, body, -1, pybullet.JOINT_GEAR, [0, 1, 0], [0, 0, 0], [0, 0, 0]
         )
+    for kind, named in ((client.JOINT_REVOLUTE, "revolute"), (client.JOINT_PLANAR, "planar")):
+        with pytest.raises(pybullet.error, match=f"jointAxis of a {named}.*no direction"):
+            client.createConstraint(body, 0, -1, -1, kind, [0, 0, 0], [0, 0, 0], [0, 0, 0])
+    assert client.getNumConstraints() == 1
     monkeypatch.delenv("DISPLAY", raising=False)
-    with pytest.raises(WorldError, match="p.GUI needs a display"):
+    with pytest.raises(WorldError, match="p.GUI needs a display.*bulletbridge run --headless"):
         BulletClient(pybullet.GUI)
+
+
+def test_bodies_without_a_name_are_told_by_their_number(connect):
+    client = connect()
+    bodies = [client.createMultiBody(1.0) for _ in range(2)]
+    made = client.createConstraint(
+        bodies[0], -1, bodies[1], -1, pybullet.JOINT_POINT2POINT, [0] * 3, [0] * 3, [0] * 3
+    )
+    said = between(client.getConstraintInfo(made), client._client).split(" – ")
+    assert [name.split("/")[0] for name in said] == [f"body {body}" for body in bodies]
+
+
+def test_the_client_tells_its_names_and_itself():
+    client = BulletClient(pybullet.DIRECT)
+    ours = {"setBridgeMode", "getBridgeLoops", "JOINT_REVOLUTE"}
+    assert {*dir(pybullet), *ours} <= set(dir(client))
+    assert all(callable(getattr(client, name)) for name in ("loadURDF", "setBridgeMode"))
+    number = client._client
+    assert repr(client) == f"<BulletClient: client {number}>"
+    client.disconnect()
+    assert repr(client) == "<BulletClient: disconnected>"
 
 
 def minitaur(client):

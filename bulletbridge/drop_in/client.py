@@ -52,6 +52,16 @@ class BulletClient(bullet_client.BulletClient):
         if mode is not None:
             self.setBridgeMode(mode)
 
+    def __dir__(self) -> list[str]:
+        """All of PyBullet's functions and constants, and ours."""
+        return sorted({*super().__dir__(), *dir(pybullet), *functions.FUNCTIONS})
+
+    def __repr__(self) -> str:
+        """Which client it is."""
+        if self._client < 0:
+            return "<BulletClient: disconnected>"
+        return f"<BulletClient: client {self._client}>"
+
     def __getattr__(self, name: str) -> Any:
         """PyBullet's function for this client, or its constant."""
         attribute = functions.lookup(name)

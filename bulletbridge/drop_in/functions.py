@@ -41,8 +41,9 @@ __all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
     "childFrameOrientation",
 )
 def createConstraint(session: Session, given: Given) -> Any:
-    """Bullet's; also revolute, spherical and planar ones. A gear on a base link raises."""
+    """Bullet's; also revolute, spherical and planar ones. No axis, or a gear on a base, raises."""
     guards.check_gear(given)
+    guards.check_axis(given)
     return session.create(given)
 
 
@@ -255,7 +256,7 @@ class Connect(Function):
         if HOOKS.headless and method is not None and method != pybullet.DIRECT:
             args, kwargs = (pybullet.DIRECT,), {}
         elif method in (pybullet.GUI, pybullet.GUI_SERVER):
-            require_display("p.GUI", "use p.DIRECT")
+            require_display("p.GUI", "use p.DIRECT, or bulletbridge run --headless")
         client: int = pybullet.connect(*args, **kwargs)
         SESSIONS.pop(client, None)
         return client

@@ -23,6 +23,8 @@ class RefusedCallError(CallError, pybullet.error):
 
 
 CHILD = re.compile(rb"""<child\s+link\s*=\s*["']([^"']*)""")
+AXES = {pybullet.JOINT_REVOLUTE: "revolute", pybullet.JOINT_PLANAR: "planar"}
+"""Types of constraints that need an axis and are not Bullet's."""
 VECTORS = ("objPositions", "objVelocities", "objAccelerations")
 
 
@@ -40,6 +42,21 @@ def check_gear(given: Given) -> None:
                 f"a gear cannot act on a base link ({side} = -1); name the two joints by the links"
                 " that they move"
             )
+
+
+def check_axis(given: Given) -> None:
+    """Raise for a hinge or a plane whose axis has no direction, which Bullet takes for points.
+
+    Raises:
+        RefusedCallError: There is one.
+    """
+    axis = given.get("jointAxis")
+    if given.get("jointType") in AXES and not np.any(axis):
+        raise RefusedCallError(
+            f"the jointAxis of a {AXES[given['jointType']]} constraint is"
+            f" {list(map(float, axis or ()))}, which has no direction; give the one about which the"
+            " bodies turn, in the parent's inertial frame, as [0, 1, 0]"
+        )
 
 
 def check_tree(path: Path) -> None:

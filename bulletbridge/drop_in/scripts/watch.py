@@ -145,7 +145,7 @@ def between(info: Info, client: int) -> str:
         name = base
         if link >= 0:
             name = pybullet.getJointInfo(body, link, physicsClientId=client)[12]
-        names.append(f"{text_of(robot)}/{text_of(name)}")
+        names.append(f"{text_of(robot) or f'body {body}'}/{text_of(name)}")
     return " – ".join(names)
 
 
