@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pybullet
 import pytest
 from numpy.testing import assert_allclose
 from support.planar import assembled, four_bar
@@ -25,6 +26,7 @@ from bulletbridge.errors import (
     ModelError,
     StepError,
     UnknownNameError,
+    WorldError,
 )
 from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
@@ -382,6 +384,11 @@ def test_links_joints_and_rates_of_steps_are_not_taken_for_each_other(tmp_path):
         (lambda s: s.rollout(duration=1.0), r"'duration'; .*system.run\(duration\) seconds"),
         (lambda s: s.assemble(q1=1.0), r"'q1'; give positions by joint name"),
         (lambda s: bb.record(s, "run.gif", steps=10), "is told seconds"),
+        (
+            lambda s: s.motors.set("j0", 1.0),
+            r"targets go by name, as motors.set\('joint', position",
+        ),
+        (lambda s: s.save("state.pickle"), r"pickle.dump\(state, file\)"),
     ],
 )
 def test_pythons_refusals_are_told_with_what_to_call(call, said):
@@ -417,6 +424,16 @@ def test_errors_from_within_a_call_are_not_told_as_wrong_calls():
 def test_what_is_given_in_the_place_of_something_else_is_told(call, said):
     with pytest.raises(ModelError, match=said):
         call(four_bar())
+
+
+def test_a_client_is_asked_for_by_its_number(monkeypatch):
+    with pytest.raises(ModelError, match="number of a client as client=..."):
+        bb.load("four_bar", physicsClientId=0)  # pyright: ignore[reportCallIssue]
+    monkeypatch.setattr(pybullet, "isConnected", lambda client: 0)
+    for way in ("GUI", "DIRECT"):
+        said = rf"or pass what pybullet.connect\(pybullet.{way}\) returned"
+        with pytest.raises(WorldError, match=said):
+            bb.load("four_bar", getattr(pybullet, way))
 
 
 def test_functions_of_pybullet_are_not_asked_of_us():

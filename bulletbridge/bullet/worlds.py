@@ -116,7 +116,14 @@ def require_client(client: int) -> None:
             " window, of pybullet.connect(pybullet.GUI)"
         )
     if not pybullet.isConnected(client):
-        raise WorldError(f"there is no Bullet client {client}; connect first, or leave client out")
+        modes = {pybullet.GUI: "GUI", pybullet.DIRECT: "DIRECT"}
+        way = (
+            f", or pass what pybullet.connect(pybullet.{modes[client]}) returned, if that is meant"
+        )
+        raise WorldError(
+            f"there is no Bullet client {client}; connect first, or leave client out"
+            f"{way if client in modes else ''}"
+        )
 
 
 def gravity(client: int) -> tuple[float, float, float]:

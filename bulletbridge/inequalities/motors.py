@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Motor
 from bulletbridge.constraints.records import MOTOR_ROW
-from bulletbridge.errors import ModelError, nearest
+from bulletbridge.errors import ModelError, called_as, nearest
 from bulletbridge.inequalities.encode import LoopAxes
 from bulletbridge.mechanism.model import SINGLE, Joint, Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
@@ -89,6 +89,7 @@ class Motors:
         """Whether any motor is on, or any joint rubs."""
         return bool(self.on)
 
+    @called_as("targets go by name, as motors.set('joint', position=0.5)")
     def set(
         self,
         joint: str,

@@ -44,7 +44,7 @@ from bulletbridge.models.overlap import tell_of_overlap
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.assembly import Assembly
-from bulletbridge.system.options import CHOSEN, Options, SystemOptions
+from bulletbridge.system.options import Options, SystemOptions
 from bulletbridge.system.system import System
 
 
@@ -178,6 +178,9 @@ def load(
     system_options = cast(
         LoadOptions, {name: x for name, x in options.items() if name not in OF_READING}
     )
+    steps = Options.of(
+        cast(SystemOptions, {n: x for n, x in system_options.items() if n not in OF_LOAD})
+    )
     if isinstance(model, ModelSpec):
         spec = model
     else:
@@ -216,8 +219,7 @@ def load(
         mechanism = replace(mechanism, actuated=driven)
         if adjust is not None:
             mechanism = adjust(mechanism)
-        given = {name: x for name, x in system_options.items() if name in CHOSEN}
-        steps, springs = Options.of(cast(SystemOptions, given)), system_options.get("springs")
+        springs = system_options.get("springs")
         system_options["limits"] = limits = system_options.get("limits", steps.know_limits)
         system_options["springs"] = springs or "explicit"
         system_options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
@@ -247,6 +249,8 @@ def load(
 
 OF_READING = frozenset(Reading.__annotations__)
 """Keyword arguments of ``read_model``."""
+OF_LOAD = frozenset(LoadOptions.__annotations__) - frozenset(SystemOptions.__annotations__)
+"""Keyword arguments of ``System`` that are no choice of how it steps."""
 
 
 def with_base_at(

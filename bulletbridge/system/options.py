@@ -290,6 +290,7 @@ NOT_HERE: dict[str, str] = {
         ("fixedbase", "usefixedbase"),
         "load has fixed_base=True, pybullet.loadURDF has useFixedBase=True",
     ),
+    "physicsclientid": "load and attach take the number of a client as client=...",
     **dict.fromkeys(
         ("gui", "render", "headless", "window"),
         "for a window call pybullet.connect(pybullet.GUI) before",

@@ -1592,6 +1592,7 @@ class System:
         """
         self._shown.show(self._active.solver)
 
+    @called_as("system.save() returns the state, which pickle writes: pickle.dump(state, file)")
     def save(self, *, world: bool = True) -> SavedState:
         """Everything that decides the future: ``restore`` goes on from it, to the bit.
 
