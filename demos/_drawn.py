@@ -2,8 +2,9 @@
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from _show import window
 from numpy.typing import NDArray
 
 from bulletbridge.comparison.playback import uncover
+from bulletbridge.viewer.overlay import put_text
 
 Array = NDArray[Any]
 Pose = tuple[Any, Any]
 """Position [m] and quaternion xyzw."""
 FRAME = 1 / 30  # [s]
+YAW = 30.0  # of the camera [deg]
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
 
@@ -54,13 +57,25 @@ def show(
     poses: Callable[[float], Sequence[Pose]],
     look_at: Sequence[float] = (0.0, 0.0, 0.0),
     distance: float = 3.0,
+    pitch: float = -20.0,
+    trails: Mapping[str, Array] | None = None,
 ) -> None:
-    """Draw a motion in real time: poses of the solids at a time [s]; without a window nothing."""
+    """Draw a motion in real time: poses of the solids at a time [s]; without a window nothing.
+
+    Trails (n, 3) [m] are lines on which their solids, the last ones, move; their names stand there.
+    """
     if not gui:
         return
     with window(True, "") as client:
         bodies = [solid.add(client) for solid in solids]
-        pybullet.resetDebugVisualizerCamera(distance, 30, -20, look_at, physicsClientId=client)
+        drawn = trails or {}
+        for (name, trail), solid in zip(drawn.items(), solids[-len(drawn) :], strict=False):
+            for a, b in pairwise(trail):
+                pybullet.addUserDebugLine(
+                    a.tolist(), b.tolist(), solid.colour, 2.0, physicsClientId=client
+                )
+            put_text(client, name, trail[len(trail) // 2], solid.colour, 1.2)
+        pybullet.resetDebugVisualizerCamera(distance, YAW, pitch, look_at, physicsClientId=client)
         uncover(client)
         begun = time.perf_counter()
         while (t := time.perf_counter() - begun) < duration:

@@ -20,6 +20,7 @@ from bulletbridge.mechanism.model import Mechanism
 
 DURATION, STEPS = 5.0, 500
 LENGTH = paper.LENGTH.tolist()
+COLOURS = (0.7, 0.4, 0.2), (0.2, 0.5, 0.8), (0.2, 0.6, 0.35)
 TO_ABSOLUTE = np.tril(np.ones((3, 3)))  # rates of the paper's angles, which are absolute
 WEIGHTS = {"I": (1.0, 1.0, 1.0), "diag(7,3,7)": (7.0, 3.0, 7.0), "diag(1,3,5)": (1.0, 3.0, 5.0)}
 
@@ -121,7 +122,9 @@ def main(gui: bool = False, plot: Path | None = None, steps: int = STEPS) -> flo
         points = joints(path[min(int(t / DURATION * steps), steps)])
         return [between(a, b) for a, b in zip(points[:-1], points[1:], strict=True)]
 
-    show(gui, [Solid((0.04, size)) for size in LENGTH], DURATION, poses, (0.5, 0, 1.0), 5.0)
+    solids = [Solid((0.04, size), colour) for size, colour in zip(LENGTH, COLOURS, strict=True)]
+    ellipse = {"the tip's path": np.array([joints(q)[-1] for q in path[:: max(1, steps // 100)]])}
+    show(gui, solids, DURATION, poses, (0.1, 0, 1.2), 3.5, trails=ellipse)
     print(", ".join(f"{name} {gap:.1e} m" for name, gap in largest.items()))
     return max(gap for name, gap in largest.items() if name != "none")
 

@@ -8,6 +8,7 @@ import importlib
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
@@ -94,6 +95,10 @@ CHECKED = {
     # changes by 0.9 of that
     "edge": (0.0, 8.9e-4),
 }
+
+
+GIVEN = "gui", "solids", "duration", "poses", "look_at", "distance", "pitch", "trails"
+"""What ``show`` of the drawn demos takes, in order."""
 
 
 @pytest.fixture
@@ -277,3 +282,26 @@ def test_a_window_without_a_display_is_refused(demo, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     with pytest.raises(SystemExit, match="--gui needs a display"):
         demo("bricard").main(gui=True)
+
+
+@pytest.mark.parametrize("name", ["particle", "three_link", "circle_robot", "top"])
+def test_what_is_drawn_is_large_and_stays_within_its_window(demo, monkeypatch, name):
+    """Each body fills a twentieth of the height, and its middle never leaves the picture."""
+    module, drawn = demo(name), {}
+    monkeypatch.setattr(
+        module, "show", lambda *given, **more: drawn.update(zip(GIVEN, given, strict=False), **more)
+    )
+    module.main(gui=True)
+    pitch, look_at = np.radians(drawn.get("pitch", -20.0)), drawn.get("look_at", (0.0, 0.0, 0.0))
+    yaw, distance = np.radians(30.0), drawn["distance"]
+    right = np.array([np.cos(yaw), np.sin(yaw), 0.0])
+    ahead = np.array([-np.sin(yaw) * np.cos(pitch), np.cos(yaw) * np.cos(pitch), np.sin(pitch)])
+    times = np.linspace(0.0, drawn["duration"], 21)
+    places = np.array([[at for at, _ in drawn["poses"](t)] for t in times], float)
+    seen = places - look_at + distance * ahead
+    depth = seen @ ahead
+    edge = np.tan(np.radians(30.0))  # of Bullet's window, in which 60 degrees are seen upright
+    assert np.all(np.abs(seen @ right) < 4 / 3 * edge * depth)
+    assert np.all(np.abs(seen @ np.cross(right, ahead)) < edge * depth)
+    across = np.array([2.0 * max(solid.size) for solid in drawn["solids"]])
+    assert np.all(across > 0.05 * 2.0 * edge * depth)
