@@ -450,6 +450,12 @@ def test_gearboxes_for_gazebo_couple_turns_about_a_third_link(put):
         (gears,) = spec.constraints
         assert isinstance(gears, bb.Coupling) and gears.offset == 0.0
         assert gears.value({"w1_turn": 1.0, "w2_turn": turn}) == 0.0
+    bare = WHEELS.replace("<axis><xyz>0 0 1</xyz></axis>", "")  # about the parent's hinge
+    spec = read_model(
+        put(bare.format(wheels=wheel("w1", "1 0 0") + wheel("w2", "-1 0 0")), "b.urdf")
+    )
+    (gears,) = spec.constraints
+    assert isinstance(gears, bb.Coupling) and gears.value({"w1_turn": 1.0, "w2_turn": 2.0}) == 0.0
     mimic = wheel("w2", "0 0 1", '<mimic joint="w1_turn" multiplier="-2"/>')
     spec = read_model(put(WHEELS.format(wheels=wheel("w1", "0 0 1") + mimic)))
     assert any("'gears' is left out: 'w2_turn' is a mimic already" in note for note in spec.notes)
@@ -943,6 +949,19 @@ def test_static_robots_of_gazebo_are_held(put):
         spec = read_model(put(free.format(said)))
         assert spec.bodies[0].fixed_base is held
         assert any("the base is held: <gazebo> has <static>" in n for n in spec.notes) == held
+
+
+def test_kinematic_bases_of_gazebo_are_held(put):
+    """As a link that is fixed to one is; a link that moves on a joint is told and moves."""
+    free = chain("", "", root="trunk").replace("</robot>", link("cap") + "{}</robot>")
+    free = free.replace("{}", joint("glue", "trunk", "cap", kind="fixed") + "{}")
+    for name, held in (("trunk", True), ("cap", True), ("l0", False)):
+        said = f'<gazebo reference="{name}"><kinematic>true</kinematic></gazebo>'
+        spec = read_model(put(free.format(said)))
+        assert spec.bodies[0].fixed_base is held
+        assert ("the base is held: <gazebo> has it <kinematic>" in spec.notes) == held
+        assert ("<kinematic> of l0 in <gazebo> is left out" in spec.notes) != held
+    assert not read_model(put(free.format(""))).bodies[0].fixed_base
 
 
 def test_plugins_that_couple_joints_couple_or_are_told(put):

@@ -124,6 +124,16 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
         notes.append(
             "the base is held: <gazebo> has <static>, with which Gazebo moves no joint either"
         )
+    kinematic = [
+        part.get("reference", "")
+        for part in tree.robot.iterfind("gazebo")
+        if _text(part, "kinematic") in YES
+    ]
+    if any(groups.get(name) == groups[tree.root] for name in kinematic):
+        held = True
+        notes.append("the base is held: <gazebo> has it <kinematic>")
+    elif kinematic:
+        notes.append(f"<kinematic> of {listed(kinematic)} in <gazebo> is left out")
     old = [part.get("name", "") for part in tree.robot.iterfind("gazebo/*") if _is_old(part)]
     if old:
         notes.append(f"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {listed(old)}")
@@ -289,15 +299,14 @@ def _gear(
     """Factors of the two joints of a gearbox; None where it does not say which these are.
 
     The turn of the child about the reference body is -ratio times that of the parent. Without a
-    second axis both are about the first.
+    second axis both are about the first, without any about the parent's joint.
     """
     base = _text(joint, "gearbox_reference_body").rpartition("::")[2]
     (ratio,) = _numbers(tree, joint, "gearbox_ratio", (1.0,), where)
     place = _pose(tree, joint, ends[1], where)
     factors: dict[str, float] = {}
+    about: Array | None = None
     for link, tag, factor in zip(ends, ("axis", "axis2"), (ratio, 1.0), strict=True):
-        tag = tag if joint.find(tag) is not None else "axis"
-        about = place.R @ _axis(tree, joint, place, where, tag)
         found = [
             (name, each)
             for name, each in tree.joints.items()
@@ -307,6 +316,10 @@ def _gear(
             return None
         ((name, each),) = found
         along = _place(tree, end(each, "child")).R @ np.array(tree.axis(each))
+        if joint.find(tag) is not None:
+            about = place.R @ _axis(tree, joint, place, where, tag)
+        elif about is None:
+            about = along
         sign = float(np.sign(along @ about)) * (1.0 if end(each, "parent") == base else -1.0)
         factors[name] = factors.get(name, 0.0) + sign * factor
     return factors if len(factors) == 2 and all(factors.values()) else None
