@@ -8,6 +8,7 @@ from _touching import Poses, touches
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
+from bulletbridge.bullet import shaped_bodies
 from bulletbridge.bullet.collision_shapes import inertial_pose, read_shapes, told_shapes
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.reader import read_bullet
@@ -411,3 +412,14 @@ def test_a_capsule_is_told_whatever_its_radius(radius):
     client.disconnect()
     assert told is not None
     assert told[0][2:4] == (pybullet.GEOM_CAPSULE, pytest.approx((0.3, radius, 0.0)))
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_shapes_that_take_long_to_read_are_told(client, monkeypatch, capsys, slow):
+    """On stderr, by the body's name, before and after; what is read at once is not."""
+    monkeypatch.setattr(shaped_bodies, "LONG", -1.0 if slow else 100.0, raising=False)
+    number = pybullet.loadURDF(f"{DATA}/kuka_iiwa/model.urdf", physicsClientId=client)
+    shaped_bodies.ShapedBody(number, client)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == (2 if slow else 0)
+    assert all("the collision meshes of 'lbr_iiwa'" in line for line in said)

@@ -245,11 +245,13 @@ def _is_convex(content: bytes) -> bool:
     """Whether all points (n, 3), as they lie in memory, are on the surface of their hull."""
     points = np.frombuffer(content).reshape(-1, 3)
     sides = sides_of(points)
+    if len(sides.corners) == len(points):
+        return True
     corners = {tuple(corner) for corner in sides.corners.tolist()}
     others = [point for point in points.tolist() if tuple(point) not in corners]
     if not others:
         return True
-    a, b, c = sides.corners[np.vstack([side.triangles for side in sides.facets]).T]
+    a, b, c = sides.corners[sides.triangles.T]
     normals = np.cross(b - a, c - a)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     depth = (np.einsum("ni,ni->n", normals, a) - np.array(others) @ normals.T).min(axis=1)

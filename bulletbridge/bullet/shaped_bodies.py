@@ -5,8 +5,9 @@ Shapes are read once, and places are asked for once a look, whoever looks; who i
 from boxes that are larger than the bodies, and change only where one leaves its own.
 """
 
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, reach_of
 from bulletbridge.bullet.contacts import RIGID
 from bulletbridge.bullet.coordinates import Floats
 from bulletbridge.bullet.stamps import stamp
+from bulletbridge.compilation.announce import Spinner
 from bulletbridge.numerics.records import Array, Ints
 
 Place = tuple[Floats, Floats]
@@ -24,6 +26,8 @@ Pose = tuple[Array, Array]
 """Axes (3, 3) and origin (3,)."""
 SLACK = 0.25
 """Of its size, by which what stands for a body is larger than it on each side."""
+LONG = 0.3
+"""Processor time from which on somebody is told that shapes are read [s]."""
 
 
 class ShapedBody:
@@ -51,11 +55,13 @@ class ShapedBody:
         self.stamp_id, self.stamp = stamp(number, client)
         self._joints = pybullet.getNumJoints(number, client)
         self.links, self.shapes = list[int](), list[LinkShapes]()
-        for link in range(-1, self._joints):
-            read = self._read(link)
-            if read.shapes:
-                self.links.append(link)
-                self.shapes.append(read)
+        with slow_reading(number, client) as tell_if_slow:
+            for link in range(-1, self._joints):
+                read = self._read(link)
+                if read.shapes:
+                    self.links.append(link)
+                    self.shapes.append(read)
+                tell_if_slow()
         self.rigid = [self._is_rigid(link) for link in self.links]
         self.reaches = np.array([reach_of(each.shapes) + each.margin for each in self.shapes])
         self.places: tuple[Any, ...] = ()
@@ -127,6 +133,26 @@ class ShapedBody:
             before = self._motion[1] if known else _numbers(self._before)
             self._motion, self._told = (before, _numbers(self.places)), self.version
         return self._motion
+
+
+@contextmanager
+def slow_reading(body: int, client: int) -> Generator[Callable[[], None]]:
+    """Context in which a body's shapes are read, which takes long for meshes of many corners.
+
+    What it gives is to be called meanwhile: it tells of that on stderr once it has taken long.
+    """
+    worked, begun, spinner = thread_time(), perf_counter(), list[Spinner]()
+    name = pybullet.getBodyInfo(body, client)[1].decode(errors="replace")
+
+    def tell_if_slow() -> None:
+        if not spinner and thread_time() - worked > LONG:
+            spinner.append(Spinner(f"preparing the collision meshes of '{name}'"))
+
+    try:
+        yield tell_if_slow
+    finally:
+        for each in spinner:
+            each.stop(f"the collision meshes of '{name}' took {perf_counter() - begun:.1f} s")
 
 
 def _numbers(places: tuple[Place, ...]) -> Array:

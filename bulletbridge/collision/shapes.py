@@ -1,9 +1,7 @@
 """Shapes are made here, from sizes and from the corners of convex hulls."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -39,56 +37,20 @@ MOST_HULLS = 256
 """Hulls that are kept: programs load the same robots again and again."""
 
 
-class Side(NamedTuple):
-    """A side of a convex hull, all but plane.
-
-    Attributes:
-        normal: (3,) outwards.
-        offset: How far along it the side is at most [m].
-        order: Numbers of the corners around it, in their order about the normal.
-        triangles: (n, 3) numbers of the corners of all its triangles.
-    """
-
-    normal: Array
-    offset: float
-    order: list[int]
-    triangles: Ints
-
-
-@dataclass(frozen=True, eq=False)
-class Sides:
+class Sides(NamedTuple):
     """Sides and edges of a convex hull.
 
     Attributes:
         corners: (n, 3) its corners [m].
-        facets: Its sides.
-        neighbours: Of each corner, those that an edge joins to it.
+        triangles: (t, 3) numbers of the corners of all triangles, counter-clockwise from outside.
+        sides: (t,) which side each of these is part of.
+        records: Corners, sides, outlines and edges as kernels read them, of this hull alone.
     """
 
     corners: Array
-    facets: list[Side]
-    neighbours: list[list[int]]
-
-    @cached_property
-    def records(self) -> Hulls:
-        """The same as records, of this hull alone."""
-        vertices: list[tuple[Array, int, int, int, int]] = []
-        facets: list[tuple[Array, float, int, int]] = []
-        integers: list[int] = []
-        touching: list[list[int]] = [[] for _ in self.corners]
-        for k, (normal, offset, order, triangles) in enumerate(self.facets):
-            count = min(len(order), MOST_CORNERS)
-            facets.append((normal, offset, len(integers), count))
-            integers += [order[k * len(order) // count] for k in range(count)]
-            for corner in sorted(set(triangles.ravel().tolist())):
-                touching[corner].append(k)
-        for corner, near, own in zip(self.corners, self.neighbours, touching, strict=True):
-            first = len(integers)
-            integers += near + own
-            vertices.append((corner, first, len(near), first + len(near), len(own)))
-        return Hulls(
-            np.array(vertices, VERTEX), np.array(facets, FACET), np.array(integers, np.int64)
-        )
+    triangles: Ints
+    sides: Ints
+    records: Hulls
 
 
 class ShapeSpec(NamedTuple):
@@ -184,83 +146,150 @@ def _sides_of(content: bytes) -> Sides:
         found = ConvexHull(points)
     except (QhullError, ValueError):
         raise ModelError(f"{len(points)} points that lie in a plane have no convex hull") from None
-    kept = np.sort(found.vertices)
-    corners = points[kept]
-    facets: list[Side] = []
-    triangles = np.searchsorted(kept, found.simplices)
-    a, b, c = (corners[triangles[:, k]] for k in range(3))
-    turned = np.einsum("ni,ni->n", np.cross(b - a, c - a), found.equations[:, :3]) < 0.0
+    simplices, neighbours = found.simplices.astype(np.int64), found.neighbors.astype(np.int64)
+    kept = distinct(simplices)
+    number = np.zeros(len(points), np.int64)
+    number[kept] = np.arange(len(kept))
+    corners, triangles = points[kept], number[simplices]
+    a, b, c = corners[triangles.T]
+    across, normals = np.cross(b - a, c - a), found.equations[:, :3]
+    turned = np.einsum("ni,ni->n", across, normals) < 0.0
     triangles[turned] = triangles[turned][:, ::-1]
-    offsets = np.einsum("nki,ni->nk", corners[triangles], found.equations[:, :3]).max(axis=1)
-    normals = found.equations[:, :3]
-    areas = np.linalg.norm(np.cross(b - a, c - a), axis=1)
-    for group in _sides(normals, found.neighbors.astype(np.int64), areas):
-        normal = normals[group[0]]
-        if len(group) == 1:
-            order, offset = triangles[group[0]].tolist(), float(offsets[group[0]])
-        else:
-            if np.abs(normals[group] - normal).max() > FLAT:
-                normal = areas[group] @ normals[group]
-                normal = normal / np.linalg.norm(normal)
-            order = outline(corners, normal, np.unique(triangles[group]))
-            offset = float(offsets[group].max())
-        facets.append(Side(normal, offset, order, triangles[group]))
-    near: list[set[int]] = [set() for _ in kept]
-    for i, j, k in triangles.tolist():
-        near[i] |= {j, k}
-        near[j] |= {i, k}
-        near[k] |= {i, j}
-    return Sides(corners, facets, [sorted(each) for each in near])
+    offsets = np.einsum("nki,ni->nk", corners[triangles], normals).max(axis=1)
+    areas = np.linalg.norm(across, axis=1)
+    sides, largest = _sides(normals, neighbours, areas)
+    facets = np.zeros(len(largest), FACET)
+    order, counts = stable_order(sides), np.bincount(sides)
+    starts = np.cumsum(counts) - counts
+    mean = np.add.reduceat((areas[:, None] * normals)[order], starts)
+    facets["normal"] = normals[largest]
+    bent = distinct(sides[np.abs(normals - normals[largest][sides]).max(axis=1) > FLAT])
+    facets["normal"][bent] = mean[bent] / np.linalg.norm(mean[bent], axis=1, keepdims=True)
+    facets["offset"] = np.maximum.reduceat(offsets[order], starts)
+    records = _records(corners, triangles, sides, facets)
+    return Sides(corners, triangles, sides, records)
 
 
-def _sides(normals: Array, neighbours: Ints, areas: Array) -> list[Ints]:
-    """Numbers of the triangles of each side: the largest, and neighbours that lie as it does."""
-    side, groups = [-1] * len(normals), list[list[int]]()
-    near, around = neighbours.tolist(), normals.tolist()
+def _sides(normals: Array, neighbours: Ints, areas: Array) -> tuple[Ints, Ints]:
+    """Which side each triangle is part of: of the largest one, and neighbours that lie as it does.
+
+    Returns:
+        Numbers of the sides, and for each of these the number of its largest triangle.
+    """
+    side, largest = [-1] * len(normals), list[int]()
+    near, (x, y, z) = neighbours.tolist(), normals.T.tolist()
     for seed in np.argsort(-areas, kind="stable").tolist():
         if side[seed] >= 0:
             continue
-        side[seed], group = len(groups), [seed]
-        x, y, z = around[seed]
+        side[seed], group = len(largest), [seed]
+        u, v, w = x[seed], y[seed], z[seed]
         for triangle in group:
             for other in near[triangle]:
-                u, v, w = around[other]
-                if side[other] < 0 and max(abs(u - x), abs(v - y), abs(w - z)) < BENT:
-                    side[other] = len(groups)
+                if (
+                    side[other] < 0
+                    and abs(x[other] - u) < BENT
+                    and abs(y[other] - v) < BENT
+                    and abs(z[other] - w) < BENT
+                ):
+                    side[other] = len(largest)
                     group.append(other)
-        groups.append(group)
-    return [np.array(group, np.int64) for group in groups]
+        largest.append(seed)
+    return np.array(side, np.int64), np.array(largest, np.int64)
 
 
-def outline(corners: Array, normal: Array, members: Ints) -> list[int]:
-    """Those of some corners that are around them as seen along a normal, in their order about it.
+def stable_order(numbers: Ints) -> Ints:
+    """Order in which numbers, none of them negative, rise; equal ones stay as they are.
+
+    Those of 16 bits are sorted without a comparison.
+    """
+    return np.argsort(numbers.astype(np.min_scalar_type(numbers.max(initial=0))), kind="stable")
+
+
+def distinct(numbers: Ints) -> Ints:
+    """Those of some numbers that differ, rising: ``np.unique`` hashes them, which takes longer."""
+    numbers = np.sort(numbers, axis=None)
+    return numbers[np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]]
+
+
+def _records(corners: Array, triangles: Ints, sides: Ints, facets: np.ndarray) -> Hulls:
+    """Records of a hull, of whose sides (``facets``) all is known but their outlines."""
+    n, count = len(corners), len(facets)
+    touching = distinct(triangles * count + sides[:, None])
+    others = triangles[:, [1, 2, 0]]
+    near = distinct(np.vstack([triangles * n + others, others * n + triangles]))
+
+    several = np.bincount(sides) > 1
+    single = ~several[sides]  # whose corners are in order
+    wide, place = np.flatnonzero(several), np.cumsum(several) - 1
+    members = distinct(place[sides[~single], None] * n + triangles[~single])
+    around, numbers = outlines(corners, facets["normal"][wide], members // n, members % n)
+    around = np.concatenate([np.repeat(sides[single], 3), wide[around]])
+    order = stable_order(around)
+    numbers = np.concatenate([triangles[single].ravel(), numbers])[order]
+    known = np.bincount(around, minlength=count)
+    facets["corners"] = told = np.minimum(known, MOST_CORNERS)
+    facets["first_corner"] = first = np.cumsum(told) - told
+    which = np.repeat(np.arange(count), told)
+    k: Ints = np.arange(len(which)) - np.repeat(first, told)
+    outer = numbers[(np.cumsum(known) - known)[which] + k * known[which] // told[which]]
+
+    vertices = np.zeros(n, VERTEX)
+    vertices["p"] = corners
+    vertices["neighbours"] = a = np.bincount(near // n, minlength=n)
+    vertices["facets"] = b = np.bincount(touching // count, minlength=n)
+    vertices["first_neighbour"] = len(outer) + np.cumsum(a + b) - a - b
+    vertices["first_facet"] = vertices["first_neighbour"] + a
+    owner = np.concatenate([near // n, touching // count])
+    others = np.concatenate([near % n, touching % count])[stable_order(owner)]
+    return Hulls(vertices, facets, np.concatenate([outer, others]))
+
+
+def outlines(corners: Array, normals: Array, sides: Ints, members: Ints) -> tuple[Ints, Ints]:
+    """Corners around each of several sides as seen along its normal, in their order about it.
+
+    A corner that does not stand out between those beside it is left out, until all do. Of several
+    in a row every other one is: a circle of many corners would else lose them all.
 
     Source: Andrew, Another efficient algorithm for convex hulls in two dimensions, 1979.
+
+    Args:
+        corners: (n, 3) [m].
+        normals: (m, 3) of the sides.
+        sides: (k,) which of them each corner is on, rising,
+        members: (k,) and its number.
+
+    Returns:
+        As ``sides`` and ``members``, of those around.
     """
-    x, y, z = normal.tolist()
-    least = min(abs(x), abs(y), abs(z))
-    along = (0.0, z, -y) if least == abs(x) else (-z, 0.0, x) if least == abs(y) else (y, -x, 0.0)
-    length = math.hypot(*along)
-    u, v, w = (value / length for value in along)
-    p, q, r = y * w - z * v, z * u - x * w, x * v - y * u
-    found = sorted(
-        (a * u + b * v + c * w, a * p + b * q + c * r, number)
-        for (a, b, c), number in zip(corners[members].tolist(), members.tolist(), strict=True)
-    )
-    rows, numbers = [(a, b) for a, b, _ in found], [number for *_, number in found]
-    size = max(rows[-1][0] - rows[0][0], max(b for _, b in rows) - min(b for _, b in rows))
-    chain: list[int] = []
-    for order in (range(len(rows)), range(len(rows) - 1, -1, -1)):
-        first = len(chain)
-        for k in order:
-            while len(chain) - first > 1:
-                (a, b), (c, d), (e, f) = rows[chain[-2]], rows[chain[-1]], rows[k]
-                if (c - a) * (f - b) - (d - b) * (e - a) > 1e-12 * size * size:
-                    break
-                chain.pop()
-            chain.append(k)
-        chain.pop()
-    return [numbers[k] for k in chain]
+    along = np.cross(normals, np.eye(3)[np.argmin(np.abs(normals), axis=1)])
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    across = np.cross(normals, along)
+    x = np.einsum("ni,ni->n", corners[members], along[sides])
+    y = np.einsum("ni,ni->n", corners[members], across[sides])
+    order = np.lexsort((y, x))
+    order = order[stable_order(sides[order])]
+    starts = np.searchsorted(sides, np.arange(len(normals)))
+    wide, high = (np.maximum.reduceat(p, starts) - np.minimum.reduceat(p, starts) for p in (x, y))
+    least = 1e-12 * np.maximum(wide, high) ** 2
+    there = np.concatenate([order, order[::-1]])  # along the lower half, back along the upper one
+    half = 2 * sides[there] + np.repeat([0, 1], len(order))
+    order = stable_order(half)
+    there, half = there[order], half[order]
+    p, q, least = x[there], y[there], least[half // 2]
+    first, last = np.diff(half, prepend=-1) > 0, np.diff(half, append=-1) != 0
+    around, inner = ~last, ~(first | last)
+    before, after = np.arange(len(there)) - 1, np.arange(len(there)) + 1
+    look = np.flatnonzero(inner)
+    while len(look):
+        a, c = before[look], after[look]
+        turn = (p[look] - p[a]) * (q[c] - q[a]) - (q[look] - q[a]) * (p[c] - p[a])
+        flat = look[~(turn > least[look])]
+        k, joined = np.arange(len(flat)), before[flat] == np.roll(flat, 1)
+        flat = flat[(k - np.maximum.accumulate(np.where(joined, 0, k))) % 2 == 0]
+        after[before[flat]], before[after[flat]], around[flat] = after[flat], before[flat], False
+        look = distinct(np.concatenate([before[flat], after[flat]]))
+        look = look[inner[look]]
+    return half[around] // 2, members[there[around]]
 
 
 class Shapes(NamedTuple):
@@ -297,7 +326,7 @@ def records_of(specs: Sequence[ShapeSpec], owners: Sequence[Owner]) -> Shapes:
         record["half"] = BOUNDLESS if spec.kind == PLANE else spec.size
         if spec.hull is None:
             continue
-        corners, count = spec.hull.corners, len(spec.hull.facets)
+        corners, count = spec.hull.corners, len(spec.hull.records.facets)
         if id(spec.hull) not in places:
             places[id(spec.hull)] = vertices, facets
             hulls.append(spec.hull)

@@ -1,4 +1,4 @@
-"""The first-ever compilation of the kernels, with something to look at meanwhile."""
+"""Something to look at while kernels are compiled for the first time, or else it takes long."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -26,11 +26,36 @@ def announce_compilation(kernel: Callable[..., Any]) -> "Announcement":
     return Announcement(kernel, not at_hand(kernel))
 
 
-class Announcement:
-    """What is compiled, how many of how many it is, and the time so far; on stderr.
+class Spinner:
+    """Work that takes long, on stderr: a spinner with its time on a terminal, else a line."""
 
-    A spinner on a terminal, a line at the beginning and one at the end elsewhere.
-    """
+    def __init__(self, text: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        self._progress: Progress | None = None
+        if sys.stderr.isatty():
+            self._progress = Progress(
+                SpinnerColumn(),
+                TextColumn(f"bulletbridge: {text}", markup=False),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._progress.add_task("", total=None)
+            self._progress.start()
+        else:
+            print(f"bulletbridge: {text} ...", file=sys.stderr, flush=True)
+
+    def stop(self, text: str) -> None:
+        """Take it away, and leave a line that says what was done."""
+        if self._progress is not None:
+            self._progress.stop()
+        print(f"bulletbridge: {text}", file=sys.stderr, flush=True)
+
+
+class Announcement:
+    """What is compiled, how many of how many it is, and the time so far."""
 
     def __init__(self, kernel: Any, needed: bool) -> None:
         self.kernel, self.needed = kernel, needed
@@ -39,33 +64,14 @@ class Announcement:
         """Start."""
         if not self.needed:
             return
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
         plan([self.kernel])
         self.begun = perf_counter()
         name = getattr(self.kernel, "__name__", "kernel")
         self.text = f"{name} ({_planned.index(self.kernel) + 1} of {len(_planned)})"
-        text = f"bulletbridge: compiling {self.text}, once for this user"
-        self.progress: Progress | None = None
-        if sys.stderr.isatty():
-            self.progress = Progress(
-                SpinnerColumn(),
-                TextColumn(text, markup=False),
-                TimeElapsedColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self.progress.add_task("compile", total=None)
-            self.progress.start()
-        else:
-            print(text + " ...", file=sys.stderr, flush=True)
+        self.spinner = Spinner(f"compiling {self.text}, once for this user")
 
     def __exit__(self, *_: object) -> None:
         """Stop."""
         if not self.needed:
             return
-        if self.progress is not None:
-            self.progress.stop()
-        seconds = perf_counter() - self.begun
-        print(f"bulletbridge: compiled {self.text} in {seconds:.0f} s", file=sys.stderr, flush=True)
+        self.spinner.stop(f"compiled {self.text} in {perf_counter() - self.begun:.0f} s")
