@@ -431,7 +431,7 @@ def test_a_client_is_asked_for_by_its_number(monkeypatch):
         bb.load("four_bar", physicsClientId=0)  # pyright: ignore[reportCallIssue]
     monkeypatch.setattr(pybullet, "isConnected", lambda client: 0)
     for way in ("GUI", "DIRECT"):
-        said = rf"or pass what pybullet.connect\(pybullet.{way}\) returned"
+        said = rf"pass what pybullet.connect\(pybullet.{way}\) returned"
         with pytest.raises(WorldError, match=said):
             bb.load("four_bar", getattr(pybullet, way))
 

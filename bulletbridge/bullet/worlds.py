@@ -116,13 +116,13 @@ def require_client(client: int) -> None:
             " window, of pybullet.connect(pybullet.GUI)"
         )
     if not pybullet.isConnected(client):
-        modes = {pybullet.GUI: "GUI", pybullet.DIRECT: "DIRECT"}
-        way = (
-            f", or pass what pybullet.connect(pybullet.{modes[client]}) returned, if that is meant"
+        way = {pybullet.GUI: "GUI", pybullet.DIRECT: "DIRECT"}.get(client)
+        meant = (
+            f"; if a way to connect is meant, pass what pybullet.connect(pybullet.{way}) returned"
         )
         raise WorldError(
             f"there is no Bullet client {client}; connect first, or leave client out"
-            f"{way if client in modes else ''}"
+            f"{meant if way else ''}"
         )
 
 
@@ -131,6 +131,11 @@ def gravity(client: int) -> tuple[float, float, float]:
     found = pybullet.getPhysicsEngineParameters(physicsClientId=client)
     x, y, z = (float(found[f"gravityAcceleration{axis}"]) for axis in "XYZ")
     return x, y, z
+
+
+def time_step(client: int) -> float:
+    """Step of a world [s]."""
+    return pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
 
 
 def remove_bodies(
