@@ -171,7 +171,7 @@ def test_a_second_body_that_was_moved_is_found(joint, within):
 def test_a_quaternion_of_the_other_sign_is_the_same_pose():
     """Bullet gives it where it works out poses anew, as when all are asked where they touch."""
     q = (0.1, 0.2, 0.3, 0.5, -0.5, 0.1, 0.7)
-    watch = Meddling(0, [], [slice(3, 7)], np.zeros(3))
+    watch = Meddling(0, [], [slice(3, 7)], np.zeros(3), 1 / 240)
     watch.shown = q, (0.0,) * 6
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -197,6 +197,24 @@ def test_gravity_that_is_set_after_steps_is_told_by_a_short_program():
         assert told_by_steps(loaded.system, 5) == []
         pybullet.setGravity(0, 0, -1.6, loaded.client)
         assert len(told_by_steps(loaded.system, 5)) == 1
+
+
+def test_the_step_of_the_client_is_taken_and_a_later_one_told():
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        pybullet.setTimeStep(0.002, client)
+        system = bb.load("four_bar", client).system
+        assert system.dt == 0.002
+        assert bb.load("four_bar", client, dt=0.01).system.dt == 0.01
+        pybullet.setTimeStep(0.001, client)
+        (said,) = told_by_steps(system)
+        assert "was set to 0.001 s" in said and "set system.dt = 0.001" in said
+        assert told_by_steps(system, LOOKS) == []
+        pybullet.setTimeStep(0.004, client)
+        system.dt = 0.004
+        assert told_by_steps(system, LOOKS) == []
+    finally:
+        pybullet.disconnect(client)
 
 
 def test_friction_that_is_changed_while_bodies_touch_is_told(tmp_path):

@@ -1,14 +1,14 @@
 """Has somebody else moved bodies that a system shows, or changed what its steps take as given?"""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakSet
 
 import numpy as np
 import pybullet
 
 from bulletbridge.bullet.coordinates import Converter, Floats
-from bulletbridge.bullet.worlds import gravity
+from bulletbridge.bullet.worlds import gravity, time_step
 from bulletbridge.errors import warn_user
 from bulletbridge.numerics.records import Array
 
@@ -55,12 +55,19 @@ class Meddling:
         quaternions: Where in q they are; each is the same pose with the other sign, which Bullet
             gives it where it works out a pose anew.
         pull: (3,) gravity of the world when the bodies were read [m/s²].
+        dt: Its step then [s].
     """
 
     def __init__(
-        self, client: int, probes: Sequence[Probe], quaternions: Sequence[slice], pull: Array
+        self,
+        client: int,
+        probes: Sequence[Probe],
+        quaternions: Sequence[slice],
+        pull: Array,
+        dt: float,
     ) -> None:
-        self.client, self.probes, self.pull = client, tuple(probes), pull.tolist()
+        self.client, self.probes = client, tuple(probes)
+        self.pull, self.dt = pull.tolist(), dt
         self.quaternions = tuple(quaternions)
         self.shown: tuple[Floats, Floats] | None = None  # q and v in Bullet's coordinates
         self.told = False
@@ -147,21 +154,26 @@ class Meddling:
     def _names(self) -> str:
         return ", ".join(f"'{probe.name}'" for probe in self.probes)
 
-    def tell_gravity(self, acting: Callable[[], Array]) -> None:
-        """Warn if ``setGravity`` was called, unless the system has been told the same.
+    def tell_settings(self, acting: Callable[[], tuple[Array, float]]) -> None:
+        """Warn if ``setGravity`` or ``setTimeStep`` was called, unless the system was told as much.
 
         Args:
-            acting: Gravity of the system (3,) [m/s²].
+            acting: Gravity of the system (3,) [m/s²], and its step [s].
         """
-        now: Any = list(gravity(self.client))
-        if now == self.pull:
+        pull, dt = list(gravity(self.client)), time_step(self.client)
+        if pull == self.pull and dt == self.dt:
             return
-        self.pull = now
-        if not np.allclose(acting(), now, rtol=1e-12, atol=0.0):
-            listed = ", ".join(f"{value:g}" for value in now)
+        (own_pull, own_dt), said = acting(), list[tuple[str, str, str]]()
+        if pull != self.pull and not np.allclose(own_pull, pull, rtol=1e-12, atol=0.0):
+            listed = ", ".join(f"{value:g}" for value in pull)
+            said.append(("gravity", f"({listed}) m/s²", f"gravity = ({listed})"))
+        if dt not in (self.dt, own_dt):
+            said.append(("the time step", f"{dt:g} s", f"dt = {dt:g}"))
+        self.pull, self.dt = pull, dt
+        for what, value, remedy in said:
             warn_user(
-                f"gravity of client {self.client} was set to ({listed}) m/s² after the system was"
-                f" made, which has its own: set system.gravity = ({listed})"
+                f"{what} of client {self.client} was set to {value} after the system was"
+                f" made, which has its own: set system.{remedy}"
             )
 
 

@@ -18,7 +18,7 @@ from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, Conta
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, matrix, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
-from bulletbridge.bullet.worlds import text_of
+from bulletbridge.bullet.worlds import text_of, time_step
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
 from bulletbridge.mechanism.model import WORLD, Link, Mechanism
@@ -285,7 +285,7 @@ class BulletBodies:
         )
         probes = [probe for probe in asked if probe is not None]
         turns = [part for port in ports for part in port.converter.quaternions]
-        self._meddling = Meddling(client, probes, turns, mechanism.gravity)
+        self._meddling = Meddling(client, probes, turns, mechanism.gravity, time_step(client))
         self._nq, self._nv = mechanism.nq, mechanism.nv
 
     def __repr__(self) -> str:
@@ -565,14 +565,14 @@ class BulletBodies:
         """Take whatever Bullet has of the bodies as meant, until they are written again."""
         self._meddling.shown = None
 
-    def look(self, acting: Callable[[], Array]) -> None:
+    def look(self, acting: Callable[[], tuple[Array, float]]) -> None:
         """Before a step: ``check``, and has somebody else moved the bodies since they were shown?
 
         Every ``LOOKS`` times, and in the ``SOON`` first ones, gravity, masses and inertias are
         looked at too, and so is friction that contacts have used.
 
         Args:
-            acting: Gravity of the system (3,) [m/s²].
+            acting: Gravity of the system (3,) [m/s²], and its step [s].
 
         Raises:
             WorldError: A body was removed, or ``changeDynamics`` has changed one.
@@ -590,7 +590,7 @@ class BulletBodies:
             self._check_properties()
             names = ", ".join(f"'{port.name}'" for port in self.ports)
             meddling.tell_moved(self.numbers(), f"one of the bodies {names}")
-            meddling.tell_gravity(acting)
+            meddling.tell_settings(acting)
             self._contacts.tell_changes()
 
     def look_next(self) -> None:

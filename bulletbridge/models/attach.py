@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-import pybullet
 from typing_extensions import Unpack
 
 from bulletbridge.bullet.constraints import BulletConstraints, constraints_among
 from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import name_bodies, read_bullet
+from bulletbridge.bullet.worlds import time_step
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.errors import warn_user
@@ -74,8 +74,7 @@ def attach(
         if said:
             warn_user("; ".join(said))
     world = read_bullet(bodies, client, joint_damping=joint_damping, link_damping=link_damping)
-    parameters = pybullet.getPhysicsEngineParameters(physicsClientId=client)
-    options.setdefault("dt", parameters["fixedTimeStep"])
+    options.setdefault("dt", time_step(client))
     mechanism = with_joint_properties(world.mechanism, joints or {})
     found = constraints_among(ids, client)
     _tell_of_idle_constraints(found, constraints is not None, ids)

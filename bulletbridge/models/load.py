@@ -23,6 +23,7 @@ from bulletbridge.bullet.worlds import (
     only_client,
     remove_bodies,
     require_client,
+    time_step,
 )
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Triple
@@ -160,7 +161,8 @@ def load(
             integrator is ``verlet`` unless given.
 
     Gravity is the model's, or Earth's, in a new client and in one that has neither bodies nor
-    gravity yet. In any other it is that of the client, which the model must not contradict.
+    gravity yet. In any other it is that of the client, which the model must not contradict. The
+    step is the client's, 1/240 s in a new one, unless ``dt`` is given.
 
     Raises:
         LoopFileError: The loops file cannot be understood.
@@ -205,6 +207,7 @@ def load(
         if not own:
             require_client(client)
             before = gravity(client)
+            system_options.setdefault("dt", time_step(client))
         ids = load_bodies(spec, client, spec.own_gravity if own else gravity_there(spec, client))
         bodies = read_world(spec, ids, client)
         scenery = load_scenery(spec, client)

@@ -376,8 +376,8 @@ class World(Varied, Protocol):
         """Raise WorldError if the bodies are not there any more; now and then, if they changed."""
         ...
 
-    def look(self, acting: Callable[[], Array]) -> None:
-        """As ``check`` before a step, under this gravity; warn if others moved the bodies."""
+    def look(self, acting: Callable[[], tuple[Array, float]]) -> None:
+        """As ``check`` before a step with these settings; warn if others moved the bodies."""
         ...
 
     def accept(self) -> None:

@@ -620,7 +620,8 @@ class System:
 
         Warns:
             BulletBridgeWarning: The bodies were moved in the world by somebody else since they
-                were shown, or its gravity or friction was changed; said once, with what to call.
+                were shown, or its gravity, step or friction was changed; said once, with what to
+                call.
         """
         if given:
             raise TypeError(
@@ -629,15 +630,15 @@ class System:
             )
         active, world = self._active, self._shown.world if write else None
         if world is not None:
-            world.look(self._acting_gravity)
+            world.look(self._acting_settings)
         if active.decision is None:
             self._trim()
         self._stepping.step()
         if world is not None:
             world.write(active.solver.q, active.solver.v)
 
-    def _acting_gravity(self) -> Array:
-        return self.gravity
+    def _acting_settings(self) -> tuple[Array, float]:
+        return self.gravity, self.dt
 
     @called_as("system.rollout(steps) is told a number, system.run(duration) seconds")
     def rollout(self, steps: int, every: int = 1, reactions: Collection[str] = ()) -> Recording:
