@@ -76,6 +76,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
     add_compliance_of_servos,
     put_limit_rows,
     put_motor_rows,
+    put_row_bounds,
     rate_along,
 )
 from bulletbridge.inequalities.restitution import Impulses, bounce_share, is_usable, work_of
@@ -533,13 +534,14 @@ class AdmissibleSpace(NamedTuple):
         restrict: (a, f, h, n) takes the first n rows of h.C into these coordinates; see
             ``restrict``.
         release: (a, f, x) velocities (nv,) of x, in place.
-        put_compliances: (a, f, asked, q, rows, v) D of rows of which some are of contacts.
+        put_compliances: (a, f, asked, q, rows, v) D of rows of which some are of contacts; those
+            that are to be solved for.
         stop_loose: (f, h, n, tolerance, v) see ``loose_bodies.stop_loose``.
     """
 
     restrict: Callable[..., None]
     release: Callable[..., None]
-    put_compliances: Callable[..., None]
+    put_compliances: Callable[..., RowCounts]
     stop_loose: Callable[..., None]
 
 
@@ -633,7 +635,7 @@ def put_products(C: Array, n: int, p: ComplementarityProblem) -> None:
 @outlined
 def recall_contacts(
     a: Arrays, f: Factors, h: InequalityProblem, rank: int, q: Array, v: Array, contacts: int
-) -> None:
+) -> bool:
     """Take contacts that the constraints all but forbid where these are known: at the start.
 
     Contacts are found where forces would lead, the constraints are those of the start. Bodies that
@@ -641,15 +643,16 @@ def recall_contacts(
     start nothing is left of such a contact, which then has no part in the step; what is left of
     others is consistent with what they are asked for.
 
-    ``contacts``: how many may be; loose bodies follow, which nothing holds.
+    ``contacts``: how many may be; loose bodies follow, which nothing holds. Whether any has no part
+    in the step.
     """
-    count = 0
+    count, killed = 0, False
     for i in range(contacts):
         if is_doubtful(h, h.contact_rows[i]):
             count += 1
             carry(a, h.contact_points[i], h.local[i], False)
     if count == 0:
-        return
+        return False
     kinematics_apart(a, q)
     before = a.vectors[START_V, : len(v)]
     for i in range(contacts - 1, -1, -1):
@@ -660,16 +663,95 @@ def recall_contacts(
             put_contact_rows(
                 h.local[i : i + 1], a, v, h.moving, before, row, room_for_rows(h), rows_here
             )
-            restrict(f, h, rank, row, last)
-            left = square(h.C, row)
-            joined = DOUBTFUL if is_joined(a, h.contact_points[i]) else JOINED
-            least = max(joined * h.lengths[row], WEDGE * across(h, h.contact_rows[i]))
+            joined = is_joined(a, h.contact_points[i])
+            restrict(f, h, rank, row, row + 1 if joined else last)
+            left, least = square(h.C, row), (DOUBTFUL if joined else JOINED) * h.lengths[row]
+            if left >= least:
+                if joined:  # else the normal alone decides
+                    restrict(f, h, rank, row + 1, last)
+                least = max(least, WEDGE * across(h, h.contact_rows[i]))
             # what moves other things the faster is taken back the slower
             h.row_targets.stabilisation[row] *= min(1.0, left / (DOUBTFUL * h.lengths[row]))
             if not left >= least:
                 h.row_targets.stabilisation[row] = h.row_targets.restitution[row] = 0.0
+                killed = True
                 for k in range(row, last):
                     kill(h, k)
+    return killed
+
+
+@outlined
+def put_killed_last(h: InequalityProblem, rows: RowCounts, contacts: int) -> RowCounts:
+    """Put rows of contacts of which nothing is left after all others; rows without them.
+
+    Of balls on a string they are half of all, and a step of Newton's method costs the cube of what
+    there is. Where rows of loose bodies follow, all stay where they are.
+    """
+    if rows.together < rows.all:
+        return rows
+    place = h.contact_rows[0].normal
+    for i in range(contacts):
+        own = h.contact_rows[i]
+        if square(h.C, own.normal) > 0.0:
+            for row in range(own.normal, own.end):
+                move_row(h, row, row - own.normal + place)
+            number_from(own, place)
+            place = own.end
+        else:
+            own.normal -= rows.all  # below all others, until these have their places
+    live = place
+    for i in range(contacts):
+        own = h.contact_rows[i]
+        if own.normal < 0:
+            own.normal += rows.all
+            number_from(own, place)
+            for row in range(place, own.end):
+                empty(h, row)
+            place = own.end
+    return RowCounts(rows.motors, rows.with_friction, rows.first_unilateral, live, live)
+
+
+@helper
+def number_from(own: ContactRows, place: int) -> None:
+    """Let the rows of a contact begin at another place."""
+    further = place - own.normal
+    own.normal, own.end = place, own.end + further
+    own.tangents += further if own.tangents >= 0 else 0
+    own.spin += further if own.spin >= 0 else 0
+    own.roll += further if own.roll >= 0 else 0
+
+
+@helper
+def move_row(h: InequalityProblem, row: int, to: int) -> None:
+    """Copy all that is known of a row before D is."""
+    if to == row:
+        return
+    p, targets, bound = h.problem, h.row_targets, h.problem.bounds[to]
+    for k in range(h.C.shape[1]):
+        h.C[to, k], h.raw[to, k] = h.C[row, k], h.raw[row, k]
+    h.lengths[to], p.b[to], p.x[to] = h.lengths[row], p.b[row], p.x[row]
+    targets.initial[to], targets.gap[to] = targets.initial[row], targets.gap[row]
+    targets.restitution[to] = targets.restitution[row]
+    targets.stabilisation[to] = targets.stabilisation[row]
+    given = p.bounds[row]
+    bound.lower, bound.upper, bound.mu = given.lower, given.upper, given.mu
+    bound.first, bound.count = given.first, given.count
+    bound.owner = given.owner + to - row if given.owner >= 0 else -1
+
+
+@helper
+def empty(h: InequalityProblem, row: int) -> None:
+    """Leave a row that asks for nothing and moves nothing."""
+    p, targets = h.problem, h.row_targets
+    kill(h, row)
+    for k in range(h.C.shape[1]):
+        h.raw[row, k] = 0.0
+    for k in range(row + 1):
+        p.D[row, k] = p.D[k, row] = 0.0
+    h.lengths[row] = p.b[row] = 0.0
+    targets.initial[row] = targets.gap[row] = 0.0
+    targets.restitution[row] = targets.stabilisation[row] = 0.0
+    put_row_bounds(p.bounds[row], 0.0, math.inf)
 
 
 @helper
@@ -784,15 +866,16 @@ def moves_apart(h: InequalityProblem, rows: RowCounts) -> bool:
 @outlined
 def put_compliances_of_contacts(
     a: Arrays, f: Factors, asked: Asked, q: Array, rows: RowCounts, v: Array
-) -> None:
-    """D of rows that are whitened, contacts among them, and their weights."""
+) -> RowCounts:
+    """D of rows that are whitened, contacts among them, and their weights; rows that are left."""
     h = problem_of(asked, len(v))
-    n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
-    p, together, others = h.problem, rows.together, len(h.contact_points)
-    while others > 0 and h.contact_rows[others - 1].normal >= together:
+    others, rank = len(h.contact_points), a.control.filter_rank
+    while others > 0 and h.contact_rows[others - 1].normal >= rows.together:
         others -= 1
-    if others > 0:
-        recall_contacts(a, f, h, rank, q, v, others)
+    killed = others > 0 and recall_contacts(a, f, h, rank, q, v, others)
+    if killed and a.control.driven == 0:  # what is driven may lead bodies along rows of none
+        rows = put_killed_last(h, rows, others)
+    p, n, together, first_unilateral = h.problem, rows.all, rows.together, rows.first_unilateral
     put_products(h.C[:together], together, p)
     put_loose_blocks(h.loose, f.L, h.contact_rows[others : len(h.contact_points)], p.D)
     for i in range(together, n):
@@ -808,6 +891,7 @@ def put_compliances_of_contacts(
                 p.D[row, row] = DOUBTFUL * h.lengths[row]  # it could be squeezed out by that
     weigh(p, 0, first_unilateral, together, HEAVIEST)
     weigh(p, together, together, n, HEAVIEST)
+    return rows
 
 
 @outlined
@@ -1074,7 +1158,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                     v[k] += h.delta_v[k]
                 return Solved(found.residual, 0, found.newton, work, 0)
         else:
-            put_compliances(a, f, asked, q, rows, v)
+            rows = put_compliances(a, f, asked, q, rows, v)
         return solve_dependent(a, f, asked, rows, tolerance, v, found)
 
     return solve_inequalities
