@@ -300,6 +300,26 @@ def test_what_stands_around_may_be_moved_and_added(client):
     assert system.q[0] == pytest.approx(0.1, abs=1e-3)
 
 
+def test_bodies_with_shapes_that_come_in_place_of_others_are_seen():
+    """In another world of the same client, as many as there were without shapes."""
+    for shape in ({}, {"shapeType": pybullet.GEOM_BOX, "halfExtents": (0.1, 0.1, 0.1)}):
+        client = pybullet.connect(pybullet.DIRECT)
+        pybullet.setGravity(0, 0, -10, client)
+        ground = pybullet.createCollisionShape(pybullet.GEOM_PLANE, physicsClientId=client)
+        number = pybullet.createCollisionShape(**shape, physicsClientId=client) if shape else -1
+        pybullet.createMultiBody(0.0, ground if shape else -1, physicsClientId=client)
+        box = pybullet.createMultiBody(
+            1.0, number, basePosition=(0, 0, 0.1), physicsClientId=client
+        )
+        inertia = {"localInertiaDiagonal": (0.1, 0.1, 0.1), "physicsClientId": client}
+        pybullet.changeDynamics(box, -1, linearDamping=0, angularDamping=0, **inertia)
+        system = system_of(client, box)
+        for _ in range(24):
+            system.step()
+        pybullet.disconnect(client)
+    assert system.q[2] == pytest.approx(0.1, abs=1e-3)
+
+
 def test_margins_that_change_are_followed(client):
     """A hull rests a margin above the ground, and higher by as much as that grows."""
     box(client, [0, 0, -1], 0.0, (5, 5, 1))

@@ -174,6 +174,7 @@ class ShapedBodies:
         self.bodies: dict[int, ShapedBody] = {}
         self.generation = self.version = 0
         self._count = -1  # of all bodies
+        self._marks: list[tuple[int, bytes]] = []  # of each, by which it is known
         self._watched: list[ShapedBody] = []  # those whose places anybody asks for
         self._row: dict[int, int] = {}  # of these, in the arrays
         self._lower, self._upper = np.zeros((0, 3)), np.zeros((0, 3))  # boxes that stand for them
@@ -238,8 +239,8 @@ class ShapedBodies:
     def _all_there(self) -> bool:
         told, client = pybullet.getUserData, self._client  # asked in every step
         try:
-            for one in self.bodies.values():
-                if told(one.stamp_id, client) != one.stamp:
+            for stamp_id, mark in self._marks:
+                if told(stamp_id, client) != mark:
                     return False
         except pybullet.error:
             return False
@@ -255,6 +256,7 @@ class ShapedBodies:
             if known is None or stamp(number, client)[1] != known.stamp:
                 known = ShapedBody(number, client)
             self.bodies[number] = known
+        self._marks = [(one.stamp_id, one.stamp) for one in self.bodies.values()]
         self.bodies = {n: one for n, one in self.bodies.items() if one.links}
         self.generation += 1
         self.watch_anew()
