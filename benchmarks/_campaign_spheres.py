@@ -164,3 +164,6 @@ class Spheres:
 
     def accept(self) -> None:
         """Nobody moves anything."""
+
+    def forget(self) -> None:
+        """Nothing is remembered."""

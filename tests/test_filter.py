@@ -48,6 +48,9 @@ class Given:
     def accept(self):
         pass
 
+    def forget(self):
+        pass
+
 
 def floating_loops(seed):
     """A free chain of revolute joints, bent back on itself by a ball joint and geared twice."""

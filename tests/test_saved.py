@@ -261,6 +261,151 @@ def test_groups_that_have_met_since_are_apart_again(tmp_path, way):
     assert trajectory_in_bullet(client, balls[2], 100) == first
 
 
+SLIDER = """<robot name="slider">
+<link name="base"><inertial>{inertia}</inertial>
+<collision><geometry><box size="1 1 0.2"/></geometry></collision></link>
+<link name="ball"><inertial>{inertia}</inertial>
+<collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+<joint name="slide" type="prismatic"><parent link="base"/><child link="ball"/>
+<origin xyz="0 0 0.4"/><axis xyz="0 0 1"/>
+<limit lower="-9" upper="9" effort="9" velocity="9"/></joint></robot>"""
+INERTIA = '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+SELF = (
+    pybullet.URDF_USE_INERTIA_FROM_FILE
+    | pybullet.URDF_USE_SELF_COLLISION
+    | pybullet.URDF_USE_SELF_COLLISION_INCLUDE_PARENT
+)
+CREEP, JUST_APART = -1e-4, 2e-6
+"""Rate [m/s] at which the ball comes nearer to its base, less in a step than by what links have to
+be inside each other for Bullet to be asked whether they collide, and how far off it starts [m]."""
+
+
+def slider(client: Any, folder: Path) -> int:
+    """A ball that creeps along its slider towards its own base, with which it collides."""
+    (folder / "slider.urdf").write_text(SLIDER.format(inertia=INERTIA))
+    body: int = client.loadURDF(str(folder / "slider.urdf"), useFixedBase=True, flags=SELF)
+    client.resetJointState(body, 0, -0.2 + JUST_APART)
+    return body
+
+
+def creep(system: bb.System, steps: int = 30) -> str:
+    """Hash of what comes of a slider that is driven into its base."""
+    system.motors.set("slide", velocity=CREEP, force=20.0)
+    return trajectory(system, steps)
+
+
+def slider_system(folder: Path) -> bb.System:
+    """The slider as a system in a client of its own."""
+    native = native_client()
+    return bb.attach(slider(native, folder), [], native._client, contacts=True, dt=1 / 240)
+
+
+def native_client() -> Any:
+    """A client of PyBullet's own that goes with the test, not with its last reference."""
+    from pybullet_utils.bullet_client import BulletClient as Native
+
+    class Kept(Native):
+        def __del__(self) -> None:
+            pass
+
+    return Kept(pybullet.DIRECT)
+
+
+@SAVED
+def test_links_of_one_robot_that_meet_first_after_a_save_do_so_again(tmp_path, way):
+    """That they collide is learnt there: known before, they would meet a step earlier."""
+    client = BulletClient(pybullet.DIRECT, mode="exact")
+    body = slider(client, tmp_path)
+    client.setBridgeMode("exact", body)
+    client.setJointMotorControl2(body, 0, pybullet.VELOCITY_CONTROL, targetVelocity=CREEP, force=20)
+
+    def run() -> list[float]:
+        found = []
+        for _ in range(30):
+            client.stepSimulation()
+            found.append(client.getJointState(body, 0)[0])
+        return found
+
+    client.stepSimulation()
+    given = kept_by(client, way, tmp_path)
+    client.restoreState(**given)
+    first = run()
+    assert min(first) == pytest.approx(-0.2, abs=1e-6)  # where it stands on the base
+    for _ in range(2):
+        client.restoreState(**given)
+        assert run() == first
+
+
+def test_what_is_known_of_who_collides_is_part_of_a_state(tmp_path):
+    """Of links that have met since it is not known, in a copy of those that had met it is."""
+    system = slider_system(tmp_path)
+    start = system.q.copy(), system.v.copy()
+    apart, before = system.save(), creep(system)
+    touching, after = system.save(), creep(system)
+    system.restore(apart)
+    assert creep(system) == before
+    system.restore(touching)
+    assert creep(system) == after
+    for twin in (copy.deepcopy(system), pickle.loads(pickle.dumps(system))):
+        twin.restore(pickle.loads(pickle.dumps(touching)))
+        twin.world = slider_system(tmp_path).world
+        assert creep(twin) == after
+    system.set_state(*start, 0.0)
+    assert creep(system) == before
+
+
+def test_links_that_bullet_keeps_apart_are_found_out_again_after_a_restore():
+    """That a box does not collide with the floor is learnt once it clearly is inside."""
+    client = native_client()
+    client.setGravity(0, 0, 0)
+    sizes = ([5, 5, 1], 0.0, -1.0), ([0.1] * 3, 1.0, 0.1 + JUST_APART)
+    floor, box = (
+        client.createMultiBody(
+            mass, client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=half), -1, [0, 0, z]
+        )
+        for half, mass, z in sizes
+    )
+    client.setCollisionFilterPair(floor, box, -1, -1, 0)
+    system = bb.attach(box, [], client._client, contacts=True, dt=1 / 240)
+    system.set_state(system.q, np.array([0, 0, 0, 0, 0, CREEP]))
+    kept, first = system.save(), trajectory(system, 30)
+    system.set_state(system.q, np.array([0, 0, 0, 0, 0, -1.0]))
+    trajectory(system, 5)
+    assert system.q[2] < 0.09
+    system.restore(kept)
+    assert trajectory(system, 30) == first
+
+
+def test_how_fast_others_came_nearer_is_part_of_a_state():
+    """Bodies of another group are looked for as far as they may come in a step.
+
+    Taken away and put back by a restore they were never that fast.
+    """
+    client = BulletClient(pybullet.DIRECT, mode="exact")
+    client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
+    client.setGravity(0, 0, -9.81)
+    client.createMultiBody(0.0, client.createCollisionShape(pybullet.GEOM_PLANE))
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.05] * 3)
+    apart = 0.1 + 3e-3  # within the margins of both, beyond what is told of those at rest
+    boxes = [
+        client.createMultiBody(0.5, shape, -1, [x, y, 0.0505]) for x in (0, 0.3) for y in (0, apart)
+    ]
+    for a, b in (boxes[::2], boxes[1::2]):
+        ends = [0.15, 0, 0], [-0.15, 0, 0]
+        client.createConstraint(a, -1, b, -1, pybullet.JOINT_POINT2POINT, [0] * 3, *ends)
+    trajectory_in_bullet(client, boxes[0], 20)
+    kept, first = client.saveState(), trajectory_in_bullet(client, boxes[0], 30)
+    groups = session_of(client._client).groups
+    assert len(groups) == 2
+    for box in boxes[::2]:
+        at, turn = client.getBasePositionAndOrientation(box)
+        client.resetBasePositionAndOrientation(box, [at[0], at[1] - 1.0, at[2]], turn)
+    trajectory_in_bullet(client, boxes[0], 3)
+    client.restoreState(kept)
+    assert trajectory_in_bullet(client, boxes[0], 30) == first
+    assert len(groups) == 2
+
+
 def test_motors_and_limits_of_force_are_the_last_ones_that_were_asked_for(tmp_path):
     """Bullet's states hold neither: a program that changes them goes on with what it has set."""
     client, body = bridge(tmp_path)

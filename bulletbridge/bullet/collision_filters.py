@@ -23,6 +23,10 @@ class CollisionFilters:
         said = self.pairs.get(frozenset((a, b)))
         return not said if said is not None else a in self.alone or b in self.alone
 
+    def copy(self) -> "CollisionFilters":
+        """The same, which stays as it is."""
+        return CollisionFilters({**self.pairs}, {*self.alone})
+
     def forget(self, body: int) -> None:
         """Forget a body."""
         for pair in [pair for pair in self.pairs if any(place[0] == body for place in pair)]:

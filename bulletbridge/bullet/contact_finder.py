@@ -71,6 +71,19 @@ class OwnBody(NamedTuple):
     frames: Callable[[], Sequence[Pose]]
 
 
+class Decisions(NamedTuple):
+    """What a state has to know of which links collide, for the same contacts to be found.
+
+    Attributes:
+        known: Of two links each, the smaller number first: where they are taken otherwise than two
+            of which nothing is known.
+        filters: What a program had said of it by then.
+    """
+
+    known: dict[tuple[int, int], int]
+    filters: CollisionFilters
+
+
 class Bystander(NamedTuple):
     """A body that is no part of the mechanism and may be near it.
 
@@ -116,6 +129,7 @@ class ContactFinder:
         self._bystanders: list[Bystander] = []
         self._places: list[int] = []  # versions of their places that the detector has
         self._detector: Detector | None = None
+        self._elsewhere: dict[tuple[int, int], int] = {}  # decisions about links it does not have
         self._known = -1, -1  # generation and version of what is around
         self._all_near = False  # whether all bodies are taken to be near
         self._surfaces = False  # whether they are known
@@ -169,7 +183,56 @@ class ContactFinder:
             known = self._detector.collide
             known[known == NEVER] = UNDECIDED
             known[known == COLLIDE] = DOUBTED
+            elsewhere = self._elsewhere.items()
+            self._elsewhere = {pair: DOUBTED for pair, what in elsewhere if what != NEVER}
             self._keep_apart(self._detector)
+
+    def decisions(self) -> Decisions:
+        """What has to be known to find the same contacts again."""
+        return Decisions(self._telling(), self.filters.copy())
+
+    def decide(self, decisions: Decisions | None) -> None:
+        """Know what was known; of links whose filters have changed since, and from None, nothing.
+
+        Of links that met since it is forgotten only what lets other contacts be found.
+        """
+        detector = self._detector
+        if detector is not None:
+            place = {number: k for k, number in enumerate(detector.links["number"].tolist())}
+            for pair in self._telling():
+                if place.keys() >= {*pair}:
+                    b, a = sorted(place[number] for number in pair)
+                    detector.collide[b, a] = UNDECIDED
+        self._elsewhere = {}
+        if decisions is not None and decisions.filters == self.filters:
+            self._elsewhere = dict(decisions.known)
+        if detector is not None:
+            self._apply(detector)
+
+    def _telling(self) -> dict[tuple[int, int], int]:
+        """What is known of links that are taken otherwise while nothing is.
+
+        Links of one robot are taken not to collide then, all others to do so.
+        """
+        found, detector = dict(self._elsewhere), self._detector
+        if detector is None:
+            return found
+        numbers, robots = detector.links["number"], detector.links["robot"]
+        b, a = np.nonzero(detector.collide != UNDECIDED)
+        known = detector.collide[b, a]
+        tells = (robots[a] == robots[b]) != (known == NEVER)
+        told = (each[tells].tolist() for each in (numbers[b], numbers[a], known))
+        for x, y, what in zip(*told, strict=True):
+            found[min(x, y), max(x, y)] = what
+        return found
+
+    def _apply(self, detector: Detector) -> None:
+        """Tell a detector what was decided elsewhere about links that it has."""
+        place = {number: k for k, number in enumerate(detector.links["number"].tolist())}
+        for pair in [pair for pair in self._elsewhere if place.keys() >= {*pair}]:
+            b, a = sorted(place[number] for number in pair)
+            detector.collide[b, a] = self._elsewhere.pop(pair)
+        self._keep_apart(detector)
 
     def _keep_apart(self, detector: Detector) -> None:
         """Let links pass through one another that are known not to collide."""
@@ -353,6 +416,8 @@ class ContactFinder:
         before, known = self._detector, {each: k for k, each in enumerate(self._links)}
         around = self._around
         same = before is not None and self._known[0] == around.generation
+        if before is not None:
+            self._elsewhere = self._telling() if same else {}
         self._links, self._shapes, self._bystanders = [], [], []
         carriers: list[int] = []
         for own in self._own:
@@ -387,7 +452,7 @@ class ContactFinder:
             detector.collide[np.ix_(shared, shared)] = before.collide[np.ix_(old, old)]
         self._places = [-1] * len(self._bystanders)
         self._detector, self._surfaces = detector, False
-        self._keep_apart(detector)
+        self._apply(detector)
         self._place_own(detector)
 
     def _numbers(self) -> list[int]:
@@ -458,6 +523,17 @@ class ContactFinder:
 def number_of(body: int, link: int) -> int:
     """One number for a link of a body."""
     return body * LINKS_OF_BODY + link + 1
+
+
+def renumbered(decisions: Decisions, now: Mapping[int, int]) -> Decisions:
+    """Decisions where bodies have other ids: those of now, by those of then."""
+
+    def number(before: int) -> int:
+        body, link = place_of(before)
+        return number_of(now[body], link)
+
+    known = {(number(a), number(b)): what for (a, b), what in decisions.known.items()}
+    return decisions._replace(known=known)
 
 
 def place_of(number: int) -> tuple[int, int]:

@@ -32,7 +32,7 @@ from bulletbridge.bullet.tree import (
     RawLink,
     grow,
 )
-from bulletbridge.bullet.worlds import gravity, require_client, text_of
+from bulletbridge.bullet.worlds import body_ids, gravity, require_client, text_of
 from bulletbridge.errors import ModelError, WorldError, warn_user
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import are_numbers
@@ -205,7 +205,7 @@ def robot_name(body_id: int, client: int) -> str:
     Raises:
         WorldError: There is no such body.
     """
-    present = [pybullet.getBodyUniqueId(i, client) for i in range(pybullet.getNumBodies(client))]
+    present = body_ids(client)
     if body_id not in present:
         raise WorldError(
             f"client {client} has no body {body_id}; it has {present or 'none'}: pass the id that"

@@ -5,7 +5,7 @@ Shapes are read once, and places are asked for once a look, whoever looks; who i
 from boxes that are larger than the bodies, and change only where one leaves its own.
 """
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from time import perf_counter, thread_time
 from typing import Any
@@ -22,6 +22,8 @@ from bulletbridge.numerics.records import Array, Ints
 
 Place = tuple[Floats, Floats]
 """Position and quaternion."""
+Way = tuple[tuple[Place, ...], tuple[Place, ...]]
+"""Places of a body's links when they were looked at last, and where they were elsewhere before."""
 Pose = tuple[Array, Array]
 """Axes (3, 3) and origin (3,)."""
 SLACK = 0.25
@@ -91,13 +93,24 @@ class ShapedBody:
         self.version += 1
         return True
 
+    @property
+    def way(self) -> Way:
+        """From where it came, when it was looked at last."""
+        return self.places, self._before
+
+    def come_by(self, way: Way) -> None:
+        """Be where it was looked at last, and have come from there."""
+        self.places, self._before = way
+        self.version += 1
+        self._told = -1
+
     def strays(self) -> bool:
         """See where it is; whether a link is farther than ``room`` from where it was surrounded.
 
         Most bodies of a crowd are loose boxes, of which many are looked at in every step.
         """
         if self._joints > 0:
-            return self.look() and any(map(self._is_beyond, self.places, self.surrounded))
+            return self.look() and self.has_strayed
         base: Place = pybullet.getBasePositionAndOrientation(self.number, self._client)
         places = self.places
         if base == places[0]:
@@ -105,6 +118,11 @@ class ShapedBody:
         self._before, self.places = places, (base,)
         self.version += 1
         return self._is_beyond(base, self.surrounded[0])
+
+    @property
+    def has_strayed(self) -> bool:
+        """Whether a link is farther than ``room`` from where it was surrounded."""
+        return any(map(self._is_beyond, self.places, self.surrounded))
 
     def _is_beyond(self, now: Place, surrounded: Place) -> bool:
         """Whether a link has come farther than it may."""
@@ -121,6 +139,11 @@ class ShapedBody:
         )
         own = (base,) if self.links[0] < 0 else ()
         return (*own, *(state[:2] for state in states))
+
+    def stand(self) -> None:
+        """Be at rest where it is now."""
+        places = self._places()
+        self.come_by((places, places))
 
     def motion(self) -> tuple[Array, Array]:
         """Where its links' inertial frames were before, and when they were looked at last.
@@ -216,6 +239,23 @@ class ShapedBodies:
             np.vstack([known, nowhere]) for known in (self._lower, self._upper, self._at)
         )
         self._surround(new)
+
+    def ways(self) -> dict[int, Way]:
+        """From where bodies came to where they were looked at last: how fast they come nearer."""
+        return {number: one.way for number, one in self.bodies.items() if one.places}
+
+    def come_by(self, ways: Mapping[int, Way]) -> None:
+        """Go on from ``ways``; bodies that it does not know stand where they are."""
+        self.look()
+        for one in self._watched:
+            if one.number not in ways:
+                one.stand()
+        for number, way in ways.items():
+            if number in self.bodies:
+                self.bodies[number].come_by(way)
+        strayed = [one for one in self._watched if one.has_strayed]
+        if strayed:
+            self._surround(strayed)
 
     def watch_anew(self) -> None:
         """Take all bodies from those whose place is read; ``watch`` adds them again."""

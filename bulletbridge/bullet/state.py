@@ -14,11 +14,19 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.collision_filters import CollisionFilters
-from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, ContactPlace, OwnBody
+from bulletbridge.bullet.contact_finder import (
+    ContactFinder,
+    ContactFork,
+    ContactPlace,
+    Decisions,
+    OwnBody,
+    renumbered,
+)
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, matrix, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
-from bulletbridge.bullet.worlds import text_of, time_step
+from bulletbridge.bullet.shaped_bodies import Way, shaped_bodies
+from bulletbridge.bullet.worlds import body_ids, text_of, time_step
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
 from bulletbridge.mechanism.model import WORLD, Link, Mechanism
@@ -51,6 +59,32 @@ def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
 
 Place = tuple[Floats, Floats]
 """Position and quaternion in the world."""
+
+
+class WorldMemory(NamedTuple):
+    """What a world remembers of contacts.
+
+    Attributes:
+        decisions: Which links collide, as far as that is known.
+        bodies: All of the client; None where a state is to leave them alone.
+    """
+
+    decisions: Decisions
+    bodies: "BodiesMemory | None"
+
+
+class BodiesMemory(NamedTuple):
+    """All bodies of a client.
+
+    Attributes:
+        file: Of Bullet's, with them and their contacts.
+        numbers: Bullet's ids, in its order.
+        ways: From where they had come.
+    """
+
+    file: bytes
+    numbers: list[int]
+    ways: dict[int, Way]
 
 
 @dataclass
@@ -512,30 +546,64 @@ class BulletBodies:
         for port in self._standing:
             port.check_base()
 
-    def save(self) -> bytes:
-        """All of the client's bodies and contacts as they are: a file of Bullet's.
+    def forget(self) -> None:
+        """Forget which links collide, where that decides which contacts are found."""
+        self._contacts.decide(None)
+
+    def save(self, bodies: bool) -> WorldMemory:
+        """What it remembers of contacts.
+
+        Args:
+            bodies: Whether all of the client's bodies and contacts as they are belong to it.
 
         Raises:
             WorldError: A body is gone.
         """
+        decisions = self._contacts.decisions()
+        if not bodies:
+            return WorldMemory(decisions, None)
         self.check(False)
+        ways, numbers = shaped_bodies(self.client).ways(), body_ids(self.client)
+        return WorldMemory(decisions, BodiesMemory(self._file(), numbers, ways))
+
+    def _file(self) -> bytes:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "world.bullet"
             pybullet.saveBullet(str(path), self.client)
             return path.read_bytes()
 
-    def restore(self, saved: bytes) -> None:
-        """Put back all bodies and contacts of the client, as ``restoreState`` does from a file.
+    def restore(self, saved: WorldMemory, bodies: bool) -> bool:
+        """Go on from what ``save`` returned, of this world or one with the same bodies.
 
-        Contacts that Bullet keeps from one detection to the next decide which ones it finds then.
+        Args:
+            saved: That.
+            bodies: Whether to put all bodies of the client back too.
+
+        Returns:
+            Whether they were.
 
         Raises:
             WorldError: A body is gone, or others were loaded than where it was saved.
         """
+        decisions, whole = saved
+        if whole is None or not bodies:
+            self._contacts.decide(decisions)
+            return False
+        self._put_back(whole.file)
+        now = dict(zip(whole.numbers, body_ids(self.client), strict=True))
+        shaped_bodies(self.client).come_by({now[n]: way for n, way in whole.ways.items()})
+        self._contacts.decide(renumbered(decisions, now))
+        return True
+
+    def _put_back(self, file: bytes) -> None:
+        """Put back all bodies and contacts of the client, as ``restoreState`` does from a file.
+
+        Contacts that Bullet keeps from one detection to the next decide which ones it finds then.
+        """
         self.check(False)
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "world.bullet"
-            path.write_bytes(saved)
+            path.write_bytes(file)
             self.accept()
             try:
                 pybullet.restoreState(fileName=str(path), physicsClientId=self.client)

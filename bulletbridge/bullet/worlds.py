@@ -126,6 +126,12 @@ def require_client(client: int) -> None:
         )
 
 
+def body_ids(client: int) -> list[int]:
+    """Bullet's ids of all bodies, in its order."""
+    count = pybullet.getNumBodies(physicsClientId=client)
+    return [pybullet.getBodyUniqueId(place, physicsClientId=client) for place in range(count)]
+
+
 def gravity(client: int) -> tuple[float, float, float]:
     """Gravity of a world [m/s²]."""
     found = pybullet.getPhysicsEngineParameters(physicsClientId=client)

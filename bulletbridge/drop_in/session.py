@@ -18,7 +18,7 @@ from bulletbridge.bullet.constraints import (
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.reader import read_together
-from bulletbridge.bullet.shaped_bodies import shaped_bodies
+from bulletbridge.bullet.shaped_bodies import Way, shaped_bodies
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.drop_in.actions import WEIGHT, Actions
 from bulletbridge.drop_in.closing import Closing
@@ -64,12 +64,13 @@ class Saved(NamedTuple):
     """What our steps went by when a state was saved: contacts of groups, and their memories.
 
     ``led``: Constraints that fixed bases had led by then. ``bullets``: Bodies that were to be exact
-    and were left to Bullet.
+    and were left to Bullet. ``ways``: From where bodies had come.
     """
 
     met: set[tuple[int, int]]
     led: set[int]
     bullets: set[int]
+    ways: dict[int, Way]
     groups: list[GroupMemory]
 
 
@@ -306,7 +307,8 @@ class Session:
         self._settle()
         kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
         led = {n for n, loop in self.constraints.loops.items() if loop.by_base}
-        self._saved[number] = Saved(set(self._met), led, set(self._bullets), kept)
+        ways = self._around.ways()
+        self._saved[number] = Saved(set(self._met), led, set(self._bullets), ways, kept)
 
     def forget_saved(self, number: int) -> None:
         """Forget a saved state."""
@@ -317,8 +319,9 @@ class Session:
 
         A file, or a state that was saved past us, holds what Bullet knows, and none of them.
         """
-        nothing = Saved(set(), set(), set(), [])
-        met, led, bullets, kept = self._saved.get(NOBODY if number is None else number, nothing)
+        nothing = Saved(set(), set(), set(), {}, [])
+        found = self._saved.get(NOBODY if number is None else number, nothing)
+        met, led, bullets, ways, kept = found
         self._stale |= self._bullets - bullets
         self._bullets &= bullets  # a mode that was set since is no part of a state
         for loop in list(self.constraints.loops.values()):
@@ -337,6 +340,7 @@ class Session:
             known = group.begin_anew() if memory is None else group.recall(memory)
             if not known:
                 self._stale |= bodies
+        self._around.come_by(ways)
 
     def remove_body(self, body: int) -> None:
         """Forget a body and its constraints, as Bullet does."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.worlds import text_of
+from bulletbridge.bullet.worlds import body_ids, text_of
 from bulletbridge.errors import warn_user
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 
@@ -20,7 +20,7 @@ def tell_of_overlap(ids: Mapping[str, int], client: int) -> None:
         ids: Bullet's ids of the robots by name.
         client: Their world.
     """
-    others = {pybullet.getBodyUniqueId(k, client) for k in range(pybullet.getNumBodies(client))}
+    others = {*body_ids(client)}
     deepest, told = 0.0, ""
     for name, own in ids.items():
         for other in others - set(ids.values()):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Literal, Protocol, TypedDict, get_args
+from typing import Any, ClassVar, Literal, Protocol, TypedDict, get_args
 
 import numpy as np
 from typing_extensions import Self
@@ -364,12 +364,24 @@ class World(Varied, Protocol):
         """What finds contacts of other states for another thread."""
         ...
 
-    def save(self) -> bytes:
-        """All that decides which contacts it finds from now on."""
+    def save(self, bodies: bool) -> Any:
+        """What it knows of contacts; with its bodies all that decides which ones it finds."""
         ...
 
-    def restore(self, saved: bytes) -> None:
-        """Go on from what ``save`` returned, of this world or one with the same bodies."""
+    def restore(self, saved: Any, bodies: bool) -> bool:
+        """Go on from what ``save`` returned, of this world or one with the same bodies.
+
+        Args:
+            saved: That.
+            bodies: Whether to put these back too.
+
+        Returns:
+            Whether they were.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Forget what earlier detections have told, where it decides which contacts are found."""
         ...
 
     def check(self) -> None:

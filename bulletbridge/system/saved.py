@@ -61,7 +61,7 @@ class SavedState:
         options: How, by the arguments of ``System``.
         sets: Constraints in force, then those that are remembered, with their solvers' memories.
         parts: Memories of motors, steps with inequalities and error control.
-        world: What the world remembers of contacts; None without them.
+        world: What the world remembers of contacts, by its own ``save``; None without them.
     """
 
     q: Array
@@ -71,7 +71,7 @@ class SavedState:
     options: dict[str, Any]
     sets: tuple[KeptSet, ...]
     parts: dict[str, Any]
-    world: bytes | None
+    world: Any
 
     def __eq__(self, other: object) -> bool:
         """Whether both decide the same future."""

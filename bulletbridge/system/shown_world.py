@@ -1,5 +1,7 @@
 """The world of a system: where its states are shown and contacts are found."""
 
+from typing import Any
+
 import numpy as np
 
 from bulletbridge.engine.redundancy import Decision
@@ -21,7 +23,7 @@ class ShownWorld:
 
     def __init__(self, world: World | None) -> None:
         self.world = world
-        self.memory: bytes | None = None
+        self.memory: Any = None
         self.fork: Fork | None = None
         self._filter: Filter | None = None
 
@@ -41,9 +43,7 @@ class ShownWorld:
                     f" mechanism {mechanism.nq} and {mechanism.nv}; read those that the"
                     " system was made of"
                 )
-            if self.memory is not None:
-                world.restore(self.memory)
-            else:
+            if self.memory is None or not world.restore(self.memory, True):
                 world.write(solver.q, solver.v)
         self.world, self.memory = world, None
 
@@ -69,6 +69,11 @@ class ShownWorld:
         """Take what others have done there as meant, since a state was set."""
         if self.world is not None:
             self.world.accept()
+
+    def forget(self) -> None:
+        """Forget what contacts were found before, but in a rollout, which begins anew by itself."""
+        if self.world is not None and self.fork is None:
+            self.world.forget()
 
     def require(self) -> World:
         """The world, to take a state from.

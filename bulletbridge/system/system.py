@@ -601,6 +601,8 @@ class System:
                 was led on from the end of the last step, as a step would have.
         """
         self._inequalities.forget(impulses)
+        if impulses:
+            self._shown.forget()
         if self._integration.python is not None:
             self._integration.python.recall(None)
 
@@ -1610,8 +1612,8 @@ class System:
             WorldError: The bodies are gone from the world.
         """
         remembered = self._shown.memory
-        if world and self._options.contacts and self.world is not None:
-            remembered = self.world.save()
+        if self._options.contacts and self.world is not None:
+            remembered = self.world.save(world)
         parts, python = self._inequalities.memory(), self._integration.python
         parts["python"] = None if python is None else python.memory()
         here = *self._active.now, self._made_of(), self._plain_options()
@@ -1636,15 +1638,16 @@ class System:
         require_kind(state, SavedState, f"{given_as(state)} is no state; give what save() returned")
         require_same(state, self._made_of(), self._plain_options())
         require_constraints(self._active, state.sets)
-        if write and state.world is not None and self.world is not None:
-            self.world.restore(state.world)
+        shown = False
+        if state.world is not None and self.world is not None:
+            shown = self.world.restore(state.world, write)
         restore_sets(self._active, state.sets)
         self._inequalities.recall(state.parts)
         if self._integration.python is not None:
             self._integration.python.recall(state.parts["python"])
         if self.world is None:
             self._shown.memory = state.world
-        elif write and state.world is None:
+        elif write and not shown:
             self.write()
 
     def __reduce__(self) -> tuple[Any, ...]:

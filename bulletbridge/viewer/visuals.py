@@ -9,6 +9,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
+from bulletbridge.bullet.worlds import body_ids
 from bulletbridge.errors import warn_user
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.viewer.pictures import bare_colours
@@ -75,8 +76,7 @@ def visuals_of(client: int) -> list[Visual]:
     """
     found, lost = list[Visual](), list[str]()
     known: dict[tuple[int, Sequence[float], str], list[Surface]] = {}
-    count = pybullet.getNumBodies(physicsClientId=client)
-    bodies = [pybullet.getBodyUniqueId(n, physicsClientId=client) for n in range(count)]
+    bodies = body_ids(client)
     bare = bare_colours(bodies, client)
     for body in bodies:
         for data in pybullet.getVisualShapeData(body, physicsClientId=client) or ():
@@ -96,8 +96,7 @@ def visuals_of(client: int) -> list[Visual]:
 def bones_of(client: int, seen: Collection[Link]) -> list[tuple[Link, Link]]:
     """Pairs of links that joints join, of bodies of which nothing is seen."""
     found: list[tuple[Link, Link]] = []
-    for n in range(pybullet.getNumBodies(physicsClientId=client)):
-        body = pybullet.getBodyUniqueId(n, physicsClientId=client)
+    for body in body_ids(client):
         if any(link[0] == body for link in seen):
             continue
         for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):

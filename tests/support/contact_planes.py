@@ -43,6 +43,9 @@ class ContactPlanes:
     def accept(self) -> None:
         pass
 
+    def forget(self) -> None:
+        pass
+
     def detector(self) -> None:
         return None
 
