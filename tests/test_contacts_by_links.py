@@ -286,6 +286,51 @@ def test_small_nets_leave_links_where_they_touch():
         pybullet.disconnect(each.client)
 
 
+def net_of_plates(side):
+    """Plates in a square, joined by points, that fall onto a ball."""
+    client, pitch = pybullet.connect(pybullet.DIRECT), 0.05
+    world, names, joints = {"physicsClientId": client}, {}, []
+    pybullet.setGravity(0, 0, -9.81, **world)
+    ball = pybullet.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.15, **world)
+    pybullet.createMultiBody(0.0, ball, basePosition=[0, 0, 0.15], **world)
+    half = [0.02, 0.02, 0.005]
+    plate = pybullet.createCollisionShape(pybullet.GEOM_BOX, halfExtents=half, **world)
+    for k in range(side * side):
+        i, j = divmod(k, side)
+        middle = (side - 1) / 2
+        place = [(i - middle) * pitch + 0.003, (j - middle) * pitch + 0.001, 0.32]
+        names[f"b{k}"] = pybullet.createMultiBody(0.02, plate, basePosition=place, **world)
+        for other, way in ((k - side, np.eye(3)[0]), (k - 1, np.eye(3)[1])):
+            if (i if way[0] else j) == 0:
+                continue
+            at = 0.5 * pitch * way
+            ends = bb.Frame(f"b{other}/link0", at), bb.Frame(f"b{k}/link0", -at)
+            joints.append(bb.LoopJoint(f"p{len(joints)}", bb.JointModel.BALL, *ends))
+    system = bb.attach(names, joints, client, contacts="compliant", limits="always", dt=DT)
+    system.assemble()
+    return system, client
+
+
+def test_who_found_the_contacts_of_a_step_that_leaves_links_is_not_told_by_it():
+    """In the call of the step where there is room for them, by others where there is not yet."""
+    (used, one), (new, other) = net_of_plates(5), net_of_plates(5)
+    for _ in range(59):
+        used.step()
+    start = used.q, used.v, used.t
+    used.run(0.1)
+    for system in (used, new):
+        system.set_state(*start)
+        before = system.status.handed_over
+        system.step()
+        assert system.status.handed_over > before  # it did leave them
+    for _ in range(5):
+        assert np.array_equal(used.q, new.q) and np.array_equal(used.v, new.v)
+        used.step()
+        new.step()
+    for client in (one, other):
+        pybullet.disconnect(client)
+
+
 def rope_on_points(solver):
     """Balls on point joints, one of them on the world, and material points of some of them."""
     mechanism, joints = empty_mechanism((0.0, 0.0, -9.81)), []

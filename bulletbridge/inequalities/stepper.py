@@ -94,6 +94,7 @@ from bulletbridge.inequalities.steps_kernel import (
     ASK,
     CONTACTS,
     COUNTS,
+    FOUND,
     HELD,
     LED_TO,
     LIMITED,
@@ -788,12 +789,16 @@ class InequalityStepper:
                 failure = calls.step(())
             else:
                 failure = calls.steps.call((self._given(steps), *numbers, trace, steps))
-            done = int(self._counts[STEPS])
+            done, found = (int(self._counts[k]) for k in (STEPS, FOUND))
             dense = failure == DENSE_REQUIRED and done == 0
             if dense:
                 self.solver.handed_over += 1
-                rest = self._given(steps), *numbers, trace, 1
-                failure = self._calls("dense", detector).steps.call(rest)
+                if found < 0:  # else it is made where contacts were found, whoever finds them
+                    calls, rest = self._calls("dense", detector), (self._given(steps), *numbers)
+                else:
+                    contacts = detector.contacts[:found]
+                    calls, rest = self._calls("dense", None), (self._given(steps), contacts)
+                failure = calls.steps.call((*rest, trace, 1))
                 done = int(self._counts[STEPS])
             elif failure == DENSE_REQUIRED:
                 failure = DONE  # the next call takes up that step

@@ -40,9 +40,10 @@ REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
 UNMET = 1e-3
 """Residual [m/s or rad/s] from which on it is told that the law of what touches is not met."""
-STEPS, CONTACTS, HELD, LIMITED, COUNTS = range(5)
+STEPS, CONTACTS, HELD, LIMITED, FOUND, COUNTS = range(6)
 """What is counted: steps that were done, contacts of the last one, and those of bodies that are
-held to one another; whether a watched one had inequalities."""
+held to one another; whether a watched one had inequalities; contacts that were found for the last
+one that was begun, -1 where that did not come so far."""
 LED_TO, ACCOUNTED, NOTED = range(3)
 """Lines of what is noted, states (nq + nv + 1) and lengths of steps [s]: where the last step led,
 not a number if it failed; the state that the energy budget belongs to, and is not known of."""
@@ -149,6 +150,7 @@ def step_with_contacts(
     note_start(a)
     for n in range(steps):
         line = min(n, len(given.tau) - 1)
+        a.counts[FOUND] = -1
         failure = predict(run, a, given, line, limited)
         if failure != DONE:
             break
@@ -157,6 +159,7 @@ def step_with_contacts(
         if count < 0 or count > room:
             failure = ASK
             break
+        a.counts[FOUND] = count
         count = put_held_last(a, a.contacts[:count])
         now = driven_by(given, given.tau[line : line + 1])
         failure = call_stored(run, (now, a.contacts[:count], PREDICTED_STEP, 1))
