@@ -5,15 +5,19 @@ residual is at hand wherever those of the rows are, see ``rows.residuals``; its 
 that is to be named are here.
 """
 
+from typing import NamedTuple
+
 from bulletbridge.compilation.jit import helper, kernel
-from bulletbridge.constraints.records import Loop, Target
+from bulletbridge.constraints.records import Coupling, Loop, Target, Term
 from bulletbridge.constraints.relative_pose import (
     constant_rows,
     frames,
     from_other,
     position_in,
     rotation_error,
+    variable_direction,
 )
+from bulletbridge.constraints.rows import slope
 from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.mechanism.records import Axis, Pose
 from bulletbridge.numerics.projection import Row
@@ -123,6 +127,23 @@ def relative_twist(
     return apply(up, w), apply(up, u), pace
 
 
+class Slack(NamedTuple):
+    """What rates along rows may be.
+
+    Attributes:
+        alone: Share, of what moves a constraint and of what drives it, along rows that hold
+            velocities alone.
+        held: The same along rows that hold positions;
+        least: and the rate [rad/s, lengths/s] that is none there, whatever moves.
+        positions: Whether these are looked at.
+    """
+
+    alone: float
+    held: float
+    least: float
+    positions: bool
+
+
 @helper
 def fastest_slip(
     loops: Records[Loop],
@@ -132,26 +153,66 @@ def fastest_slip(
     rows: Records[Row],
     length: float,
     v: Array,
-    share: float,
+    slack: Slack,
 ) -> tuple[int, float]:
-    """The row of those that hold velocities alone that moves most, and how fast; -1 for none.
+    """The row of a loop that moves most beyond what it may, and how fast; -1 for none.
 
-    None does by less than a share of what moves the loop and of what drives it. Rows know the rates
-    of prescribed motions.
+    Rows know the rates of prescribed motions.
     """
-    worst, fastest = -1, NO_RATE
+    worst, fastest, so_far, so_wide = -1, NO_RATE, 0.0, 0.0
     for i in range(len(loops)):
         loop = loops[i]
-        first, end = loop.row + loop.held, loop.row + constant_rows(loop)
-        if first == end:
+        constant = constant_rows(loop)
+        if loop.held == constant and not slack.positions:
             continue
         w, u, pace = relative_twist(loop, poses, axes, targets, length, v)
-        for n in range(first, end):
-            k, row = n - loop.row, rows[n]
-            rate = dot(vec(loop.moment[k]), w) + dot(vec(loop.force[k]), u) + row.g_t
-            size = abs(row.unit * rate)
-            if size > fastest and size > share * (pace + abs(row.unit * row.g_t)):
-                worst, fastest = n, size
+        for k in range(0 if slack.positions else loop.held, constant):
+            row = rows[loop.row + k]
+            size = abs(
+                row.unit * (dot(vec(loop.moment[k]), w) + dot(vec(loop.force[k]), u) + row.g_t)
+            )
+            share, least = slack.alone, fastest
+            if k < loop.held:
+                share, least = slack.held, max(fastest, slack.least)
+            if size > least and size > share * (pace + abs(row.unit * row.g_t)):
+                worst, fastest = loop.row + k, size
+        if loop.variable == 0 or not slack.positions:
+            continue
+        a, b = frames(loop, poses, targets)
+        relative, s = mul(transpose(a[0]), b[0]), position_in(a, b)
+        moment, force = variable_direction(loop, relative, s)
+        before, wide = (so_far, so_wide) if loop.adds != 0 else (0.0, 0.0)
+        so_far, so_wide = before + dot(moment, w) + dot(force, u), wide + pace
+        if i + 1 == len(loops) or loops[i + 1].adds == 0:  # else another stretch of a line
+            row = rows[loop.row + constant]
+            size = abs(row.unit * (so_far + row.g_t))
+            least = max(fastest, slack.least)
+            if size > least and size > slack.held * (so_wide + abs(row.unit * row.g_t)):
+                worst, fastest = loop.row + constant, size
+    return worst, fastest
+
+
+@helper
+def fastest_coupling(
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    axes: Records[Axis],
+    rows: Records[Row],
+    v: Array,
+    slack: Slack,
+) -> tuple[int, float]:
+    """The same of joints that are coupled."""
+    worst, fastest = -1, max(NO_RATE, slack.least)
+    for i in range(len(couplings)):
+        coupling, row = couplings[i], rows[couplings[i].row]
+        rate, pace = row.g_t, abs(row.g_t)
+        for n in range(coupling.first, coupling.first + coupling.count):
+            k = terms[n].axis
+            moves = slope(terms[n], axes[k].position) * v[k]
+            rate, pace = rate + moves, pace + abs(moves)
+        size = abs(row.unit * rate)
+        if size > fastest and size > slack.held * abs(row.unit) * pace:
+            worst, fastest = coupling.row, size
     return worst, fastest
 
 

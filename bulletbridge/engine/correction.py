@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.left_out import (
+    Slack,
+    fastest_coupling,
     fastest_left_out,
     fastest_slip,
     leaves_out_rates,
@@ -68,7 +70,7 @@ that is what a correction that gains no more may leave."""
 
 
 SLIPS, MOST_ROUNDED = 1e-9, 1e-6
-"""Share of what moves a loop that rows slip by, which hold velocities alone, and which is let be;
+"""Share of what moves a constraint that its rows may move by where drives contradict each other;
 and the most of it beside that, where some that follow from others are rounded."""
 
 
@@ -160,7 +162,7 @@ def tolerance(a: Arrays, q: Array) -> float:
 def name_widest(a: Arrays, rows: Records[Row], first: int) -> None:
     """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
     c = a.control
-    c.worst, c.gap = rows[first].pivot, 0.0
+    c.worst, c.gap, c.slipping = rows[first].pivot, 0.0, 0
     for i in range(first, len(rows)):
         row = rows[rows[i].pivot]
         if abs(row.unit * row.g) > c.gap:
@@ -183,7 +185,7 @@ def name_left_out(a: Arrays, instant: Instant) -> None:
     """Keep which loop is furthest open in a direction left out, and how far."""
     c = a.control
     loop, gap = widest_left_out(a.loops, a.poses, instant.targets)
-    c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
+    c.failure, c.worst, c.gap, c.slipping = LEFT_OPEN, -1 - loop, gap, 0
 
 
 @outlined
@@ -194,21 +196,31 @@ def judge_rates(a: Arrays, instant: Instant, v: Array, rates_alone: bool) -> Non
         a.loops, a.poses, a.axes, instant.targets, c.length, v, rates_alone
     )
     if loop >= 0:
-        c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
+        c.failure, c.worst, c.gap, c.slipping = LEFT_OPEN, -1 - loop, rate, 1
 
 
 @outlined
-def judge_slip(a: Arrays, rows: Records[Row], instant: Instant, v: Array) -> None:
-    """Refuse velocities along rows that hold these alone, where drives contradict each other.
+def judge_slip(a: Arrays, rows: Records[Row], instant: Instant, v: Array, positions: bool) -> None:
+    """Refuse velocities along rows, where drives contradict each other.
 
-    What is not driven contradicts nothing by resting, and gaps tell of rows that hold positions.
+    What is not driven contradicts nothing by resting. Gaps tell of rows that hold positions, but
+    late where steps are short: ``positions`` has these looked at where all that count are solved
+    for. They may move as far in a step as places are rounded; where rows leave no freedom, only
+    gaps at closed poses tell how far frames are.
     """
     c = a.control
-    share = SLIPS + min(c.most_left, MOST_ROUNDED)
-    worst, rate = fastest_slip(a.loops, a.poses, a.axes, instant.targets, rows, c.length, v, share)
+    alone = SLIPS + min(c.most_left, MOST_ROUNDED)
+    held = SLIPS + min(c.most_left if c.most_left < math.inf else c.mismatch, MOST_ROUNDED)
+    least = (c.mismatch + c.round_off) / c.dt
+    slack = Slack(alone, held, least, positions and c.rank == c.cap)
+    worst, rate = fastest_slip(a.loops, a.poses, a.axes, instant.targets, rows, c.length, v, slack)
+    if slack.positions:
+        coupling, its = fastest_coupling(a.couplings, a.terms, a.axes, rows, v, slack)
+        if coupling >= 0 and its > rate:
+            worst, rate = coupling, its
     if worst >= 0:
         c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
-        c.worst, c.gap = worst, rate
+        c.worst, c.gap, c.slipping = worst, rate, 1
 
 
 @helper
@@ -234,11 +246,11 @@ def judge_left_out(
         name_widest(a, rows, c.rank)
         c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
     elif c.filter_rank == c.cap and c.cap < len(rows) and is_unexplained(a, f):
-        c.failure, c.worst, c.gap = LEFT_OPEN, rows[c.cap].pivot, 0.0
+        c.failure, c.worst, c.gap, c.slipping = LEFT_OPEN, rows[c.cap].pivot, 0.0, 0
     elif not led_here or leaves_out_rates(a.loops):
         judge_rates(a, instant, v, led_here)
     if c.failure == DONE and c.driven > 0:
-        judge_slip(a, rows, instant, v)
+        judge_slip(a, rows, instant, v, led_here)
 
 
 class Correction(NamedTuple):

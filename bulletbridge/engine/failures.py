@@ -257,8 +257,9 @@ def opened(solver: Solver) -> str:
     else:
         in_metres = bool(encoded.in_metres[worst])
     unit, size = ("m", encoded.length) if in_metres else ("rad", 1.0)
-    if worst >= 0 and not encoded.has_position[worst]:
-        return f"'{name}' slips by {gap * size:.3g} {unit}/s"
+    if int(c["slipping"]):
+        holds = worst < 0 or encoded.has_position[worst]
+        return f"'{name}' {'opens' if holds else 'slips'} by {gap * size:.3g} {unit}/s"
     return f"'{name}' stays open by {gap * size:.3g} {unit}"
 
 

@@ -57,6 +57,7 @@ class Control:
     unexplained: Real  # length of the longest row beyond the cap, less what the others explain
     left: Real  # how far directions left out of loops are open beyond what they may
     worst: Int  # what a failure is about: row i, or loop i as -1 - i; axis i of rates that leapt
+    slipping: Int  # whether ``gap`` is the rate at which that moves
     opened: Real  # largest row before the last Newton correction
     kinetic: Real  # [J] after the last sub-step in the metric of its factors, if it was coarse
     kinetic_before: Real  # [J] at the start of the last step that was judged

@@ -366,7 +366,8 @@ class SolverArrays:
         beyond = residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         if beyond > 0.0:
             loop, gap = find_widest(e.loops, poses, targets)
-            self.control[0]["worst"], self.control[0]["gap"] = -1 - loop, gap
+            c = self.control[0]
+            c["worst"], c["gap"], c["slipping"] = -1 - loop, gap, 0
         return beyond
 
     def scripted(self, t: float) -> Array:

@@ -57,7 +57,7 @@ class FiniteTree(Tree):
 
 
 def slips(solver: Solver, end: Stabilised, t: float) -> bool:
-    """Whether drives contradict each other along rows that hold velocities alone.
+    """Whether drives contradict each other in the velocities that rows ask for.
 
     As ``engine.correction.judge_slip``; ``control.worst`` and ``.gap`` then say where, how much.
     """
@@ -65,12 +65,18 @@ def slips(solver: Solver, end: Stabilised, t: float) -> bool:
     _, J, _, g_t = solver.closing_terms(end.q, end.v, t)
     rates, alone = encoded.scale * (J @ end.v + g_t), ~encoded.has_position
     moves = encoded.scale * (np.abs(J) @ np.abs(end.v) + np.abs(g_t))
-    least = np.maximum(NO_RATE, (SLIPS + min(c["most_left"], MOST_ROUNDED)) * moves)
-    beyond = np.where(alone, np.abs(rates) - least, 0.0)
+    most_left, mismatch = float(c["most_left"]), float(c["mismatch"])
+    share = SLIPS + min(most_left, MOST_ROUNDED)
+    at_frames = SLIPS + min(most_left if most_left < np.inf else mismatch, MOST_ROUNDED)
+    rounded = max(NO_RATE, (mismatch + float(c["round_off"])) / float(c["dt"]))
+    least = np.where(
+        alone, np.maximum(NO_RATE, share * moves), np.maximum(rounded, at_frames * moves)
+    )
+    beyond = np.where(alone | (end.rank == c["cap"]), np.abs(rates) - least, 0.0)
     worst = int(np.argmax(beyond))
     if beyond[worst] <= 0.0:
         return False
-    c["worst"], c["gap"] = worst, abs(rates[worst])
+    c["worst"], c["gap"], c["slipping"] = worst, abs(rates[worst]), 1
     return True
 
 
