@@ -8,7 +8,7 @@ import pybullet
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.errors import AssemblyError
+from bulletbridge.errors import AssemblyError, StepError
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.meeting_frames import with_meeting_frames
 
@@ -133,3 +133,29 @@ def test_a_pin_that_another_ones_move_opens_is_told_by_its_own_number(connect, m
         named = [text for text in said if text.startswith(f"constraint {pin} ")]
         assert len(named) == (gaps[-1] > 1e-6)
     assert sum(gaps) == pytest.approx(2e-4, abs=1e-6)  # told in single precision
+
+
+def test_pins_of_one_point_that_are_led_apart_are_named_with_the_remedy(connect):
+    """Both lead a box sideways, a millimetre a step, until one jumps four: nothing follows both."""
+    client = connect()
+    shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    body = client.createMultiBody(1.0, shape, -1, [0, 0, 1])
+    kind, top = pybullet.JOINT_POINT2POINT, [0.0, 0.0, 0.1]
+    pins = [
+        client.createConstraint(body, -1, -1, -1, kind, [0] * 3, top, [0, 0, 1.1]) for _ in range(2)
+    ]
+    client.setBridgeMode("exact")
+    for step in range(1, 5):
+        for pin in pins:
+            client.changeConstraint(pin, [0, 1e-3 * step, 1.1])
+        client.stepSimulation()
+    before = client.getBasePositionAndOrientation(body)
+    for pin, y in zip(pins, (5e-3, 8e-3), strict=True):
+        client.changeConstraint(pin, [0, y, 1.1])
+    with pytest.raises(StepError) as told:
+        client.stepSimulation()
+    said = str(told.value)
+    named = ", ".join(f"'constraint {pin}'" for pin in pins)
+    assert f"{named} contradict each other" in said
+    assert "maxForce" in said
+    assert client.getBasePositionAndOrientation(body) == before

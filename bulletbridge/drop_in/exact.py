@@ -321,6 +321,8 @@ class ExactGroup:
             self.joined.disturbed, self._led = True, False
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             what += self.joined.moved_bases(self._actions.shifted)
+            if self.joined.leads_frames:
+                what += f"; {LET_MEET}"
             raise StepError(f"exact mode of {named(self.joined.bodies)}: {what}") from None
         self._led = resets
         if self._pushed:

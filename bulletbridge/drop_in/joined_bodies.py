@@ -375,6 +375,11 @@ class JoinedBodies:
         """Whether frames or bases were moved, or have a rate that may end."""
         return bool(self._moved or self._moving or self._bases_due)
 
+    @property
+    def leads_frames(self) -> bool:
+        """Whether frames are on their way to where they were moved."""
+        return bool(self._moving)
+
     def drive(self, lead: float = 0.0, steady: bool = False) -> None:
         """Put moved frames where they are now, and stop those that were not moved again.
 

@@ -286,10 +286,15 @@ def parting(solver: Solver) -> str:
     return opened(solver)
 
 
-def raise_failure(solver: Solver, failure: int, by_others: bool, against: str = "") -> NoReturn:
+def raise_failure(
+    solver: Solver, failure: int, by_others: bool, against: str = "", why: str = ""
+) -> NoReturn:
     """Say why a step could not be finished, after it was tried in parts, by other methods too.
+
+    ``why``: what else is known of where it was to end; else as of ``explain``.
 
     Raises:
         StepError: Always.
     """
-    raise StepError(explain(solver, failure, by_others, against))
+    said = explain(solver, failure, by_others, against)
+    raise StepError(f"{said}; {why}" if why else said)

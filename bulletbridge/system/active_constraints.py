@@ -43,8 +43,10 @@ from bulletbridge.system.assembly import (
     UNSHAKEN,
     Assembly,
     Move,
+    at_odds,
     close,
     consistent_velocity,
+    contradiction,
     descend,
     open_by,
     project_by_links,
@@ -379,6 +381,18 @@ class ActiveConstraints:
             return False
         self.solver, self.decision = again, decision
         return True
+
+    def at_odds_ahead(self) -> str:
+        """Which constraints contradict each other at the end of the next step; empty if unknown.
+
+        Only where something is driven: else they have been closed at its start.
+        """
+        c = self.solver.control[0]
+        if not c["driven"]:
+            return ""
+        with one_blas_thread():
+            named = at_odds(self.full, self.q, self.t + float(c["dt"]), self.nothing_held())
+        return f"at its end {contradiction(named)}" if named else ""
 
     def _moved(self, before: Array, after: Array) -> float:
         """How far a configuration is from another [lengths, rad]."""

@@ -354,13 +354,8 @@ def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
             f"no joint moves it in that direction, so {said}: check 'xyz', 'rpy' and 'axis' of the"
             f" loop, and the joints' in the URDF{MOVED if encoded.in_metres[worst] else ''}"
         )
-    disagreeing = _disagreeing(solver, q, t, held)
-    if disagreeing:
-        named = ", ".join(f"'{name}'" for name in disagreeing)
-        return (
-            f"{named} contradict each other, since without any one of them all else closes: leave"
-            " one of them out, or mend its numbers"
-        )
+    if len(named := at_odds(solver, q, t, held)) > 1:
+        return contradiction(named)
     turned = np.zeros(encoded.nc, bool)
     for loop in encoded.loops:
         turned[loop["row"] : loop["row"] + loop["rows"]] = True
@@ -376,8 +371,22 @@ def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
     return ""
 
 
-def _disagreeing(solver: Solver, q: Array, t: float, held: Mask) -> list[str]:
-    """Open constraints without any one of which all others close; none where that is one alone."""
+def contradiction(named: list[str]) -> str:
+    """What to say of constraints that are at odds with each other, or of one with all others."""
+    if len(named) == 1:
+        return f"'{named[0]}' contradicts the others, which close without it"
+    listed = ", ".join(f"'{name}'" for name in named)
+    return (
+        f"{listed} contradict each other, since without any one"
+        " of them all else closes: leave one of them out, or mend its numbers"
+    )
+
+
+def at_odds(solver: Solver, q: Array, t: float, held: Mask) -> list[str]:
+    """Constraints without any one of which all others close, where several are open at q.
+
+    At time t [s], and with the held rates not moved.
+    """
     encoded = solver.encoded
     gap, found = np.abs(encoded.scale * solver.gaps_at(q, t)), list[str]()
     is_open = [name for name, part in encoded.rows.items() if (gap[part] > NEARLY_CLOSED).any()]
@@ -388,7 +397,7 @@ def _disagreeing(solver: Solver, q: Array, t: float, held: Mask) -> list[str]:
         left = np.abs(encoded.scale * solver.gaps_at(closed, t))[others]
         if left.max(initial=0.0) <= NEARLY_CLOSED:
             found.append(name)
-    return found if len(found) > 1 else []
+    return found
 
 
 def widest_of(solver: Solver, q: Array, t: float) -> str:

@@ -301,8 +301,8 @@ class Stepping:
             failure = stepper.step()
         if failure:
             try:
-                against = self._inequalities.in_the_way
-                raise_failure(active.solver, failure, stepper.tries_others, against)
+                against, why = self._inequalities.in_the_way, active.at_odds_ahead()
+                raise_failure(active.solver, failure, stepper.tries_others, against, why)
             finally:  # other rows may have closed what was open there
                 if not np.array_equal(start, active.snapshot()):
                     active.take_back(start)
