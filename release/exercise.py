@@ -23,17 +23,23 @@ from bulletbridge.formulations.classics import slider_crank, top
 from bulletbridge.formulations.classics.slider_crank import SliderCrank
 from bulletbridge.formulations.classics.top import Top
 from bulletbridge.formulations.quasi_velocities import square_root
+from bulletbridge.inequalities.active_rows import solve_rows
 from bulletbridge.inequalities.contact_rows import tangents
+from bulletbridge.inequalities.contact_variations import ContactVariations, Finding
+from bulletbridge.inequalities.loose_bodies import put_rows_on_bodies
 from bulletbridge.inequalities.steps_kernel import keep_state
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import CONTACT_POINT
 from bulletbridge.models.flexible.linearised import linearised
 from bulletbridge.numerics.complementarity import natural_residual
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
 from bulletbridge.numerics.projection import ROW, share_out
 from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
 from bulletbridge.system.ahead import solver_of_a_hinge
+from bulletbridge.system.asked_rows import Active
+from bulletbridge.system.derivatives import contact_rows_of
 
 STEPS = 3
 
@@ -138,10 +144,22 @@ def contacts() -> None:
     system.set_state(v=[0.0, -0.02, 0.0, -0.002, 0.0, -0.01])  # it lands, and sticks
     system.step_derivatives()
     system.step_derivatives(smoothing=1e-3)
+    rare(system.dynamics.solver)
     pybullet.disconnect(client)
     keep_state(np.zeros((1, 10)), 1, 1, np.zeros(7), np.zeros(1, CONTROL))
     tangents((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
     share_out(np.eye(2), np.eye(2), np.zeros(2, ROW), np.ones(2), 1, 1e-10, np.zeros((3, 2)))
+
+
+def rare(solver: Solver) -> None:
+    """Contacts that Bullet tells alone, of bodies by themselves, and drives that agree."""
+    q, v, points = solver.q, solver.v, np.zeros(0, CONTACT_POINT)
+    finding = Finding(lambda _: points, None, v, 1e-3)
+    ContactVariations(contact_rows_of(solver), finding, q, points, np.zeros(0, bool))
+    bodies, nv = solver.mechanism.bodies, len(v)
+    put_rows_on_bodies(bodies, np.zeros((1, 2), int), np.zeros((1, 2, 6)), 0, np.zeros((1, nv)))
+    none = Active(solver.mechanism, 0, 0)
+    solve_rows(none.arrays, v, none.arrays.rates, none.arrays.sides, none.equations)
 
 
 def hung(mechanism: Mechanism, name: str) -> Mechanism:

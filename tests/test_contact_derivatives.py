@@ -310,6 +310,28 @@ def test_what_is_about_to_change_is_refused(solids):
         system.step_derivatives()
 
 
+def test_derivatives_are_those_of_their_own_step_alone(solids):
+    """A ball that rolls, one that slides fast, one that spins on the spot; and the first once more.
+
+    Each has as many contacts and other rows: nothing may be left of those before.
+    """
+    solids.ground(plane=True)
+    rub = {"friction": 0.5, "rollingFriction": 0.01, "spinningFriction": 0.02}
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1), moments=[0.008] * 3, **rub)
+    system = solids.system(ball)
+    ways = ([0, 2.0, 0, 0.2, 0, 0], [1.0, 0, 0, 3.0, 2.0, 0], [0, 0, 9.0, 0, 0, 0])
+
+    def found(way):
+        system.set_state(np.array([0, 0, 0.1, 0, 0, 0, 1.0]), np.array(way, float))
+        one = system.step_derivatives()
+        return np.hstack([one.A, one.B])
+
+    alone = [found(way) for way in ways]
+    assert min(np.abs(a - b).max() for a, b in zip(alone[1:], alone, strict=False)) > 1e-3
+    for k in (2, 0, 1, 0):
+        assert_allclose(found(ways[k]), alone[k], atol=1e-12 * np.abs(alone[k]).max())
+
+
 @pytest.mark.parametrize("restitution", [0.0, 0.7])
 def test_the_gradient_of_a_trajectory_that_lands_or_bounces(solids, restitution):
     """Against central differences of its cost, 1e-8 of which rounds; none of its steps is one."""

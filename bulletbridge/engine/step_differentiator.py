@@ -90,6 +90,7 @@ class StepDifferentiator:
         solver: That one.
         arrays: Of the equations, what these are put together in, and of the steps.
         held: What closes loops while points stick, with whose rows; None until that is needed.
+        bounded: What steps with inequalities are differentiated by; None until that is needed.
 
     Raises:
         UnsupportedError: Its steps cannot be differentiated; the message says why.
@@ -134,6 +135,7 @@ class StepDifferentiator:
         self._predict: StoredCall | None = None
         self._closing: StoredCall | None = None
         self.held: tuple[object, Callable[[Any], int]] | None = None
+        self.bounded: object = None
         self._turning = [
             slice(int(body["v"]), int(body["v"]) + 3)
             for body in solver.bodies[1:]
@@ -228,13 +230,18 @@ class StepDifferentiator:
         solver, nv = self.solver, self._nv
         self.begin(by_euler=True)
         targets = solver.targets(1) if solver.encoded.motions else solver.still
-        rest = targets, solver.forces(1) + push, solver.t
-        if self._predict is None:
-            with announce_compilation(differentiate_prediction):
-                self._predict = StoredCall(differentiate_prediction, self.arrays, rest)
-        self._predict.call(rest)
+        self.prediction_call().call((targets, solver.forces(1) + push, solver.t))
         self._equations.raise_interruption()
         return self._vectors[V, :nv].copy(), self._changes.copy()
+
+    def prediction_call(self) -> StoredCall:
+        """The kernel of ``prediction``, to be given prescribed motions, forces (1, nv) and t."""
+        if self._predict is None:
+            solver = self.solver
+            with announce_compilation(differentiate_prediction):
+                rest = solver.still, solver.tau, solver.t
+                self._predict = StoredCall(differentiate_prediction, self.arrays, rest)
+        return self._predict
 
     def closing(self, q: Array, moved: Array, push: Array, rates: Array) -> Closing:
         """What closes loops of which none is driven.

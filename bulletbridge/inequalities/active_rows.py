@@ -10,11 +10,20 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.engine.step_derivatives import put_zeros
+from bulletbridge.inequalities.arrays import MOVING
 from bulletbridge.inequalities.contact_slopes import (
     CLEAR,
     CONES,
+    NOT_COULOMBS,
+    ROW_ABOUT_TO_CHANGE,
+    WHYS,
+    Ahead,
     ContactSlopes,
+    LedBy,
     PushingContacts,
+    put_contact_slopes,
+    put_pushing,
 )
 from bulletbridge.numerics.many_sides import add_product
 from bulletbridge.numerics.records import Array, Ints
@@ -30,7 +39,7 @@ largest right side; how far forces that are not told apart move anything, of wha
 
 
 class ActiveRows(NamedTuple):
-    """Rows whose forces are not given, m at most.
+    """Rows whose forces are not given, with room for m of them.
 
     Attributes:
         rows: (m, nv)
@@ -64,7 +73,7 @@ class ActiveRows(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """What the equations of m rows are solved in.
+    """What the equations of rows are solved in, with room for m of them.
 
     Attributes:
         moved: (m, nv) rates by a force along each row.
@@ -74,7 +83,8 @@ class Equations(NamedTuple):
         right: (m, 3 nv) their right sides, likewise.
         units: (m,) in which a row answers to its own force by one.
         columns: (m,) which unknown stands where.
-        pushes: (nv, 3 nv) what forces on the rates change by.
+        turned: (nv, 3 nv) what forces on the rates change by as contacts move.
+        pushes: (nv, 3 nv) what forces on the rates change by, those of contacts that move too.
         report: (REPORT,)
     """
 
@@ -85,6 +95,7 @@ class Equations(NamedTuple):
     right: Array
     units: Array
     columns: Ints
+    turned: Array
     pushes: Array
     report: Array
 
@@ -101,6 +112,8 @@ def add_row_of(
     for j in range(a.bent.shape[1]):
         a.bent[n, j] = s.bent[k, r, j]
         a.sides[n, j] = s.sides[k, j] if r == 0 else 0.0
+    for j in range(a.K.shape[1]):
+        a.K[n, j] = a.L[n, j] = 0.0
     a.forces[n], a.rates[n] = c.forces[k, r], about
     a.rooms[n], a.least[n], a.strengths[n] = math.inf, 0.0, math.nan
     a.of[n, 0], a.of[n, 1] = k, r
@@ -115,9 +128,9 @@ def rest(a: ActiveRows, k: int, r: int) -> None:
     a.idle[n, 0], a.idle[n, 1] = k, r
 
 
-@kernel
+@outlined
 def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes) -> int:
-    """Add the rows of contacts; 0, or 1 and the number of one whose friction is not Coulomb's.
+    """Add the rows of contacts; 0, or which is the first that is not known, and why.
 
     Args:
         a: Receives them.
@@ -135,7 +148,7 @@ def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes) ->
             first, count = CONES[cone]
             slides = s.slides[k, cone] != 0
             if slides and s.off[k, cone] > COULOMB:
-                return k + 1
+                return WHYS * k + NOT_COULOMBS
             for r in range(first, first + count):
                 if c.mu[k, r] > 0.0 and not slides and not s.used[k, cone] < 1.0 - CLEAR:
                     rest(a, k, r)
@@ -153,17 +166,16 @@ def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes) ->
     return 0
 
 
-@kernel
-def put_answers(a: ActiveRows, changes: Array, turned: Array, e: Equations) -> int:
-    """What rates along rows answer to; 0, or 1 and the number of one about to act otherwise.
+@outlined
+def put_answers(a: ActiveRows, changes: Array, e: Equations) -> int:
+    """What rates along rows answer to; 0, or which is the first that is not known, and why.
 
     Args:
         a: Rows.
         changes: (nv, 3 nv) of rates before loops are closed, at constant forces of rows.
-        turned: (nv, 3 nv) what forces on the rates change by as contacts move.
         e: Receives it.
     """
-    m, nv = len(e.units), a.rows.shape[1]
+    m, nv = a.counts[0], a.rows.shape[1]
     for i in range(m):
         for j in range(nv):
             e.moved[i, j] = 0.0
@@ -182,10 +194,47 @@ def put_answers(a: ActiveRows, changes: Array, turned: Array, e: Equations) -> i
                 total += e.moved[i, j] * a.rows[k, j]
             e.S[i, k] = total
         if not a.rooms[i] * (e.S[i, i] + a.K[i, i]) > a.least[i]:  # servos give way
-            return i + 1
+            return WHYS * i + ROW_ABOUT_TO_CHANGE
         e.units[i] = math.sqrt(e.S[i, i])
-    add_product(1.0, e.moved, 0, turned, e.free)
+    add_product(1.0, e.moved[:m], 0, e.turned, e.free[:m])
     return 0
+
+
+@kernel
+def solve_contacts(
+    a: ActiveRows, c: PushingContacts, s: ContactSlopes, ahead: Ahead, e: Equations
+) -> int:
+    """Add the rows of contacts, and solve for what forces of all rows change by.
+
+    Args:
+        a: Rows of joints.
+        c: Contacts, of which rows are known, and what they change by.
+        s: Receives what they ask for.
+        ahead: Where the step leads.
+        e: As of ``solve_rows``.
+
+    Returns:
+        0, or which contact or row is the first that is not known, and why.
+    """
+    nv = len(ahead.v)
+    put_zeros(e.turned)
+    if len(c.compliance) > 0:
+        failure = put_pushing(c, ahead.numbers, ahead.contacts)
+        moving = ahead.contacts.impulses[MOVING, :nv]
+        place_by_all, rates_by_all = ahead.where[:nv], ahead.where[nv:]
+        by_force, dt = ahead.led[nv:, 2 * nv :], ahead.contacts.dt
+        led = LedBy(ahead.v, moving, ahead.rates, by_force, rates_by_all, place_by_all, dt)
+        if failure == 0:
+            failure = put_contact_slopes(c, led, s)
+        if failure == 0:
+            failure = put_rows_of_contacts(a, c, s)
+        if failure != 0:
+            return failure
+        add_product(1.0, s.by_place, 0, place_by_all, e.turned)
+    failure = put_answers(a, ahead.led[nv:], e)
+    if failure == 0:
+        solve_rows(a, ahead.rates, a.rates, a.sides, e)
+    return failure
 
 
 @outlined
@@ -240,7 +289,7 @@ def solve_rows(a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equa
         sides: (m, 3 nv) and right sides.
         e: From ``put_answers``; receives ``pushes`` and ``report``.
     """
-    m, nv, off, scale = len(e.units), len(rates), 0.0, 0.0
+    m, nv, off, scale = a.counts[0], len(rates), 0.0, 0.0
     for i in range(m):
         held, line = 0.0, e.units[i]
         for j in range(nv):
@@ -262,12 +311,12 @@ def solve_rows(a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equa
                     e.N[i, j] += x * e.S[k, j] / e.units[j]
         for j in range(e.right.shape[1]):
             scale = max(scale, abs(e.right[i, j]))
-    rank = eliminate(e.N, e.right, e.columns)
+    rank = eliminate(e.N, e.right, e.columns[:m])
     e.report[RANK], e.report[OFF], e.report[SCALE] = rank, off, scale
-    e.report[UNIQUE] = moved_by_none(e, rank) if rank < m else 0.0
+    e.report[UNIQUE] = moved_by_none(e, rank, m) if rank < m else 0.0
     for i in range(nv):
         for j in range(e.pushes.shape[1]):
-            e.pushes[i, j] = 0.0
+            e.pushes[i, j] = e.turned[i, j]
     for i in range(rank):
         n = e.columns[i]
         for k in range(nv):
@@ -279,9 +328,9 @@ def solve_rows(a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equa
 
 
 @helper
-def moved_by_none(e: Equations, rank: int) -> float:
+def moved_by_none(e: Equations, rank: int, m: int) -> float:
     """How far forces move anything that no equation tells apart, of what one row moves most."""
-    m, nv, most, ignored = len(e.units), e.moved.shape[1], 0.0, 0.0
+    nv, most, ignored = e.moved.shape[1], 0.0, 0.0
     for i in range(m):
         for j in range(nv):
             most = max(most, abs(e.moved[i, j]) / e.units[i])

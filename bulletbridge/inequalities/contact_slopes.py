@@ -6,12 +6,16 @@ a force against the slip.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import helper, kernel
-from bulletbridge.inequalities.arrays import ROOM, X
+from bulletbridge.compilation.jit import call_stored, caller, helper, outlined
+from bulletbridge.engine.records import SystemArrays
+from bulletbridge.engine.step_derivatives import StepArrays, V, put_matrix, put_zeros
+from bulletbridge.inequalities.arrays import MOVING, ROOM, X
 from bulletbridge.inequalities.contact_rows import ContactRows
+from bulletbridge.inequalities.impulse_step import PREDICTION_LIMIT
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -25,8 +29,13 @@ DEAD = 1e-14
 """Share of what moves most below which nothing moves along a row."""
 CONES = (1, 2), (3, 1), (4, 2)
 """First row of those that friction along tangents, spinning and rolling act along; how many."""
-ABOUT_TO_CHANGE, GIVES_AND_BOUNCES = 1, 2
-"""Why a contact is not known."""
+ABOUT_TO_CHANGE, GIVES_AND_BOUNCES, HELD_BY_LOOPS, NOT_COULOMBS, ROW_ABOUT_TO_CHANGE, WHYS = range(
+    1, 7
+)
+"""Why a contact, or a row that acts, is not known; told as that many times its number, and why."""
+AWAY, SHARE, FURTHEST, AHEAD = range(4)
+"""Of a step that is foreseen: how far it is from the one that was made; what share of what motors
+exert leads to where contacts are found, and which rate is farthest then."""
 
 
 class PushingContacts(NamedTuple):
@@ -73,7 +82,7 @@ class LedBy(NamedTuple):
 
 
 class ContactSlopes(NamedTuple):
-    """What contacts ask for; all zero before.
+    """What contacts ask for.
 
     Attributes:
         rates: (n,) along normals,
@@ -122,42 +131,177 @@ class ContactsOfStep(NamedTuple):
     dt: float
 
 
-@kernel
-def list_touching(s: ContactsOfStep, rates: Array, moving: Array, numbers: Ints) -> int:
-    """Which contacts push, or might; how many.
+class Ahead(NamedTuple):
+    """A step that was made with inequalities, and where it leads before loops are closed.
+
+    Attributes:
+        targets: (1, targets) prescribed motions at its start.
+        tau: (1, nv) forces on the rates but those of inequalities.
+        t: [s]
+        v: (nv,) rates at the start.
+        end: (nq + nv + 1,) where it has led, as q, v, t.
+        exerted: (nv,) what motors had pushed by when contacts were found.
+        reach: (nv,) how far a rate moves what is farthest from its joint, in mechanism lengths,
+        length: of this [m].
+        contacts: Of the step.
+        forces: (1, nv) scratch.
+        lead: (nv,) scratch.
+        push: (nv,) receives forces of inequalities on the rates,
+        rates: (nv,) those that it leads to,
+        led: (2 nv, 3 nv) what positions and these change by at constant forces of inequalities,
+        where: (2 nv, 3 nv) and what those change by that contacts were found at,
+        found_at: (nq,) which is there,
+        place: (nq,) where the rates lead,
+        numbers: (n,) contacts that push, or might,
+        report: (AHEAD,)
+    """
+
+    targets: Array
+    tau: Array
+    t: float
+    v: Array
+    end: Array
+    exerted: Array
+    reach: Array
+    length: float
+    contacts: ContactsOfStep
+    forces: Array
+    lead: Array
+    push: Array
+    rates: Array
+    led: Array
+    where: Array
+    found_at: Array
+    place: Array
+    numbers: Ints
+    report: Array
+
+
+@caller
+def look_ahead(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) -> int:
+    """Where a step leads before loops are closed; how many of its contacts push, or might.
 
     Args:
-        s: Contacts.
-        rates: (nv,) before loops are closed,
-        moving: (nv,) and those that led to where contacts were found.
-        numbers: (n,) receives them.
+        predict: ``differentiate_prediction`` with its arrays, stored.
+        arrays: Those, at the start of the step,
+        s: in which it leaves what it finds.
+        ahead: The step.
     """
-    count = 0
+    put_push(ahead)
+    if len(ahead.contacts.points) > 0:
+        put_forces(ahead, 0.0, 0.0)
+        call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+        put_matrix(ahead.where, 1.0, s.of_all.changes)
+        if lead_by_motors(ahead):
+            put_forces(ahead, ahead.report[SHARE], 0.0)
+            call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+            take_lead_by_motors(ahead, s.of_all.changes)
+    put_forces(ahead, 0.0, 1.0)
+    call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+    take_ahead(arrays, s, ahead)
+    return list_touching(ahead)
+
+
+@outlined
+def put_push(a: Ahead) -> None:
+    """Forces of inequalities on the rates."""
+    for j in range(len(a.push)):
+        total = 0.0
+        for i in range(len(a.contacts.rows)):
+            total += a.contacts.impulses[X, i] * a.contacts.rows[i, j]
+        a.push[j] = total / a.contacts.dt
+
+
+@outlined
+def put_forces(a: Ahead, share: float, pushes: float) -> None:
+    """All forces on the rates with a share of what motors exert, and of all inequalities."""
+    for j in range(len(a.push)):
+        a.forces[0, j] = a.tau[0, j] + share * a.exerted[j] + pushes * a.push[j]
+
+
+@outlined
+def lead_by_motors(a: Ahead) -> bool:
+    """Whether motors lead on to where contacts are found, and by what share of what they exert.
+
+    They lead no further than ``PREDICTION_LIMIT`` (``impulse_step.lead_by_motors``).
+    """
+    nv, most, furthest = len(a.push), 0.0, 0
+    for k in range(nv):
+        total = 0.0
+        for j in range(nv):
+            total += a.where[nv + k, 2 * nv + j] * a.exerted[j]
+        a.lead[k] = total
+        far = a.contacts.dt * a.length * a.reach[k] * math.fabs(total)
+        if far > most:
+            furthest, most = k, far
+    a.report[SHARE] = 1.0 if most == 0.0 else min(1.0, PREDICTION_LIMIT / most)
+    a.report[FURTHEST] = furthest
+    return most > 0.0
+
+
+@outlined
+def take_lead_by_motors(a: Ahead, with_motors: Array) -> None:
+    """What contacts are found at changes by as motors lead there: what they lead by stays as long.
+
+    Args:
+        a: Has what it changes by without motors.
+        with_motors: (2 nv, 3 nv) with their share.
+    """
+    nv, furthest, limited = len(a.push), int(a.report[FURTHEST]), a.report[SHARE] < 1.0
+    for j in range(with_motors.shape[1]):
+        turned = 0.0
+        if limited:
+            turned = with_motors[nv + furthest, j] - a.where[nv + furthest, j]
+            turned /= a.lead[furthest]
+        for k in range(nv):
+            a.where[k, j] = with_motors[k, j] - a.contacts.dt * (a.lead[k] * turned)
+            a.where[nv + k, j] = with_motors[nv + k, j] - a.lead[k] * turned
+
+
+@outlined
+def take_ahead(arrays: SystemArrays, s: StepArrays, a: Ahead) -> None:
+    """Where the step leads, as was predicted last, and how far that is from where it has led."""
+    nv, nq, away = len(a.push), len(a.place), 0.0
+    put_matrix(a.led, 1.0, s.of_all.changes)
+    for k in range(nv):
+        a.rates[k], a.lead[k] = s.vectors[V, k], a.contacts.impulses[MOVING, k]
+        away = max(away, math.fabs(a.rates[k] - a.end[nq + k]))
+    displace(arrays.bodies, arrays.state[:nq], a.lead, a.contacts.dt, a.found_at)
+    displace(arrays.bodies, arrays.state[:nq], a.rates, a.contacts.dt, a.place)
+    for k in range(nq):
+        away = max(away, math.fabs(a.place[k] - a.end[k]))
+    a.report[AWAY] = away
+
+
+@outlined
+def list_touching(a: Ahead) -> int:
+    """Which contacts push, or might; how many."""
+    count, s = 0, a.contacts
     for i in range(len(s.points)):
         n, by_rates, by_moving = s.own[i].normal, 0.0, 0.0
-        for j in range(len(rates)):
-            by_rates += s.rows[n, j] * rates[j]
-            by_moving += s.rows[n, j] * moving[j]
+        for j in range(len(a.rates)):
+            by_rates += s.rows[n, j] * a.rates[j]
+            by_moving += s.rows[n, j] * s.impulses[MOVING, j]
         left = s.points[i].gap + s.dt * (by_rates - by_moving)
         if s.own[i].compliance > 0.0:  # springs back slower than it is moved out: pushes nothing
             left = s.dt * (by_rates + s.impulses[ROOM, n])
         may = left <= CLEAR * s.dt and (s.by_links or s.D[0, n, n] > 0.0)
         if s.impulses[X, n] > 0.0 or may:
-            numbers[count] = i
+            a.numbers[count] = i
             count += 1
     return count
 
 
-@kernel
+@outlined
 def put_pushing(c: PushingContacts, numbers: Ints, s: ContactsOfStep) -> int:
-    """What contacts of a step push by; 0, or 1 and the number of one whose bodies loops hold.
+    """What contacts of a step push by; 0, or which is the first that is not known, and why.
 
     Args:
-        c: Receives compliance, forces and friction, zero before; has C.
+        c: Receives compliance, forces and friction; has C.
         numbers: (n,) of contacts among those of the step.
         s: Contacts of that.
     """
-    for k in range(len(numbers)):
+    for k in range(len(c.compliance)):
         of = s.own[int(numbers[k])]
         c.compliance[k] = s.dt * of.compliance
         for r in range(6):
@@ -166,19 +310,20 @@ def put_pushing(c: PushingContacts, numbers: Ints, s: ContactsOfStep) -> int:
                 n = of.tangents + r - 1 if of.tangents >= 0 else -1
             elif r > 3:
                 n = of.roll + r - 4 if of.roll >= 0 else -1
+            c.forces[k, r] = c.mu[k, r] = 0.0
             if n < 0:
                 continue
             for j in range(s.rows.shape[1]):
                 if not math.fabs(c.C[6 * k + r, j] - s.rows[n, j]) <= SAME:
-                    return k + 1
+                    return WHYS * k + HELD_BY_LOOPS
             c.forces[k, r] = s.impulses[X, n] / s.dt
             c.mu[k, r] = s.bounds[n].mu if r > 0 else 0.0
     return 0
 
 
-@kernel
+@outlined
 def put_contact_slopes(c: PushingContacts, led: LedBy, s: ContactSlopes) -> int:
-    """What contacts ask for; 0, or of the first that is not known four times its number, and why.
+    """What contacts ask for; 0, or which is the first that is not known, and why.
 
     Args:
         c: Contacts.
@@ -188,14 +333,18 @@ def put_contact_slopes(c: PushingContacts, led: LedBy, s: ContactSlopes) -> int:
     nv, total = len(led.v), 0.0
     for i in range(nv):
         total += led.by_force[i, i]
+    put_zeros(s.by_place)
+    put_zeros(s.sides)
     for k in range(len(c.contact_points)):
+        s.rates[k] = 0.0
+        put_zeros(s.bent[k])
         for r in range(6):
             bend(c, led, s, k, r)
             if not moves(c, led, 6 * k + r, total):
                 c.mu[k, r] = 0.0
         failure = put_normal(c, led, s, k)
         if failure != 0:
-            return 4 * k + failure
+            return WHYS * k + failure
         for cone in range(len(CONES)):
             put_cone(c, led, s, k, cone)
     return 0
@@ -279,6 +428,7 @@ def put_cone(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int, cone: int
     """Friction of a contact along some of its rows."""
     first, count = CONES[cone]
     load, most, size, used = c.forces[k, 0], 0.0, 0.0, 0.0
+    s.slides[k, cone], s.used[k, cone], s.off[k, cone] = 0, 0.0, 0.0
     for r in range(first, first + count):
         mu, slip = c.mu[k, r], along(c, 6 * k + r, led.rates)
         most, size = max(most, mu), size + (mu * slip) * (mu * slip)

@@ -101,131 +101,159 @@ def put_all_rows(
     return len(contact_points)
 
 
-@kernel
-def put_places_beside(
-    bodies: Records[Body], q: Array, moving: Ints, reaches: Array, u: Array, places: Array
-) -> int:
-    """Configurations (1 + 4 m, nq): q, and four beside it by each of m rates.
-
-    Args:
-        bodies: Of whom.
-        q: (nq,)
-        moving: (m,) rates.
-        reaches: (nv,) displacements by them.
-        u: (nv,) scratch: zero before, and after.
-        places: Receives them, in the order of ``ORDER_4``.
-    """
-    for j in range(len(q)):
-        places[0, j] = q[j]
-    for m in range(len(moving)):
-        k = moving[m]
-        u[k] = reaches[k]
-        for i in range(4):
-            displace(bodies, q, u, ORDER_4[i][0], places[1 + 4 * m + i])
-        u[k] = 0.0
-    return len(places)
-
-
 class Beside(NamedTuple):
     """Contacts of a configuration, and the same ones beside it.
 
     Attributes:
-        places: (1 + 4 m, nq) as of ``put_places_beside``.
-        contact_points: ((1 + 4 m) n,) there.
+        q: (nq,) where they were found.
         compliant: (n,) which give way, and so meet inside each other.
-        moving: (m,) rates that places differ by,
-        reaches: (nv,) by so much.
-    """
-
-    places: Array
-    contact_points: Records[ContactPoint]
-    compliant: Mask
-    moving: Ints
-    reaches: Array
-
-
-class Sought(NamedTuple):
-    """Contacts to be found again beside where they were found.
-
-    Attributes:
-        places: (1 + 4 m, nq) as of ``put_places_beside``.
-        contact_points: ((1 + 4 m) n,) receives them; those of the first place are there.
+        flat: (n,) which of them change their gap as along their normal alone.
         v: (nv,) rates that they are found with,
         dt: in a step [s].
         near: Distance within which they are the same [m].
+        reaches: (nv,) displacements.
+        u: (nv,) scratch: zero before, and after.
+        moving: (nv,) receives the rates that move bodies in contact,
+        counts: (2,) how many, and of places: four for each, and q.
+        places: (1 + 4 nv, nq) receives these: q, and beside it in the order of ``ORDER_4``.
+        contact_points: ((1 + 4 nv) n,) receives contacts there; those at q are there.
+        directions: (2 n, 3) scratch.
+        C: (12 n, nv) receives rows in its first half.
+        by_q: (nv, n, 4 + 6 nv) receives changes of gap, place and rows.
     """
 
-    places: Array
-    contact_points: Records[ContactPoint]
+    q: Array
+    compliant: Mask
+    flat: Mask
     v: Array
     dt: float
     near: float
+    reaches: Array
+    u: Array
+    moving: Ints
+    counts: Ints
+    places: Array
+    contact_points: Records[ContactPoint]
+    directions: Array
+    C: Array
+    by_q: Array
+
+
+@kernel
+def put_places_beside(tree: Tree, s: Beside) -> int:
+    """Which rates move bodies in contact, and configurations beside by these; how many.
+
+    Args:
+        tree: Of whom.
+        s: Contacts; receives them.
+    """
+    bodies, count, u = tree.bodies, 0, s.u
+    for i in range(len(s.compliant)):
+        for side in range(2):
+            point = s.contact_points[i]
+            k = bodies[point.body_a if side == 0 else point.body_b].axis
+            while k >= 0:
+                u[k] = s.reaches[k]
+                k = tree.axes[k].below
+    for k in range(len(u)):
+        if u[k] != 0.0:
+            s.moving[count] = k
+            count += 1
+        u[k] = 0.0
+    for j in range(len(s.q)):
+        s.places[0, j] = s.q[j]
+    for m in range(count):
+        k = s.moving[m]
+        u[k] = s.reaches[k]
+        for i in range(4):
+            displace(bodies, s.q, u, ORDER_4[i][0], s.places[1 + 4 * m + i])
+        u[k] = 0.0
+    s.counts[0], s.counts[1] = count, 1 + 4 * count
+    return 1 + 4 * count
 
 
 @caller
-def find_beside(find: Any, contacts: Records[ContactPoint], s: Sought) -> int:
-    """Find contacts again; number of the first place where not all of them have one of their name.
+def vary_contacts(find: Any, contacts: Records[ContactPoint], tree: Tree, s: Beside) -> int:
+    """Find contacts again beside a configuration, and what they change by.
 
     Args:
         find: ``contact_detection.find_contacts`` with its arrays, stored.
         contacts: That it writes.
-        s: What is sought.
+        tree: Of whom; poses and axes are written.
+        s: Contacts; receives it.
+
+    Returns:
+        The first place where not all of them have one of their name, from which on nothing is
+        found; or how many places there are.
     """
-    n = len(s.contact_points) // len(s.places)
-    for p in range(1, len(s.places)):
-        count = call_stored(find, (s.places[p], s.v, s.dt))
-        for i in range(n):
-            wanted, same = s.contact_points[i], 0
-            for j in range(count):
-                c = contacts[j]
-                if c.pair != wanted.pair or c.feature != wanted.feature:
-                    continue
-                same += 1
-                away = sub(vec(c.position), vec(wanted.position))
-                if norm(away) > s.near:
-                    return p
-                s.contact_points[p * n + i] = contacts[j]
-            if same != 1:
-                return p
-    return len(s.places)
+    count = put_places_beside(tree, s)
+    for p in range(1, count):
+        if not take_again(contacts, call_stored(find, (s.places[p], s.v, s.dt)), s, p):
+            return p
+    return put_variations(tree, s)
+
+
+@outlined
+def take_again(contacts: Records[ContactPoint], count: int, s: Beside, p: int) -> bool:
+    """Take the contacts that were found at place p; whether each has one of its name there."""
+    n = len(s.compliant)
+    for i in range(n):
+        wanted, same = s.contact_points[i], 0
+        for j in range(count):
+            c = contacts[j]
+            if c.pair != wanted.pair or c.feature != wanted.feature:
+                continue
+            same += 1
+            away = sub(vec(c.position), vec(wanted.position))
+            if norm(away) > s.near:
+                return False
+            s.contact_points[p * n + i] = contacts[j]
+        if same != 1:
+            return False
+    return True
 
 
 @kernel
-def put_variations(tree: Tree, b: Beside, directions: Array, C: Array, found: Array) -> int:
-    """Rows of n contacts, and what these, gaps and places change by with displacements.
+def put_variations(tree: Tree, s: Beside) -> int:
+    """Rows of contacts, and what these, gaps and places change by; how many places it takes.
 
     Args:
         tree: Of whom; poses and axes are written.
-        b: Contacts.
-        directions: (2 n, 3) scratch.
-        C: (12 n, nv) receives rows in its first half.
-        found: (nv, n, 4 + 6 nv) receives changes of gap, place and rows: zero before.
+        s: Contacts at all places; receives it.
     """
-    n, nv = len(directions) // 2, C.shape[1]
-    for p in range(len(b.places)):
-        kinematics(tree.bodies, tree.beams, tree.stations, b.places[p], tree.poses, tree.axes)
+    n, nv, C, directions = len(s.compliant), s.C.shape[1], s.C, s.directions
+    for k in range(nv):
+        for i in range(n):
+            for j in range(s.by_q.shape[2]):
+                s.by_q[k, i, j] = 0.0
+    for p in range(s.counts[1]):
+        kinematics(tree.bodies, tree.beams, tree.stations, s.places[p], tree.poses, tree.axes)
         k, weight = 0, 0.0
         if p > 0:
-            k = b.moving[(p - 1) // 4]
-            weight = ORDER_4[(p - 1) % 4][1] / b.reaches[k]
+            k = s.moving[(p - 1) // 4]
+            weight = ORDER_4[(p - 1) % 4][1] / s.reaches[k]
         for i in range(n):
-            contact, at = b.contact_points[p * n + i], i if p == 0 else n + i
-            turns = vec(b.contact_points[i].direction) != ZERO
+            contact, at = s.contact_points[p * n + i], i if p == 0 else n + i
+            turns = vec(s.contact_points[i].direction) != ZERO
             if p == 0 or turns:
                 put(directions[at], vec(contact.direction))
             else:
                 put(directions[at], vec(directions[i]))
-            gap = 0.0 if b.compliant[i] else contact.gap
+            gap = 0.0 if s.compliant[i] else contact.gap
             put_six_rows(tree, contact, gap, directions[at], C, ROWS_OF_ONE * at)
             if p > 0:
-                changes = found[k, i]
+                changes = s.by_q[k, i]
                 changes[0] += weight * contact.gap
                 for c in range(3):
                     changes[1 + c] += weight * contact.position[c]
                 for r in range(ROWS_OF_ONE):
                     for j in range(nv):
                         changes[4 + nv * r + j] += weight * C[ROWS_OF_ONE * at + r, j]
-    return len(b.places)
+    for i in range(n):
+        if s.flat[i]:  # no mean of what each face tells
+            for k in range(nv):
+                s.by_q[k, i, 0] = C[ROWS_OF_ONE * i, k]
+    return int(s.counts[1])
 
 
 @outlined
@@ -294,10 +322,10 @@ class RowsAt:
     def __init__(self, solver: Solver, lengths: Array, length: float) -> None:
         self.lengths, self.length = lengths, length
         poses, axes = solver.poses.copy(), solver.axes.copy()
-        self._bodies, self._below = solver.bodies, axes["below"].copy()
         self.tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
-        self._reaches, self._still = REACH * lengths, np.zeros(len(lengths))
-        self._finder: tuple[tuple[Detector, int], Callable[[Any], int]] | None = None
+        self._reaches = REACH * lengths
+        self._vary: tuple[tuple[Detector, int], Callable[[Any], int]] | None = None
+        self._room: Beside | None = None
         self._calls = dict[Any, Callable[[Any], int]]()  # compiled when they are first needed
 
     def _call(self, what: Any, first: Any, rest: tuple[Any, ...]) -> int:
@@ -319,63 +347,55 @@ class RowsAt:
         self._call(put_all_rows, self.tree, (np.ascontiguousarray(q), points, first, C))
         return C.reshape(len(points), ROWS_OF_ONE, len(self.lengths))
 
-    def varied(
-        self, there: np.ndarray, compliant: Mask, places: Array, moving: Ints
-    ) -> tuple[Array, Array]:
-        """Rows (n, 6, nv) of contacts, and changes (nv, n, 4 + 6 nv) of gap, place and rows.
+    def beside(self, by: Finding, q: Array, points: np.ndarray, compliant: Mask) -> Beside:
+        """Contacts (n,) at a configuration (nq,), not varied yet; until the next are asked for.
 
         Args:
-            there: (1 + 4 m, n) contacts at q, and beside it.
+            by: How they are found.
+            q: Where they were.
+            points: These.
             compliant: (n,) which of them give way, and so meet inside each other.
-            places: (1 + 4 m, nq) configurations, and
-            moving: (m,) rates, as of ``beside``.
         """
-        n, nv = there.shape[1], len(self.lengths)
-        C, found = np.zeros((2 * ROWS_OF_ONE * n, nv)), np.zeros((nv, n, 4 + ROWS_OF_ONE * nv))
-        beside = Beside(places, there.reshape(-1), compliant, moving, self._reaches)
-        rest = beside, np.zeros((2 * n, 3)), C, found
-        self._call(put_variations, self.tree, rest)
-        return C[: ROWS_OF_ONE * n].reshape(n, ROWS_OF_ONE, nv), found
+        n, nv, nq = len(points), len(self.lengths), len(q)
+        most, room = 1 + len(ORDER_4) * nv, self._room
+        near = NEAR * float(self.lengths.max(initial=0.0))
+        if room is None or len(room.compliant) != n:
+            room = self._room = Beside(
+                np.zeros(nq), np.zeros(n, bool), np.zeros(n, bool), np.zeros(nv), by.dt, near,
+                self._reaches, np.zeros(nv), np.zeros(nv, np.int64), np.zeros(2, np.int64),
+                np.zeros((most, nq)), np.empty(most * n, points.dtype), np.zeros((2 * n, 3)),
+                np.zeros((2 * ROWS_OF_ONE * n, nv)), np.zeros((nv, n, 4 + ROWS_OF_ONE * nv)),
+            )  # fmt: skip
+        elif room.dt != by.dt:
+            room = self._room = room._replace(dt=by.dt)
+        room.q[:], room.v[:] = q, by.v
+        np.asarray(room.contact_points)[:n] = points
+        room.compliant[:], room.flat[:] = compliant, False
+        return room
 
-    def beside(self, q: Array, points: np.ndarray) -> tuple[Ints, Array]:
-        """Rates (m,) that move contacts (n,), and configurations (1 + 4 m, nq): q, and beside it.
-
-        Of each rate four in the order of ``ORDER_4``.
-        """
-        moving = self._moving(points)
-        places = np.zeros((1 + len(ORDER_4) * len(moving), len(q)))
-        rest = np.ascontiguousarray(q), moving, self._reaches, self._still, places
-        self._call(put_places_beside, self._bodies, rest)
-        return moving, places
-
-    def find_beside(self, by: Finding, places: Array, there: np.ndarray, near: float) -> int:
-        """Find contacts again beside a place; number of the first where they are others.
+    def vary(self, by: Finding, s: Beside, again: Callable[[Array], np.ndarray]) -> None:
+        """Find contacts beside a configuration, and what they change by.
 
         Args:
             by: How.
-            places: (1 + 4 m, nq) as of ``beside``.
-            there: (1 + 4 m, n) receives them; those of the first place are there.
-            near: Distance within which they are the same [m].
+            s: Contacts there; receives it.
+            again: Finds these (n,) at another configuration, where their names are others.
         """
-        if by.detector is None:
-            return 1
-        sought = Sought(places, there.reshape(-1), by.v, by.dt, near)
-        which = by.detector, by.detector.version
-        if self._finder is None or self._finder[0] != which:
-            fixed = by.detector.call.block, by.detector.contacts
-            with announce_compilation(find_beside):
-                self._finder = which, StoredCall(find_beside, fixed, (sought,)).call
-        return self._finder[1]((sought,))
-
-    def _moving(self, points: np.ndarray) -> Ints:
-        """Rates that move bodies in contact."""
-        found = set[int]()
-        for body in {*points["body_a"].tolist(), *points["body_b"].tolist()} - {0}:
-            k = int(self._bodies[body]["axis"])
-            while k >= 0:
-                found.add(k)
-                k = int(self._below[k])
-        return np.array(sorted(found), np.int64)
+        first, detector = 1, by.detector
+        if detector is None:
+            self._call(put_places_beside, self.tree, (s,))
+        else:
+            which = detector, detector.version
+            if self._vary is None or self._vary[0] != which:
+                fixed = detector.call.block, detector.contacts, self.tree
+                with announce_compilation(vary_contacts):
+                    self._vary = which, StoredCall(vary_contacts, fixed, (s,)).call
+            first = self._vary[1]((s,))
+        count, n = int(s.counts[1]), len(s.compliant)
+        if first < count or detector is None:
+            for p in range(first, count):
+                np.asarray(s.contact_points)[p * n : (p + 1) * n] = again(s.places[p])
+            self._call(put_variations, self.tree, (s,))
 
 
 def keys_of(points: np.ndarray) -> list[tuple[int, int]]:
@@ -399,7 +419,7 @@ class ContactVariations:
             carried along, or turn with the direction that friction depends on.
         gap_by_q: (nv, n)
         position_by_q: (nv, n, 3)
-        by_q: (nv, n, 4 + 6 nv) all of these, in the order of gap, position, rows.
+        beside: All of these, until others are asked for.
 
     Raises:
         UnsupportedError: Others are found beside that configuration.
@@ -414,40 +434,32 @@ class ContactVariations:
         compliant: Mask,
     ) -> None:
         self._find, self._points = finding.find, points
-        self._keys, self._near = keys_of(points), NEAR * float(rows.lengths.max(initial=0.0))
-        self._distinct = len({*self._keys}) == len(points)
-        self._flat = np.zeros(len(points), bool)
-        moving, places = rows.beside(q, points)
-        there = np.empty((len(places), len(points)), points.dtype)
-        there[0] = points
-        first = rows.find_beside(finding, places, there, self._near)
-        for same, place in zip(there[first:], places[first:], strict=True):
-            same[:] = self._again(place)
-        self.C, self.by_q = rows.varied(there, compliant, places, moving)
-        found = self.by_q
+        self.beside = s = rows.beside(finding, q, points, compliant)
+        rows.vary(finding, s, self._again)
+        self.C = s.C[: ROWS_OF_ONE * len(points)].reshape(len(points), ROWS_OF_ONE, s.C.shape[1])
+        found = s.by_q
         self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
-        self.gap_by_q[:, self._flat] = self.C[self._flat, 0].T  # no mean of what each face tells
         self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
 
     def _again(self, q: Array) -> np.ndarray:
         """The same contacts (n,) at another configuration."""
-        there = self._find(q)
+        there, own = self._find(q), keys_of(self._points)
         keys = keys_of(there)
-        if self._distinct and keys == self._keys:
+        if keys == own and len({*own}) == len(own):
             return there
         found = defaultdict[tuple[int, int], list[int]](list)
         for k, key in enumerate(keys):
             found[key].append(k)
         picked = list[int]()
-        for n, key in enumerate(self._keys):
+        for n, key in enumerate(own):
             those = found.get(key) or np.flatnonzero(there["pair"] == key[0]).tolist()
             away = there["position"][those] - self._points["position"][n]
             apart = np.sqrt(np.sum(away**2, axis=1))
-            if apart.min(initial=np.inf) > self._near:
+            if apart.min(initial=np.inf) > self.beside.near:
                 raise UnsupportedError(
                     "contacts are others beside where they were found; use central differences of"
                     " step()"
                 )
-            self._flat[n] |= key not in found
+            self.beside.flat[n] |= key not in found
             picked.append(those[int(np.argmin(apart))])
         return there[picked]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.islands import find_islands
 from bulletbridge.inequalities.contact_rows import (
@@ -21,6 +21,7 @@ from bulletbridge.inequalities.contact_rows import (
 )
 from bulletbridge.inequalities.link_rows import relative_link_row
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import Body
 from bulletbridge.numerics.complementarity_rows import add_block, along_block
 from bulletbridge.numerics.contact_islands import (
     Islands,
@@ -44,6 +45,29 @@ class LooseBodies(NamedTuple):
     on: Array  # (rows, 2, widest) of each row on their coordinates
     first: Ints  # (nb,) first rate of each body
     islands: Islands  # and the same whitened
+
+
+@kernel
+def put_rows_on_bodies(
+    bodies: Records[Body], on_bodies: Ints, on: Array, first: int, rows: Array
+) -> int:
+    """Rows between two bodies as rows of all rates; how many there are.
+
+    Args:
+        bodies: Of the mechanism.
+        on_bodies: (n or more, 2) of each row, 0 for the world.
+        on: (n or more, 2, widest) each on their coordinates.
+        first: The first one that is wanted.
+        rows: (n, nv) receives them from that one on: zero before.
+    """
+    for i in range(first, len(rows)):
+        for end in range(2):
+            n = int(on_bodies[i, end])
+            body = bodies[n]
+            if n > 0:
+                for k in range(body.v, body.axis + 1):
+                    rows[i, k] += on[i, end, k - body.v]
+    return len(rows)
 
 
 def loose_bodies(rows: int, widths: Ints, first: Ints, A: Array) -> LooseBodies:

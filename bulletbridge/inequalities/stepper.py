@@ -85,6 +85,7 @@ from bulletbridge.inequalities.loose_bodies import (
     gained_by_loose,
     loose_bodies,
     loose_widths,
+    put_rows_on_bodies,
 )
 from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
@@ -1226,13 +1227,8 @@ class InequalityStepper:
         on_bodies, on = self._loose.bodies, self._loose.on
         if by_links:
             on_bodies, on = self._link.bodies[0], self._link.on[0]
-        those = on_bodies[together:n]
-        first_rate, last_rate = (np.asarray(bodies)[name][those] for name in ("v", "axis"))
-        firsts = first_rate.tolist()
-        counts = np.where(those > 0, last_rate - first_rate + 1, 0).tolist()
-        for i, (first, count) in enumerate(zip(firsts, counts, strict=True), together):
-            for end in range(2):
-                rows[i, first[end] : first[end] + count[end]] += on[i, end, : count[end]]
+        with announce_compilation(put_rows_on_bodies):
+            put_rows_on_bodies(bodies, on_bodies, on, together, rows)
         return rows
 
     def gained(self, contact: int, moving: Array) -> float:

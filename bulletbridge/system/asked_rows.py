@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.inequalities.active_rows import ActiveRows
+from bulletbridge.inequalities.active_rows import REPORT, ActiveRows, Equations
 from bulletbridge.inequalities.contact_slopes import ContactSlopes, PushingContacts
-from bulletbridge.inequalities.contact_variations import ContactVariations
+from bulletbridge.inequalities.contact_variations import ROWS_OF_ONE, ContactVariations
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import CONTACT_POINT
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.linearisation import BESIDE
 
@@ -44,22 +45,51 @@ class Active:
     Args:
         mechanism: Whose.
         most: As many as there may be.
+        touch: Contacts that push, or might.
 
     Attributes:
+        room: ``most`` and ``touch``.
         arrays: These rows.
-        touch: Contacts, what they ask for and what they change by; None without any.
+        equations: What they are solved in.
+        pushing: Contacts,
+        slopes_of: and what they ask for.
     """
 
-    def __init__(self, mechanism: Mechanism, most: int) -> None:
+    def __init__(self, mechanism: Mechanism, most: int, touch: int) -> None:
         nv, (rates, forces, rooms, least, strengths) = mechanism.nv, np.zeros((5, most))
-        bent, sides = np.zeros((2, most, 3 * nv))
-        (K, L), (of, idle) = np.zeros((2, most, most)), np.zeros((2, most, 2), np.int64)
+        bent, sides, free, right = np.zeros((4, most, 3 * nv))
+        (K, L, S, N), (of, idle) = np.zeros((4, most, most)), np.zeros((2, most, 2), np.int64)
+        rows, moved = np.zeros((2, most, nv))
+        turned, pushes = np.zeros((2, nv, 3 * nv))
+        self.room, self._mechanism = (most, touch), mechanism
         self.arrays = ActiveRows(
-            np.zeros((most, nv)), bent, sides, K, L, rates, forces, rooms, least, strengths, of,
-            idle, np.zeros(2, np.int64),
+            rows, bent, sides, K, L, rates, forces, rooms, least, strengths, of, idle,
+            np.zeros(2, np.int64),
         )  # fmt: skip
-        self.touch: tuple[PushingContacts, ContactSlopes, ContactVariations] | None = None
-        self._mechanism = mechanism
+        units, columns = np.zeros(most), np.zeros(most, np.int64)
+        self.equations = Equations(
+            moved, S, free, N, right, units, columns, turned, pushes, np.zeros(REPORT)
+        )
+        compliance, gaps = np.zeros((2, touch))
+        used, off, (of_forces, mu, by_load) = *np.zeros((2, touch, 3)), np.zeros((3, touch, 6))
+        self.slopes_of = ContactSlopes(
+            gaps, np.zeros((touch, 3 * nv)), np.zeros((touch, 6, 3 * nv)), np.zeros((nv, nv)),
+            np.zeros((touch, 3), np.int64), used, off, by_load, np.zeros((touch, 6, 2)),
+        )  # fmt: skip
+        none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, nv))
+        by_q = np.zeros((nv, 0, 4 + ROWS_OF_ONE * nv))
+        self.pushing = PushingContacts(none, compliance, of_forces, mu, C, by_q)
+
+    def begin(self) -> None:
+        """Have no rows."""
+        self.arrays.counts[:] = 0
+
+    def take(self, varied: ContactVariations) -> None:
+        """Have contacts that push, or might, with what they change by."""
+        s = varied.beside
+        C = s.C[: ROWS_OF_ONE * len(s.compliant)]
+        points = s.contact_points[: len(s.compliant)]
+        self.pushing = self.pushing._replace(contact_points=points, C=C, by_q=s.by_q)
 
     @property
     def count(self) -> int:
@@ -87,6 +117,7 @@ class Active:
         """
         a, n = self.arrays, self.count
         a.counts[0] = n + 1
+        a.rows[n] = a.bent[n] = a.K[n] = a.L[n] = 0.0
         a.rows[n, axis] = a.L[n, n] = 1.0
         a.sides[n], a.rates[n], a.forces[n] = side, rate, force
         a.rooms[n], a.least[n], a.strengths[n] = room, BESIDE, strength
@@ -108,8 +139,7 @@ class Active:
 
     def name(self, k: int) -> str:
         """A contact in words."""
-        assert self.touch is not None
-        return contact_names(np.asarray(self.touch[0].contact_points), self._mechanism)[k]
+        return contact_names(np.asarray(self.pushing.contact_points), self._mechanism)[k]
 
     def rows_named(self, rows: Sequence[int]) -> str:
         """Rows in words: contacts with how many of their points, and joints."""
@@ -123,9 +153,10 @@ class Active:
     def slopes(self, n: int) -> Array | None:
         """What a row changes by (nv, nv) with the place of contacts; None for one that does not."""
         contact, which = self.arrays.of[n].tolist()
-        if contact < 0 or self.touch is None:
+        if contact < 0:
             return None
-        return np.asarray(self.touch[2].C_by_q[:, contact, which], np.float64)
+        first, nv = 4 + self._mechanism.nv * which, self._mechanism.nv
+        return np.asarray(self.pushing.by_q[:, contact, first : first + nv], np.float64)
 
     def off_by_idle(self, moved: Array) -> list[tuple[int, Array]]:
         """Contacts of rows that are idle, and how far (3 nv,) each is off what it asks for.
@@ -133,9 +164,7 @@ class Active:
         Args:
             moved: (nv, 3 nv) changes of the rates.
         """
-        if self.touch is None:
-            return []
-        contacts, found, _ = self.touch
+        contacts, found = self.pushing, self.slopes_of
         left = [contacts.C[6 * k + r] @ moved + found.bent[k, r] for k, r in self.idle]
         sides = [found.sides[k] if r == 0 else 0.0 for k, r in self.idle]
         return [(k, off - side) for (k, _), off, side in zip(self.idle, left, sides, strict=True)]

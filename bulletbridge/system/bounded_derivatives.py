@@ -12,54 +12,58 @@ gives the changes of their forces (Acary and Brogliato 2008, ch. 10, of the step
 """
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.engine.records import ONE_OVER_UNITS
-from bulletbridge.engine.step_differentiator import StepDerivatives
+from bulletbridge.engine.step_differentiator import StepDerivatives, StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.active_rows import (
     OFF,
-    REPORT,
+    RANK,
     SCALE,
     UNIQUE,
     WEAKEST,
-    Equations,
-    put_answers,
-    put_rows_of_contacts,
+    solve_contacts,
     solve_rows,
 )
-from bulletbridge.inequalities.arrays import APART, BY_LINKS, MOVING, TAKEN
+from bulletbridge.inequalities.arrays import APART, BY_LINKS, TAKEN
 from bulletbridge.inequalities.contact_slopes import (
     ABOUT_TO_CHANGE,
+    AHEAD,
+    AWAY,
     CLEAR,
-    ContactSlopes,
+    GIVES_AND_BOUNCES,
+    HELD_BY_LOOPS,
+    NOT_COULOMBS,
+    ROW_ABOUT_TO_CHANGE,
+    WHYS,
+    Ahead,
     ContactsOfStep,
-    LedBy,
-    PushingContacts,
-    list_touching,
-    put_contact_slopes,
-    put_pushing,
+    look_ahead,
 )
-from bulletbridge.inequalities.contact_variations import ContactVariations, Finding, RowsAt
-from bulletbridge.inequalities.impulse_step import PREDICTION_LIMIT
+from bulletbridge.inequalities.contact_variations import (
+    ROWS_OF_ONE,
+    ContactVariations,
+    Finding,
+    RowsAt,
+)
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
-from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.system.asked_rows import (
     ABOUT_CONTACT,
     OTHERWISE,
     Active,
     Leads,
-    contact_names,
 )
 from bulletbridge.system.contact_report import contact_states
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
@@ -151,23 +155,12 @@ class Made(NamedTuple):
     rows: Array
 
     @property
-    def moving(self) -> Array:
-        """Rates (nv,) that led to where contacts were found."""
-        return self.step.impulses[MOVING, : len(self.solver.v)].copy()
-
-    @property
     def contacts(self) -> ContactsOfStep:
         """Those that were found."""
         s = self.step
         points, own, bounds = s.contact_points, s.contact_rows, s.bound_records
         by_links = bool(s.report[BY_LINKS])
         return ContactsOfStep(points, own, self.rows, bounds, s.impulses, s.D, by_links, s.dt)
-
-    @property
-    def push(self) -> Array:
-        """Forces (nv,) of its inequalities on the rates."""
-        x = self.step.impulses[X, : len(self.rows)]
-        return np.asarray(x @ self.rows / self.step.dt, np.float64)
 
 
 def bounded_step_derivatives(made: Made) -> StepDerivatives:
@@ -182,65 +175,85 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     solver, after, step = made.solver, made.after, made.step
     if step.report[APART]:
         raise UnsupportedError(f"bodies are taken out of each other{OTHERWISE}")
-    differentiator, nv = step_differentiator_of(solver), len(solver.v)
-    push = made.push
-    place_by_all = rates_by_all = np.zeros((nv, 3 * nv))
-    if len(step.contact_points):
-        place_by_all, rates_by_all = np.split(_where_contacts_are_found(made), 2)
-    rates, led = differentiator.prediction(push)
-    size = max(1.0, float(np.abs(rates).max(initial=0.0)))
-    leads = Leads(rates, led[nv:], rates_by_all, place_by_all)
-    touching = _contacts_that_touch(made, leads)
-    acting = Active(solver.mechanism, _most_rows(made, touching))
+    differentiator, nv, nc = step_differentiator_of(solver), len(solver.v), solver.encoded.nc
+    if not isinstance(differentiator.bounded, Calls):
+        differentiator.bounded = Calls(differentiator)
+    calls = differentiator.bounded
+    touch, ahead = calls.look_ahead(made)
+    size = max(1.0, float(np.abs(ahead.rates).max(initial=0.0)))
+    touching = _contacts_that_touch(made, ahead, touch) if touch else None
+    acting = calls.acting(_most_rows(made, touch), touch)
     _add_joint_rows(acting, made)
-    pushes = np.zeros((nv, 3 * nv))
-    if touching is not None:
-        pushes = _add_contacts(acting, made, leads, touching)
-    if acting.idle and not acting.count:
-        raise UnsupportedError(acting.about_contact(acting.idle[0][0]))
-    if acting.count:
-        pushes = pushes + _change_of_forces(acting, leads, pushes, solver, size)
+    pushes = _change_of_forces(calls, ahead, (acting, touching), made, size)
     sticking = None
-    if touching is not None and solver.encoded.nc:
-        sticking = _that_stick(made, touching, place_by_all)
-    place, changes = np.zeros(len(solver.q)), led
-    displace(solver.bodies, solver.q, rates, step.dt, place)
-    if sticking is None and solver.encoded.nc:
-        changes = _closed(made, push, size)
+    if touching is not None and nc:
+        sticking = _that_stick(made, touching, ahead.where[:nv])
+    changes = ahead.led
+    if sticking is None and nc:
+        changes = _closed(made, ahead.push, size)
     changes = changes + changes[:, 2 * nv :] @ pushes
     if sticking is not None:
-        where = Led(place, rates, changes[:nv], changes[nv:])
+        where = Led(ahead.place, ahead.rates, changes[:nv], changes[nv:])
         changes = np.vstack(held_closing(differentiator, where, after, sticking))
-    elif not solver.encoded.nc:
-        _require_alike(made, place, rates, size)
+    elif not nc:
+        _require_alike(made, float(ahead.report[AWAY]), size)
     A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
     return StepDerivatives(A, B, after.q, after.v)
 
 
-def _where_contacts_are_found(made: Made) -> Array:
-    """What a prediction changes by (2 nv, 3 nv): place and rates, as motors pushed lately.
+class Calls:
+    """Kernels that derivatives of the steps of one solver take, and room for what they find.
 
-    They lead it no further than ``PREDICTION_LIMIT`` (``impulse_step.lead_by_motors``).
+    Args:
+        differentiator: Of its steps.
     """
-    differentiator, solver = step_differentiator_of(made.solver), made.solver
-    exerted, nv, dt = made.step.exerted.copy(), len(solver.v), made.step.dt
-    _, changes = differentiator.prediction(np.zeros(nv))
-    if not exerted.any():
-        return changes
-    led = changes[nv:, 2 * nv :] @ exerted
-    reach = dt * solver.control[0]["length"] * solver.vectors[ONE_OVER_UNITS, :nv]
-    furthest = int(np.argmax(reach * np.abs(led)))
-    most = float(reach[furthest] * abs(led[furthest]))
-    if most == 0.0:
-        return changes
-    share = min(1.0, PREDICTION_LIMIT / most)
-    _, with_motors = differentiator.prediction(share * exerted)
-    if share < 1.0:
-        by_all = (with_motors[nv:] - changes[nv:])[furthest] / led[furthest]
-        turned = np.outer(led, by_all)  # share led stays as long
-        with_motors[nv:] -= turned
-        with_motors[:nv] -= dt * turned
-    return with_motors
+
+    def __init__(self, differentiator: StepDifferentiator) -> None:
+        self._differentiator, solver = differentiator, differentiator.solver
+        nv, nq = len(solver.v), len(solver.q)
+        self._ahead = (
+            np.zeros((1, nv)), np.zeros(nv), np.zeros(nv), np.zeros(nv), np.zeros((2 * nv, 3 * nv)),
+            np.zeros((2 * nv, 3 * nv)), np.zeros(nq), np.zeros(nq),
+        )  # fmt: skip
+        self._report, self._acting = np.zeros(AHEAD), None
+        self._look_ahead: Callable[[Any], int] | None = None
+        self._solve: Callable[[Any], int] | None = None
+
+    def look_ahead(self, made: Made) -> tuple[int, Ahead]:
+        """How many contacts of a step push, or might, and where it leads; until the next one."""
+        solver, step, differentiator = made.solver, made.step, self._differentiator
+        nv, contacts = len(solver.v), made.contacts
+        differentiator.begin(by_euler=True)
+        targets = solver.targets(1) if solver.encoded.motions else solver.still
+        ahead = Ahead(
+            targets, solver.forces(1), solver.t, solver.v, made.after.state, step.exerted,
+            solver.vectors[ONE_OVER_UNITS, :nv], float(solver.control[0]["length"]), contacts,
+            *self._ahead, np.zeros(len(contacts.points), np.int64), self._report,
+        )  # fmt: skip
+        if self._look_ahead is None:
+            arrays, _, found = differentiator.arrays
+            fixed = differentiator.prediction_call().block, arrays, found
+            with announce_compilation(look_ahead):
+                self._look_ahead = StoredCall(look_ahead, fixed, (ahead,)).call
+        touch = self._look_ahead((ahead,))
+        differentiator.raise_interruption()
+        return touch, ahead
+
+    def acting(self, most: int, touch: int) -> Active:
+        """Room for so many rows, of so many contacts; until the next one is asked for."""
+        found = self._acting
+        if found is None or found.room != (most, touch):
+            found = self._acting = Active(self._differentiator.solver.mechanism, most, touch)
+        found.begin()
+        return found
+
+    def solve(self, acting: Active, ahead: Ahead) -> int:
+        """``solve_contacts`` for all rows of a step."""
+        rest = acting.arrays, acting.pushing, acting.slopes_of, ahead, acting.equations
+        if self._solve is None:
+            with announce_compilation(solve_contacts):
+                self._solve = StoredCall(solve_contacts, (), rest).call
+        return self._solve(rest)
 
 
 def _closed(made: Made, push: Array, size: float) -> Array:
@@ -250,18 +263,18 @@ def _closed(made: Made, push: Array, size: float) -> Array:
         UnsupportedError: The step that was made is another one, by a share of rates of this size.
     """
     found = step_differentiator_of(made.solver).step(push)
-    _require_alike(made, found.q, found.v, size)
+    away = np.concatenate([found.q, found.v]) - made.after.state[:-1]
+    _require_alike(made, float(np.abs(away).max()), size)
     return np.hstack([found.A, found.B])
 
 
-def _require_alike(made: Made, q: Array, v: Array, size: float) -> None:
-    """Refuse a step that has led elsewhere than to a state, by a share of rates of this size.
+def _require_alike(made: Made, away: float, size: float) -> None:
+    """Refuse a step that has led elsewhere by a share of rates of this size.
 
     Raises:
         UnsupportedError: It has.
     """
-    apart = np.concatenate([q - made.after.q, v - made.after.v])
-    if np.abs(apart).max(initial=0.0) > ALIKE * size:
+    if away > ALIKE * size:
         if made.step.report[TAKEN] > 0.0:
             raise UnsupportedError(
                 "the step would have gained energy by its length, which its budget took from it;"
@@ -272,50 +285,56 @@ def _require_alike(made: Made, q: Array, v: Array, size: float) -> None:
         )
 
 
-def _most_rows(made: Made, touching: "Touching | None") -> int:
-    """How many rows may act in a step."""
-    step, contacts = made.step, 0 if touching is None else len(touching.numbers)
-    drives = np.count_nonzero(step.motor_rows["row"] >= 0)
-    return int(drives) + int(np.count_nonzero(step.joint_limits["row"] >= 0)) + 6 * contacts
+def _most_rows(made: Made, touch: int) -> int:
+    """How many rows may act in a step of which so many contacts push."""
+    return len(made.step.motor_rows) + len(made.step.joint_limits) + ROWS_OF_ONE * touch
 
 
 def _change_of_forces(
-    acting: Active, leads: Leads, turned: Array, solver: Solver, size: float
+    calls: Calls,
+    ahead: Ahead,
+    rows: tuple[Active, "Touching | None"],
+    made: Made,
+    size: float,
 ) -> Array:
-    """What forces (nv, 3 nv) on the rates change by with those of rows that act.
+    """What forces (nv, 3 nv) on the rates change by, with those of rows that act.
+
+    A contact at rest counts as one that bodies come to: from the side where they are apart.
 
     Args:
-        acting: These rows.
-        leads: Where forces lead.
-        turned: (nv, 3 nv) what forces on the rates change by as contacts move.
-        solver: At the start of the step.
+        calls: Kernels.
+        ahead: Where forces lead.
+        rows: Those of joints, which receive those of contacts, and contacts that push, or might.
+        made: The step.
         size: Of rates.
 
     Raises:
         UnsupportedError: Rows do not do what they ask for, are about to act otherwise, or follow
             from others that ask for another.
     """
-    of, m, nv = acting.arrays, acting.count, len(solver.v)
-    e = Equations(
-        np.zeros((m, nv)), np.zeros((m, m)), np.zeros((m, 3 * nv)), np.zeros((m, m)),
-        np.zeros((m, 3 * nv)), np.zeros(m), np.zeros(m, np.int64), np.zeros((nv, 3 * nv)),
-        np.zeros(REPORT),
-    )  # fmt: skip
-    with announce_compilation(put_answers):
-        failure = put_answers(of, leads.changes, turned, e)
+    solver, nv, (acting, touching) = made.solver, len(made.solver.v), rows
+    of, e = acting.arrays, acting.equations
+    if touching is not None:
+        acting.take(touching.varied)
+    failure = calls.solve(acting, ahead)
     if failure:
-        raise UnsupportedError(acting.about(failure - 1))
+        _refuse(acting, *divmod(failure, WHYS))
+    m, rank = acting.count, int(e.report[RANK])
+    if acting.idle and not m:
+        raise UnsupportedError(acting.about_contact(acting.idle[0][0]))
+    leads = Leads(ahead.rates, ahead.led[nv:], ahead.where[nv:], ahead.where[:nv])
     wanted, sides = of.rates[:m], of.sides[:m]
     admissible = _admissible(solver) if acting.idle else None
     for agreed in (False, True):
         if agreed:
-            wanted, sides = Agreement(acting, leads, e.S, e.free, solver).reached(wanted, sides)
-        with announce_compilation(solve_rows):
-            rank = solve_rows(of, leads.rates, wanted, sides, e)
+            S, free = e.S[:m, :m], e.free[:m]
+            wanted, sides = Agreement(acting, leads, S, free, solver).reached(wanted, sides)
+            with announce_compilation(solve_rows):
+                rank = solve_rows(of, leads.rates, wanted, sides, e)
         contradiction, scale = 0.0, e.report[SCALE]
         if rank < m:
             admissible = _admissible(solver) if admissible is None else admissible
-            contradiction = float(np.abs(e.right[rank:] @ admissible).max(initial=0.0))
+            contradiction = float(np.abs(e.right[rank:m] @ admissible).max(initial=0.0))
         contradicts = contradiction > CONTRADICTS * scale or e.report[UNIQUE] > CONTRADICTS
         if e.report[OFF] <= ALIKE * size and not contradicts:
             break
@@ -326,19 +345,36 @@ def _change_of_forces(
             raise UnsupportedError(
                 f"rows that hold do not hold what they ask for ({worst}){OTHERWISE}"
             )
-        mixed = np.abs(e.N[:rank, rank:]).max(axis=1, initial=0.0) > ALIKE
-        named = acting.rows_named(e.columns[np.append(mixed, np.ones(m - rank, bool))].tolist())
+        mixed = np.abs(e.N[:rank, rank:m]).max(axis=1, initial=0.0) > ALIKE
+        named = acting.rows_named(e.columns[:m][np.append(mixed, np.ones(m - rank, bool))].tolist())
         raise UnsupportedError(
             f"rows that act follow from each other ({named}), so that their forces are not unique,"
             f" and what is asked of them contradicts itself beside this state{OTHERWISE}"
         )
     if admissible is not None:
-        moved = leads.changes + leads.changes[:, 2 * nv :] @ (turned + e.pushes)
-        most = np.abs(e.free).max()
+        moved = leads.changes + leads.changes[:, 2 * nv :] @ e.pushes
+        most = np.abs(e.free[:m]).max()
         for k, off in acting.off_by_idle(moved):
             if np.abs(off @ admissible).max() > CONTRADICTS * most:
                 raise UnsupportedError(acting.about_contact(k))
     return e.pushes
+
+
+def _refuse(acting: Active, k: int, why: int) -> None:
+    """Say why contact k, or row k that acts, is not known.
+
+    Raises:
+        UnsupportedError: Always.
+    """
+    if why == ROW_ABOUT_TO_CHANGE:
+        raise UnsupportedError(acting.about(k))
+    told = {
+        ABOUT_TO_CHANGE: ABOUT_CONTACT,
+        GIVES_AND_BOUNCES: GIVES_AND_BOUNCES_ABOUT,
+        HELD_BY_LOOPS: f"the {{}} is one of bodies that loops hold{OTHERWISE}",
+        NOT_COULOMBS: f"friction of the {{}} is not against its slip{OTHERWISE}",
+    }
+    raise UnsupportedError(told[why].format(acting.name(k)))
 
 
 def _admissible(solver: Solver) -> Array:
@@ -443,6 +479,8 @@ def _add_joint_rows(acting: Active, made: Made) -> None:
         UnsupportedError: It says which row is not known, or about to change.
     """
     solver, after, step = made.solver, made.after, made.step
+    if not (len(step.motor_rows) or len(step.joint_limits)):
+        return
     x, dt, nv = step.impulses[X], step.dt, len(solver.v)
     motors, limits = (np.asarray(x) for x in (step.motor_rows, step.joint_limits))
     places = np.asarray(solver.axes)["q"]
@@ -526,27 +564,22 @@ class Touching(NamedTuple):
     rows: RowsAt
 
 
-def _contacts_that_touch(made: Made, leads: Leads) -> Touching | None:
-    """Those of the contacts of a step that push, or might; None for none."""
+def _contacts_that_touch(made: Made, ahead: Ahead, touch: int) -> Touching:
+    """Those of the contacts of a step that push, or might, of which there are so many."""
     solver, step, surroundings = made.solver, made.step, made.surroundings
-    points, dt, moving = step.contact_points, step.dt, made.moving
-    if not len(points) or surroundings is None:
-        return None
-    found, numbers = made.contacts, np.zeros(len(points), np.int64)
-    with announce_compilation(list_touching):
-        numbers = numbers[: list_touching(found, leads.rates, moving, numbers)]
-    if not len(numbers):
-        return None
+    assert surroundings is not None
+    numbers, dt = ahead.numbers[:touch], step.dt
     compliant = step.contact_rows["compliance"][numbers] > 0.0
-    place, rows = np.zeros(len(solver.q)), contact_rows_of(solver)
-    displace(solver.bodies, solver.q, moving, dt, place)
+    rows, moving = contact_rows_of(solver), ahead.lead
 
     def find(q: Array) -> np.ndarray:
         return surroundings.contact_points(q, moving, dt)
 
     finding = Finding(find, surroundings.detector(), moving, dt)
-    varied = ContactVariations(rows, finding, place, points[numbers], compliant)
-    return Touching(numbers, varied, rows)
+    points = step.contact_points[numbers]
+    return Touching(
+        numbers, ContactVariations(rows, finding, ahead.found_at, points, compliant), rows
+    )
 
 
 def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking | None:
@@ -565,57 +598,3 @@ def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking
         return None
     by_all = np.einsum("knj,km->njm", touching.varied.position_by_q[:, picked], place_by_all)
     return Sticking(points[touching.numbers[picked]], by_all, touching.rows)
-
-
-def _pushing(made: Made, touching: Touching) -> PushingContacts:
-    """What contacts push by, and along which rows.
-
-    Raises:
-        UnsupportedError: Loops hold the bodies of one of them to each other.
-    """
-    step, numbers, varied = made.step, touching.numbers, touching.varied
-    points, n = step.contact_points[numbers], len(numbers)
-    C = varied.C.reshape(-1, varied.C.shape[2])
-    forces, mu = np.zeros((2, n, 6))
-    found = PushingContacts(points, np.zeros(n), forces, mu, C, varied.by_q)
-    with announce_compilation(put_pushing):
-        failure = put_pushing(found, numbers, made.contacts)
-    if failure:
-        name = contact_names(points, made.solver.mechanism)[failure - 1]
-        raise UnsupportedError(f"the {name} is one of bodies that loops hold{OTHERWISE}")
-    return found
-
-
-def _add_contacts(acting: Active, made: Made, leads: Leads, touching: Touching) -> Array:
-    """Add the rows of contacts that push.
-
-    A contact at rest counts as one that bodies come to: from the side where they are apart.
-
-    Returns:
-        What their forces on the rates (nv, 3 nv) change by as they move.
-
-    Raises:
-        UnsupportedError: It says which of them is not known, or about to change.
-    """
-    contacts, v, step = _pushing(made, touching), made.solver.v, made.step
-    n, nv, m = len(contacts.forces), len(v), leads.changes.shape[1]
-    by_force, by_all = leads.changes[:, 2 * nv :], (leads.rates_by_all, leads.place_by_all)
-    led = LedBy(v, made.moving, leads.rates, by_force, *by_all, step.dt)
-    found = ContactSlopes(
-        np.zeros(n), np.zeros((n, m)), np.zeros((n, 6, m)), np.zeros((nv, nv)),
-        np.zeros((n, 3), np.int64), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 6)),
-        np.zeros((n, 6, 2)),
-    )  # fmt: skip
-    acting.touch = contacts, found, touching.varied
-    with announce_compilation(put_contact_slopes):
-        failure = put_contact_slopes(contacts, led, found)
-    if failure:
-        k, why = divmod(failure, 4)
-        about = ABOUT_CONTACT if why == ABOUT_TO_CHANGE else GIVES_AND_BOUNCES_ABOUT
-        raise UnsupportedError(about.format(acting.name(k)))
-    with announce_compilation(put_rows_of_contacts):
-        failure = put_rows_of_contacts(acting.arrays, contacts, found)
-    if failure:
-        name = acting.name(failure - 1)
-        raise UnsupportedError(f"friction of the {name} is not against its slip{OTHERWISE}")
-    return np.asarray(found.by_place @ leads.place_by_all, np.float64)

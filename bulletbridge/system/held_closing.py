@@ -67,6 +67,7 @@ class Ended(NamedTuple):
     """Where a step has led, and how its loops were closed.
 
     Attributes:
+        state: (nq + nv + 1,) q, v, t.
         q: (nq,)
         v: (nv,)
         correction: (nv,) by which they were closed.
@@ -74,6 +75,7 @@ class Ended(NamedTuple):
         plainly: Whether that is all: nothing was driven, rolled or guarded.
     """
 
+    state: Array
     q: Array
     v: Array
     correction: Array
@@ -83,11 +85,13 @@ class Ended(NamedTuple):
 
 def ended_at(solver: Solver) -> Ended:
     """Where a solver has been led by its last step."""
-    c, rows = solver.control[0], solver.rows[0]
-    rolls = rows["level"].any() and np.any(rows["level"][rows["pivot"][: int(c["rank"])]])
-    plainly = not (solver.encoded.motions or rolls or c["guarded"])
-    correction = solver.vectors[CORRECTION, : len(solver.v)].copy()
-    return Ended(solver.q.copy(), solver.v.copy(), correction, float(c["dt"]), plainly)
+    c, nv, plainly = solver.control[0], len(solver.v), True
+    if solver.encoded.nc:
+        rows = solver.rows[0]
+        rolls = rows["level"].any() and np.any(rows["level"][rows["pivot"][: int(c["rank"])]])
+        plainly = not (solver.encoded.motions or rolls or c["guarded"])
+    state, correction = solver.state.copy(), solver.vectors[CORRECTION, :nv].copy()
+    return Ended(state, state[: -nv - 1], state[-nv - 1 : -1], correction, float(c["dt"]), plainly)
 
 
 def held_closing(
