@@ -4,7 +4,6 @@ import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ Pose = tuple[Any, Any]
 """Position [m] and quaternion xyzw."""
 FRAME = 1 / 30  # [s]
 YAW = 30.0  # of the camera [deg]
+RIGHT = np.array([np.cos(np.radians(YAW)), np.sin(np.radians(YAW)), 0.0])
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
 
@@ -62,21 +62,20 @@ def show(
 ) -> None:
     """Draw a motion in real time: poses of the solids at a time [s]; without a window nothing.
 
-    Trails (n, 3) [m] are lines on which their solids, the last ones, move; their names stand there.
+    Trails (n, 3) [m] are dots along which their solids, the last ones, move, with their names.
     """
     if not gui:
         return
     with window(True, "") as client:
         bodies = [solid.add(client) for solid in solids]
+        pybullet.resetDebugVisualizerCamera(distance, YAW, pitch, look_at, physicsClientId=client)
+        uncover(client)  # which takes away what is drawn so far
         drawn = trails or {}
         for (name, trail), solid in zip(drawn.items(), solids[-len(drawn) :], strict=False):
-            for a, b in pairwise(trail):
-                pybullet.addUserDebugLine(
-                    a.tolist(), b.tolist(), solid.colour, 2.0, physicsClientId=client
-                )
-            put_text(client, name, trail[len(trail) // 2], solid.colour, 1.2)
-        pybullet.resetDebugVisualizerCamera(distance, YAW, pitch, look_at, physicsClientId=client)
-        uncover(client)
+            colours = [solid.colour] * len(trail)
+            pybullet.addUserDebugPoints(trail.tolist(), colours, 4.0, physicsClientId=client)
+            last = trail[np.argmax(trail @ RIGHT)]
+            put_text(client, f"  {name}", last, solid.colour, 1.2)
         begun = time.perf_counter()
         while (t := time.perf_counter() - begun) < duration:
             for body, (position, turn) in zip(bodies, poses(t), strict=True):

@@ -32,7 +32,7 @@ def main(gui: bool = False, plot: Path | None = None, steps: int = STEPS) -> flo
         return [([*path[n, :2].tolist(), 0.0], UPRIGHT) for path in paths.values()]
 
     solids = Solid((0.25, 0.3)), Solid((0.25, 0.3), (0.2, 0.5, 0.8))
-    trails = {name: path[::10] for name, path in paths.items()}
+    trails = {name: path[:: max(1, steps // 100)] * (1, 1, 0) for name, path in paths.items()}
     show(gui, solids, DURATION, poses, (5.0, 0.5, 0.0), 8.0, -50.0, trails)
     print(", ".join(f"{n} {e:.1e} m" for n, e in zip(paths, errors, strict=True)))
     return max(errors)
