@@ -68,6 +68,12 @@ def show(
         return
     with window(True, "") as client:
         bodies = [solid.add(client) for solid in solids]
+
+        def put(t: float) -> None:
+            for body, (position, turn) in zip(bodies, poses(t), strict=True):
+                pybullet.resetBasePositionAndOrientation(body, position, turn, client)
+
+        put(0.0)
         pybullet.resetDebugVisualizerCamera(distance, YAW, pitch, look_at, physicsClientId=client)
         uncover(client)  # which takes away what is drawn so far
         drawn = trails or {}
@@ -78,8 +84,7 @@ def show(
             put_text(client, f"  {name}", last, solid.colour, 1.2)
         begun = time.perf_counter()
         while (t := time.perf_counter() - begun) < duration:
-            for body, (position, turn) in zip(bodies, poses(t), strict=True):
-                pybullet.resetBasePositionAndOrientation(body, position, turn, client)
+            put(t)
             time.sleep(FRAME)
 
 
