@@ -416,7 +416,7 @@ class InequalityStepper:
         solver, dt = self.solver, float(self.solver.control[0]["dt"])
         targets = solver.still
         if solver.encoded.motions:
-            targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
+            targets = solver.encoded.targets(np.array([solver.t, solver.t + dt]))
         given = Given(targets, *self._now(), self._address)
         if steps == 1:
             return given
@@ -910,9 +910,10 @@ class InequalityStepper:
 
     @property
     def _has_motors(self) -> bool:
-        return bool(
-            np.any(self.motor_rows["force"] > 0.0) or self.inequalities.force_limited.nc > 0
-        )
+        if self.inequalities.force_limited.nc > 0:
+            return True
+        motors = self.motor_rows
+        return len(motors) > 0 and bool((motors["force"] > 0.0).any())
 
     def _first_contacts(self, surroundings: Surroundings) -> np.ndarray:
         """Contacts of a step before which it is not known what motors exert."""
