@@ -386,7 +386,7 @@ def test_links_joints_and_rates_of_steps_are_not_taken_for_each_other(tmp_path):
         (lambda s: bb.record(s, "run.gif", steps=10), "is told seconds"),
         (
             lambda s: s.motors.set("j0", 1.0),
-            r"targets go by name, as motors.set\('joint', position",
+            r"targets go by name, as motors.set\('j0', position=1.0",
         ),
         (lambda s: s.save("state.pickle"), r"pickle.dump\(state, file\)"),
     ],

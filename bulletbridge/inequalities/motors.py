@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Motor
 from bulletbridge.constraints.records import MOTOR_ROW
-from bulletbridge.errors import ModelError, called_as, nearest
+from bulletbridge.errors import ModelError, nearest
 from bulletbridge.inequalities.encode import LoopAxes
 from bulletbridge.mechanism.model import SINGLE, Joint, Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
@@ -89,11 +89,10 @@ class Motors:
         """Whether any motor is on, or any joint rubs."""
         return bool(self.on)
 
-    @called_as("targets go by name, as motors.set('joint', position=0.5)")
     def set(
         self,
         joint: str,
-        *,
+        *given: float,
         force: float | None = None,
         velocity: float = 0.0,
         position: float | None = None,
@@ -107,6 +106,7 @@ class Motors:
         Args:
             joint: Name of a revolute or prismatic joint, of a spherical joint with an axis, or of a
                 loop's free motion.
+            given: Nothing; targets go by name.
             force: Largest force [N] or torque [N m]; that of the robot's file (``effort``) unless
                 given, or PyBullet's if there is none.
             velocity: Rate [m/s or rad/s].
@@ -118,8 +118,14 @@ class Motors:
 
         Raises:
             ModelError: No such joint or argument, or a number that means nothing.
+            TypeError: A target has no name.
         """
         i = self._find(joint)
+        if given:
+            raise TypeError(
+                f"a motor takes no {given[0]!r} without a name; targets go by name, as"
+                f" motors.set('{joint}', position={given[0]!r})"
+            )
         for name in unknown:
             hint = nearest(name, KNOWN, 1, cutoff=0.6) or f"there are {', '.join(KNOWN)}"
             if name in ELSEWHERE:
