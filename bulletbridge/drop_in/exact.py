@@ -1,6 +1,7 @@
 """Bodies that we advance alone, in a world whose other bodies Bullet steps."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -372,6 +373,9 @@ class ExactGroup:
         try:
             self.system.filter(assemble=True, write=False)
         except AssemblyError as error:
+            with suppress(AssemblyError):
+                if self.joined.close_before_gears(set()):
+                    return
             what = in_numbers_of_today(str(error), self.joined.loops.values())
             what = what.split(";")[0]  # the remedy there is for our own API
             bodies, why = named(self.joined.bodies), self.joined.moved_bases(self._actions.shifted)

@@ -475,6 +475,31 @@ class FilteredGroup:
     def _reopen(self) -> None:
         """See which loops are open where Bullet has the bodies now, and close those that are rigid.
 
+        What gears hold where joints were put may keep them from that. As Bullet's they hold rates,
+        so that they go on from where all else is closed.
+        """
+        known, allowed = self.system.known_filter, self.system.closing_allowance
+        try:
+            self._close_opened()
+        except AssemblyError:
+            if not self.joined.close_before_gears(self._given_way):
+                raise
+        else:
+            gears = self.joined.gears_of_rates
+            length = 0.0 if known is None or not gears else known.solver.encoded.length
+            if length > 0.0 and self._widest_but(gears, length) > allowed:
+                self.joined.close_before_gears(self._given_way)
+        self.joined.tell_unreached()
+
+    def _widest_but(self, gears: Set[str], length: float) -> float:
+        """How far loops without force limits are open, but gears [mechanism lengths, rad]."""
+        left = gears | {name for _, name, _ in self.joined.limited}
+        gaps = [gap for gap in self.joined.gaps() if gap.name not in left]
+        return max((max(gap.metres / length, gap.radians) for gap in gaps), default=0.0)
+
+    def _close_opened(self) -> None:
+        """Close loops that are rigid where Bullet has the bodies now.
+
         A loop with a force limit that is open has given way; Bullet pulls it shut again.
         """
         system = self.system
@@ -485,7 +510,6 @@ class FilteredGroup:
             pairs = zip(found, after, strict=True)
             if any(np.abs(x - y).max(initial=0.0) > OPEN for x, y in pairs):
                 system.write()
-            self.joined.tell_unreached()
             return
         open_now = {
             gap.name for gap in self.joined.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
@@ -494,7 +518,6 @@ class FilteredGroup:
         self._given_way = open_now & limited
         if open_now - limited:
             system.filter(open=self._given_way, assemble=not self._given_way, led=False)
-        self.joined.tell_unreached()
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         """Close all loops but those that Bullet pulls with all of their force limits."""

@@ -366,6 +366,33 @@ class JoinedBodies:
                 offset = loop.target if loop.erp > 0.0 else self._value(gear, q)
                 self.system.set_offset(gear.name, offset)
 
+    def close_before_gears(self, given_way: Set[str]) -> bool:
+        """Close loops whatever gears hold that hold rates, and have these go on from there.
+
+        Args:
+            given_way: Constraints that are left open, too.
+
+        Returns:
+            Whether there are such gears; else nothing is done.
+
+        Raises:
+            AssemblyError: The loops cannot be closed near where the bodies are.
+        """
+        gears = self.gears_of_rates
+        if gears:
+            self.system.filter(open=gears | given_way, led=False)
+            self.rebase_gears()
+        return bool(gears)
+
+    @property
+    def gears_of_rates(self) -> set[str]:
+        """Names of gears that hold rates alone, wherever their joints are put."""
+        return {
+            gear.name
+            for number, gear in self.models.items()
+            if isinstance(gear, Coupling) and not self.loops[number].erp > 0.0
+        }
+
     def _value(self, gear: Coupling, q: Array) -> float:
         joints = self.system.mechanism.joints
         return gear.value({name: float(q[joints[name].q.start]) for name in gear.coefficients})

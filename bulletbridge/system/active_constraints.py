@@ -60,6 +60,9 @@ from bulletbridge.system.within_limits import way_between
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+WIDER = 100.0
+"""Times the widest gap of redundant rows so far, up to which one is of frames that are rounded:
+over the poses that were looked at until then bodies have moved by no more than their length."""
 TOO_HEAVY = 1e9
 """Armature of a joint that is not to move, over the mass of all bodies times their size squared."""
 NEARER = 2.0
@@ -354,8 +357,9 @@ class ActiveConstraints:
         """Decide redundancy again after a step that was stopped; whether it may be tried again.
 
         What opened had been left out. Decided from here it may be redundant all the same, with a
-        wider gap as its allowance; otherwise all rows of that loop count from now on, and, of those
-        that follow from other loops, whatever is independent at a pose.
+        somewhat wider gap as its allowance; otherwise all rows of that loop count from now on, and,
+        of those that follow from other loops, whatever is independent at a pose. A gap that is far
+        wider no rounding of frames makes: something has put the bodies, or a gear, elsewhere.
         """
         if failure != LEFT_OPEN or self.decision is None:
             return False
@@ -374,6 +378,9 @@ class ActiveConstraints:
         if worst >= 0 or not before.is_held:
             moved = moved_rows(self.mechanism, decision.encoded, self.tolerances, q, t)
             decision = decision.with_all_rows(moved)
+        rounded = max(before.widest, PROMISED * self.tolerances.gap)
+        if decision.widest > WIDER * rounded:
+            return False
         full.apply_settings(solver)
         again = copy_of(full, decision)
         again.put(q, v, t)
