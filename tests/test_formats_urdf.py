@@ -880,10 +880,6 @@ def test_mimics_for_gazebo_couple_as_those_of_joints(put, tmp_path, said, offset
     ("more", "told"),
     [
         (
-            '<gazebo reference="l0"><kinematic>true</kinematic></gazebo>',
-            "<kinematic> in <gazebo> of l0",
-        ),
-        (
             '<mujoco><compiler discardvisual="true"/><equality><joint joint1="j1" joint2="j0"/>'
             '</equality><actuator><motor joint="j0"/></actuator></mujoco>',
             "MuJoCo leaves it out of a URDF: <equality>, <actuator> in <mujoco>",
@@ -960,7 +956,8 @@ def test_kinematic_bases_of_gazebo_are_held(put):
         spec = read_model(put(free.format(said)))
         assert spec.bodies[0].fixed_base is held
         assert ("the base is held: <gazebo> has it <kinematic>" in spec.notes) == held
-        assert ("<kinematic> of l0 in <gazebo> is left out" in spec.notes) != held
+        told = "<kinematic> of l0 in <gazebo> is left out: forces move what it names"
+        assert (told in spec.notes) != held
     assert not read_model(put(free.format(""))).bodies[0].fixed_base
 
 

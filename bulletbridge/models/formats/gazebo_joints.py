@@ -133,7 +133,9 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
         held = True
         notes.append("the base is held: <gazebo> has it <kinematic>")
     elif kinematic:
-        notes.append(f"<kinematic> of {listed(kinematic)} in <gazebo> is left out")
+        notes.append(
+            f"<kinematic> of {listed(kinematic)} in <gazebo> is left out: forces move what it names"
+        )
     old = [part.get("name", "") for part in tree.robot.iterfind("gazebo/*") if _is_old(part)]
     if old:
         notes.append(f"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {listed(old)}")
@@ -247,14 +249,6 @@ def _stands_on(tree: UrdfTree, name: str) -> str:
     while name in above and above[name].get("type") in {"fixed", "floating"}:
         name = end(above[name], "parent")
     return name
-
-
-def kinematic_notes(tree: UrdfTree) -> list[str]:
-    """What is to be said of links that Gazebo moves without forces."""
-    gazebos = tree.robot.iterfind("gazebo[@reference]")
-    found = [each.get("reference", "") for each in gazebos if _text(each, "kinematic") in YES]
-    said = f"<kinematic> in <gazebo> of {listed(found)} is left out: forces move what it names"
-    return [said] if found else []
 
 
 def set_weightless(tree: UrdfTree, wrenches: Iterable[Wrench], gravity: Triple) -> list[Wrench]:

@@ -10,7 +10,6 @@ from bulletbridge.models.formats.drake_elements import DrakeElements, Source, dr
 from bulletbridge.models.formats.gazebo_joints import (
     gazebo_joints,
     gazebo_springs,
-    kinematic_notes,
     weightless_links,
 )
 from bulletbridge.models.formats.gazebo_links import take_gazebo_links
@@ -94,7 +93,6 @@ def read_robot(
         *scenery,
         *tree.stray_notes(),
         *tree.mujoco_notes(),
-        *kinematic_notes(tree),
         *numbers,
         *added.notes,
         *about_limits,
