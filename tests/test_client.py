@@ -225,7 +225,7 @@ def test_traps_of_bullet_become_errors(connect, tmp_path, monkeypatch):
         )
     for kind, named in ((client.JOINT_REVOLUTE, "revolute"), (client.JOINT_PLANAR, "planar")):
         with pytest.raises(pybullet.error, match=f"jointAxis of a {named}.*no direction"):
-            client.createConstraint(body, 0, -1, -1, kind, [0, 0, 0], [0, 0, 0], [0, 0, 0])
+            client.createConstraint(body, 0, -1, -1, kind, np.zeros(3), [0, 0, 0], [0, 0, 0])
     assert client.getNumConstraints() == 1
     monkeypatch.delenv("DISPLAY", raising=False)
     with pytest.raises(WorldError, match="p.GUI needs a display.*bulletbridge run --headless"):

@@ -52,10 +52,11 @@ def check_axis(given: Given) -> None:
     """
     axis = given.get("jointAxis")
     if given.get("jointType") in AXES and not np.any(axis):
+        told = [] if axis is None else list(map(float, axis))
         raise RefusedCallError(
             f"the jointAxis of a {AXES[given['jointType']]} constraint is"
-            f" {list(map(float, axis or ()))}, which has no direction; give the one about which the"
-            " bodies turn, in the parent's inertial frame, as [0, 1, 0]"
+            f" {told}, which has no direction; give the one about which the bodies turn, in the"
+            " parent's inertial frame, as [0, 1, 0]"
         )
 
 
