@@ -149,6 +149,35 @@ def test_bodies_held_inside_one_another_rest_until_they_are_let_go():
     p.disconnect()
 
 
+def test_a_limit_that_contacts_do_not_reach_holds_inside_one_another():
+    """Ten kilograms out of 5 cm in a step take 3e4 N: 1e5 N hold, 1e3 do not."""
+    p = bb.BulletClient(pybullet.DIRECT, mode="filter")
+    low, high, held = inside_one_another(p)
+    p.changeConstraint(held, maxForce=1e3)
+    start = p.saveState()
+    places = []
+    for _ in range(3):
+        p.stepSimulation()
+        assert p.getContactPoints(low, high)
+        places.append(p.getBasePositionAndOrientation(high))
+    p.restoreState(start)
+    p.changeConstraint(held, maxForce=1e5)
+    with pytest.warns(BulletBridgeWarning, match=r"inside one another.*0\.05 m"):
+        p.stepSimulation()
+    for _ in range(60):
+        p.stepSimulation()
+    place, turn = p.getBasePositionAndOrientation(low)
+    assert place == pytest.approx((0.0, 0.0, 0.1), abs=1e-3)
+    assert turn[:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-3)
+    assert not p.getContactPoints(low, high)
+    p.changeConstraint(held, maxForce=1e3)
+    p.restoreState(start)  # who collides is restored, too
+    for place in places:
+        p.stepSimulation()
+        assert p.getBasePositionAndOrientation(high) == place
+    p.disconnect()
+
+
 def test_a_program_that_says_who_collides_is_not_overruled():
     """A pair that it keeps from colliding is not told of, and does not collide once let go."""
     p = bb.BulletClient(pybullet.DIRECT, mode="filter")

@@ -15,7 +15,7 @@ from bulletbridge.bullet.state import SingleBody
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.drop_in.forces import State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.group import ALONE
-from bulletbridge.drop_in.held_inside import HeldInside
+from bulletbridge.drop_in.held_inside import HeldInside, InsideMemory
 from bulletbridge.drop_in.joined_bodies import (
     NO_NAMES,
     JoinedBodies,
@@ -93,6 +93,7 @@ class FilteredMemory(NamedTuple):
     told_gaps: np.ndarray | None
     attempts: Attempts
     left_out: frozenset[int]
+    inside: InsideMemory
 
     @property
     def bodies(self) -> frozenset[int]:
@@ -137,7 +138,6 @@ class FilteredGroup:
         self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
         self.system, self._world = self.joined.system, self.joined.world
         self._inside = HeldInside(self.joined, filters, client)
-        self._looked_inside = False
         self.filter: Filter | None = None
         self.plain: SingleBody | None = None
         self._attempts = Attempts()
@@ -163,8 +163,7 @@ class FilteredGroup:
         if self.joined.left_out or not self.joined.begin_anew():
             return False
         self._attempts = Attempts()
-        self._inside.release()
-        self._looked_inside = False
+        self._inside.begin_anew()
         self._start_anew()
         return True
 
@@ -184,9 +183,8 @@ class FilteredGroup:
             Whether the bodies must be read again.
         """
         old = self.joined.loops.get(loop.number, loop)
-        if (old.max_force is None) != (loop.max_force is None):
-            self._inside.release()  # it may give way now, or not any more
-            self._looked_inside = False
+        if old.max_force != loop.max_force:
+            self._inside.begin_anew()
         self.joined.change(loop, moved)
         self._told_gaps = self.plain = None  # others may have a force limit now
         return loop.max_force is None and loop.number in self.joined.left_out
@@ -197,7 +195,8 @@ class FilteredGroup:
         given_way = frozenset(self._given_way)
         attempts, left_out = replace(self._attempts), frozenset(self.joined.left_out)
         joined, impulses = self.joined.memory(), self.impulses
-        return FilteredMemory(joined, given_way, impulses, told, attempts, left_out)
+        inside = self._inside.memory()
+        return FilteredMemory(joined, given_way, impulses, told, attempts, left_out, inside)
 
     def recall(self, memory: object) -> bool:
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
@@ -207,6 +206,7 @@ class FilteredGroup:
         if not self.joined.recall(memory.joined):
             return False
         self._attempts = replace(memory.attempts)
+        self._inside.recall(memory.inside)
         self._given_way, self.plain = set(memory.given_way), None
         self._impulses, self._sticking_count = memory.impulses, UNKNOWN
         self._prescribed = None
@@ -238,9 +238,8 @@ class FilteredGroup:
             self.joined.rebase_gears()
             self.joined.note_beginning()
             self._attempt(self._reopen)
-        if self.joined.has_shapes and not self._looked_inside:
-            self._looked_inside = True
-            self._inside.part()
+        if self.joined.has_shapes:
+            self._inside.part(self._given_way)
         if self.joined.must_be_driven:
             self._drive()
         if self._told_gaps is not None:
