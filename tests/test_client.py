@@ -216,6 +216,20 @@ def test_what_cannot_be_modelled_stays_bullets_own(connect, tmp_path):
     client.stepSimulation()
 
 
+def test_none_in_place_of_a_vector_is_what_it_is_natively(connect, tmp_path):
+    told = []
+    for client in (BulletClient(pybullet.DIRECT, mode="native"), connect()):
+        body, _ = linkage(client, tmp_path)
+        number = client.createConstraint(
+            body, 1, -1, -1, pybullet.JOINT_FIXED, None, None, [0, 0, 1], None, None
+        )
+        client.changeConstraint(number, None, None, 5.0)
+        client.changeConstraint(number, [0, 0, 2], None)
+        told.append(client.getConstraintInfo(number))
+    assert told[0] == told[1]
+    assert client.getBridgeLoops()[number].max_force == 5.0
+
+
 def test_traps_of_bullet_become_errors(connect, tmp_path, monkeypatch):
     client = connect()
     body, _ = linkage(client, tmp_path)

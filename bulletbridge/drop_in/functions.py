@@ -41,7 +41,11 @@ __all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
     "childFrameOrientation",
 )
 def createConstraint(session: Session, given: Given) -> Any:
-    """Bullet's; also revolute, spherical and planar ones. No axis, or a gear on a base, raises."""
+    """Bullet's; also revolute, spherical and planar ones. No axis, or a gear on a base, raises.
+
+    None in place of a vector is zero, as there.
+    """
+    given = {name: [0.0] * 3 if value is None else value for name, value in given.items()}
     guards.check_gear(given)
     guards.check_axis(given)
     return session.create(given)
@@ -59,6 +63,11 @@ def createConstraint(session: Session, given: Given) -> Any:
 )
 def changeConstraint(session: Session, given: Given) -> Any:
     """Bullet's. A child frame that is moved takes the velocity that brings it there in a step."""
+    given = {
+        name: value
+        for name, value in given.items()
+        if value is not None or name not in ("jointChildPivot", "jointChildFrameOrientation")
+    }
     return session.change(given)
 
 
