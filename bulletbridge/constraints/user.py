@@ -89,15 +89,10 @@ class Kinematics(Hinting):
             ModelError: The frame's link does not exist.
         """
         body, arm, _ = self._located(frame)
-        return self.wrench_at(body, arm, force, moment)
-
-    def wrench_at(self, body: int, arm: Array, force: Array, moment: Array) -> Array:
-        """The same of a force on a body, at ``arm`` (3,) [m] from the origin of its tree."""
         found, chain = np.zeros(self.mechanism.nv), rates_of(self.mechanism, body)
         if chain:
             about_origin = moment + arm @ cross_matrix(force)
-            axes = self.axes[chain]
-            found[chain] = axes["w"] @ about_origin + axes["v"] @ force
+            found[chain] = self.axes["w"][chain] @ about_origin + self.axes["v"][chain] @ force
         return found
 
     def _located(self, frame: Frame) -> tuple[int, Array, Array]:
