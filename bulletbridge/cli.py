@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
@@ -28,6 +28,7 @@ from bulletbridge.errors import (
 from bulletbridge.models.flexible.commands import flexible, inertia
 from bulletbridge.papers.command import paper
 from bulletbridge.studies.command import sweep
+from bulletbridge.system.options import INTEGRATORS, Integrator
 
 if TYPE_CHECKING:
     from bulletbridge.comparison.plan import Plan
@@ -39,24 +40,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # brackets are units, and shown
     pretty_exceptions_enable=False,
 )
-
-
-class IntegratorName(str, Enum):
-    """Integrators of our solver."""
-
-    semi_implicit_euler = "semi_implicit_euler"
-    verlet = "verlet"
-    rk4 = "rk4"
-    dop853 = "dop853"
-    radau = "radau"
-    charts = "charts"
-    charts_trapezoidal = "charts_trapezoidal"
-    euler = "euler"
-    heun = "heun"
-    nystrom4 = "nystrom4"
-    rk4_quasi_velocities = "rk4_quasi_velocities"
-    trapezoidal = "trapezoidal"
-    symmetric = "symmetric"
 
 
 class ModeName(str, Enum):
@@ -94,9 +77,10 @@ class RunOptions:
     dt: Dt = 1 / 240
     duration: Duration = 10.0
     integrator: Annotated[
-        IntegratorName | None,
+        str | None,
         typer.Option(
-            help="Of our solver, verlet unless springs are too stiff for it; Bullet's is fixed."
+            metavar="|".join(INTEGRATORS),
+            help="Of our solver, verlet unless springs are too stiff for it; Bullet's is fixed.",
         ),
     ] = None
     rtol: Annotated[float, typer.Option(help="Tolerance of dop853 and radau.")] = 1e-10
@@ -123,7 +107,7 @@ class RunOptions:
         return Plan(
             self.dt,
             self.duration,
-            None if self.integrator is None else self.integrator.value,
+            cast("Integrator | None", self.integrator),
             self.rtol,
             EVERYTHING if "all" in names else names,
             self.reference,
