@@ -1,5 +1,6 @@
 """One model under one solver, step by step."""
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from time import perf_counter_ns
@@ -11,7 +12,7 @@ from bulletbridge.comparison.native import NativeWorld, NoNativeTwinError
 from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, options
 from bulletbridge.comparison.results import Corrections, Rank, Result
 from bulletbridge.comparison.trajectory import Trace, observe
-from bulletbridge.errors import BulletBridgeError, StepError, UnsupportedError
+from bulletbridge.errors import BulletBridgeError, UnsupportedError
 from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
@@ -31,31 +32,23 @@ def run_ours(
     loaded: LoadedModel, plan: Plan, solver: str, reference: Array | None, progress: Progress
 ) -> Run:
     """Run our solver from the present state on, one Python call and one write-back per step."""
-    system = loaded.system
-    table = Table(plan.steps, system.mechanism.nq, system.mechanism.nv)
-    table.start(system.q, system.v)
-    message, cannot = "", False
-    try:
-        for n in range(plan.steps):
-            begun = perf_counter_ns()
-            system.step()
-            table.time(n, perf_counter_ns() - begun)
-            table.state(n, system.q, system.v)
-            s = system.status
-            table.solver[n] = s.rank, s.margin, s.passes
-            progress(1)
-    except BulletBridgeError as error:
-        message, cannot = str(error), isinstance(error, UnsupportedError)
-        progress(plan.steps - table.done)
+    system, found = loaded.system, list[tuple[int, float, int]]()
+
+    def state() -> tuple[Array, Array]:
+        found.append((system.status.rank, system.status.margin, system.status.passes))
+        return system.q, system.v
+
+    table = Table(plan.steps, system.q, system.v)
+    failure = table.fill(system.step, state, progress)
+    message, cannot = str(failure or ""), isinstance(failure, UnsupportedError)
     if cannot and not table.done:
         return Run(blank(loaded.spec, plan, solver, "unsupported", message), None)
-    trace = table.trace(plan.dt)
-    trace = replace(trace, evaluated=observe(system, trace, dead_loads(loaded)))
+    trace = table.trace(loaded, plan.dt)
     result = judge(loaded, plan, solver, trace, message, reference)
     if cannot:
         result = replace(result, status="unsupported")
-    if table.done:
-        rank, margin, passes = table.solver[: table.done].T
+    if found:
+        rank, margin, passes = np.array(found).T
         result = replace(
             result,
             rank=Rank(system.status.rows, int(rank.min()), int(rank.max()), float(margin.min())),
@@ -91,7 +84,6 @@ def run_native(
     progress: Progress,
 ) -> Run:
     """Run Bullet's own solver from the same start; ``stepSimulation`` and torques are timed."""
-    system = loaded.system
     try:
         settings = replace(NATIVE[solver], limits=plan.limits)
         world = NativeWorld(loaded.spec, *start, plan.dt, settings)
@@ -101,23 +93,11 @@ def run_native(
     except BulletBridgeError as error:
         progress(plan.steps)
         return Run(blank(loaded.spec, plan, solver, "failed", str(error)), None)
-    table = Table(plan.steps, system.mechanism.nq, system.mechanism.nv)
-    table.start(*start)
-    message = ""
+    table = Table(plan.steps, *start)
     with closing(world):
-        try:
-            for n in range(plan.steps):
-                begun = perf_counter_ns()
-                world.advance()
-                table.time(n, perf_counter_ns() - begun)
-                table.state(n, *world.state())
-                progress(1)
-        except StepError as error:
-            message = str(error)
-            progress(plan.steps - table.done)
-    trace = table.trace(plan.dt)
-    trace = replace(trace, evaluated=observe(system, trace, dead_loads(loaded)))
-    return Run(judge(loaded, plan, solver, trace, message, reference), trace)
+        failure = table.fill(world.advance, world.state, progress)
+    trace = table.trace(loaded, plan.dt)
+    return Run(judge(loaded, plan, solver, trace, str(failure or ""), reference), trace)
 
 
 def run_reference(spec: ModelSpec, plan: Plan) -> Array | None:
@@ -131,32 +111,37 @@ def run_reference(spec: ModelSpec, plan: Plan) -> Array | None:
 
 
 class Table:
-    """Arrays that a run fills, for a number of steps and coordinates."""
+    """Arrays that a run fills, for a number of steps from a start."""
 
-    def __init__(self, steps: int, nq: int, nv: int) -> None:
-        self.q, self.v = np.zeros((steps + 1, nq)), np.zeros((steps + 1, nv))
-        self.step_us, self.solver = np.zeros(steps), np.zeros((steps, 3))
+    def __init__(self, steps: int, q: Array, v: Array) -> None:
+        self.q, self.v = np.zeros((steps + 1, len(q))), np.zeros((steps + 1, len(v)))
+        self.q[0], self.v[0] = q, v
+        self.step_us = np.zeros(steps)
         self.done = 0
 
-    def start(self, q: Array, v: Array) -> None:
-        """Keep the state before the first step."""
-        self.q[0], self.v[0] = q, v
+    def fill(
+        self,
+        advance: Callable[[], object],
+        state: Callable[[], tuple[Array, Array]],
+        progress: Progress,
+    ) -> BulletBridgeError | None:
+        """Make the steps, of which ``advance`` is timed; the error that ended them early."""
+        for n in range(len(self.step_us)):
+            try:
+                begun = perf_counter_ns()
+                advance()
+                self.step_us[n] = 1e-3 * (perf_counter_ns() - begun)
+                self.q[n + 1], self.v[n + 1] = state()
+            except BulletBridgeError as error:
+                progress(len(self.step_us) - n)
+                return error
+            self.done = n + 1
+            progress(1)
+        return None
 
-    def time(self, n: int, nanoseconds: int) -> None:
-        """Keep how long step n took."""
-        self.step_us[n] = 1e-3 * nanoseconds
-
-    def state(self, n: int, q: Array, v: Array) -> None:
-        """Keep the state after step n."""
-        self.q[n + 1], self.v[n + 1] = q, v
-        self.done = n + 1
-
-    def trace(self, dt: float) -> Trace:
-        """The steps done, the start first."""
+    def trace(self, loaded: LoadedModel, dt: float) -> Trace:
+        """The steps done, the start first, evaluated."""
         kept = self.done + 1
-        return Trace(
-            dt * np.arange(kept, dtype=np.float64),
-            self.q[:kept],
-            self.v[:kept],
-            self.step_us[: self.done],
-        )
+        times = dt * np.arange(kept, dtype=np.float64)
+        trace = Trace(times, self.q[:kept], self.v[:kept], self.step_us[: self.done])
+        return replace(trace, evaluated=observe(loaded.system, trace, dead_loads(loaded)))
