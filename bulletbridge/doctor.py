@@ -6,10 +6,11 @@ import re
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 
 import bulletbridge
 from bulletbridge.bullet.worlds import has_display
+from bulletbridge.comparison.results import version_of
 from bulletbridge.compilation.announce import at_hand
 from bulletbridge.compilation.condition import Condition, condition
 from bulletbridge.engine.step_kernel import run
@@ -98,7 +99,7 @@ def examine(window: bool = False) -> Report:
     """Look at everything; ``window`` opens one for a moment, too."""
     versions = {"bulletbridge": bulletbridge.__version__, "Python": platform.python_version()}
     return Report(
-        versions | {name: version_of(name) for name in PACKAGES},
+        versions | {name: version_of(name) or None for name in PACKAGES},
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         condition(),
         (at_hand(run), at_hand(run_inequalities)),
@@ -106,14 +107,6 @@ def examine(window: bool = False) -> Report:
         (len(bundled()), str(models_folder())),
         extras(),
     )
-
-
-def version_of(distribution: str) -> str | None:
-    """Version of what is installed; None if it is not."""
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
 
 
 def extras() -> tuple[Extra, ...]:
@@ -126,7 +119,7 @@ def extras() -> tuple[Extra, ...]:
     for found in filter(None, map(REQUIREMENT.match, lines)):
         needed.setdefault(found[2], []).append(found[1])
     return tuple(
-        Extra(name, feature, tuple(d for d in needed[name] if version_of(d) is None))
+        Extra(name, feature, tuple(d for d in needed[name] if not version_of(d)))
         for name, feature in FEATURES.items()
         if name in needed
     )

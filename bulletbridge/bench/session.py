@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import bulletbridge
-from bulletbridge.bench.peers.base import version_of
 from bulletbridge.bench.problem import Problem, stirred
 from bulletbridge.bench.settings import PACKAGES, Setting, Task, adapters, settings
 from bulletbridge.bench.worker import PeerError, Worker
+from bulletbridge.comparison.results import version_of
 from bulletbridge.numerics.records import Array
 
 Row = dict[str, Any]

@@ -151,12 +151,17 @@ def versions() -> dict[str, str]:
     """Versions of what the numbers depend on."""
     found = {"bulletbridge": bulletbridge.__version__, "python": platform.python_version()}
     for name in ("pybullet", "numpy", "scipy", "numba"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
+        found[name] = version_of(name) or "unknown"
     found["platform"] = f"{platform.system()} {platform.machine()}"
     return found
+
+
+def version_of(distribution: str) -> str:
+    """Version of an installed distribution; empty if it is not there."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
 
 
 def extent(values: Array) -> Extent | None:

@@ -1,7 +1,6 @@
 """Interface that measurements ask of a simulator."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter
 from typing import Any
 
@@ -77,11 +76,3 @@ def require_joints(made: Problem, who: str) -> None:
 def library(name: str) -> Any:
     """A package without types."""
     return import_module(name)
-
-
-def version_of(distribution: str) -> str:
-    """Version of an installed distribution; empty if it is not there."""
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return ""
