@@ -102,13 +102,12 @@ class Drake(Stepped):
 
     def _strut(self, strut: Strut) -> None:
         """A compliant row, which is implicit, where it is damped; otherwise a force element."""
-        (a, b), how = (self._end(body) for body in (strut.a, strut.b)), strut
-        if how.damping:
-            given = (how.length, how.stiffness, how.damping)
-            self.plant.AddDistanceConstraint(a, how.p_a, b, how.p_b, *given)
-            return
-        given = (how.length, how.stiffness, how.damping)
-        self.plant.AddForceElement(self.tree.LinearSpringDamper(a, how.p_a, b, how.p_b, *given))
+        ends = self._end(strut.a), strut.p_a, self._end(strut.b), strut.p_b
+        law = strut.length, strut.stiffness, strut.damping
+        if strut.damping:
+            self.plant.AddDistanceConstraint(*ends, *law)
+        else:
+            self.plant.AddForceElement(self.tree.LinearSpringDamper(*ends, *law))
 
     def _end(self, body: int) -> Any:
         if body:
