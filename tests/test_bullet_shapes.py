@@ -6,6 +6,7 @@ import pybullet_data
 import pytest
 from _touching import Poses, touches
 from scipy.spatial.transform import Rotation
+from support.bullet_worlds import SLIDER
 
 import bulletbridge as bb
 from bulletbridge.bullet import shaped_bodies
@@ -252,17 +253,7 @@ def test_links_that_are_inside_each_other_by_micrometres_are_asked_about_once(cl
 def test_links_of_one_body_collide_if_bullet_was_told_so(client, tmp_path, flags):
     """A ball on a slider falls onto its base, or through it."""
     file = tmp_path / "slider.urdf"
-    inertia = '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
-    file.write_text(
-        f"""<robot name="slider">
-        <link name="base"><inertial>{inertia}</inertial>
-        <collision><geometry><box size="1 1 0.2"/></geometry></collision></link>
-        <link name="ball"><inertial>{inertia}</inertial>
-        <collision><geometry><sphere radius="0.1"/></geometry></collision></link>
-        <joint name="slide" type="prismatic"><parent link="base"/><child link="ball"/>
-        <origin xyz="0 0 0.4"/><axis xyz="0 0 1"/>
-        <limit lower="-9" upper="9" effort="1" velocity="9"/></joint></robot>"""
-    )
+    file.write_text(SLIDER)
     given = flags | pybullet.URDF_USE_INERTIA_FROM_FILE
     if flags:
         given |= pybullet.URDF_USE_SELF_COLLISION

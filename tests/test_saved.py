@@ -14,6 +14,7 @@ import pybullet
 import pytest
 from _mechanisms import REVOLUTE, random_mechanism
 from support import hoppers
+from support.bullet_worlds import SLIDER
 from support.hoppers import LOOP, STEPS, WARM, advance, bridge, drive, tip
 from support.planar import planar_chain
 from support.users_constraints import PointOnSphere
@@ -105,21 +106,26 @@ def test_a_push_in_the_step_before_a_state_was_saved_is_over(tmp_path, mode):
         assert drive(client, body, WARM, 60)[0] == first
 
 
-def test_groups_that_join_after_a_restore_go_on_as_before():
-    """Two pairs of balls meet on a floor: what is joined starts from where Bullet has the balls."""
-    client = BulletClient(pybullet.DIRECT, mode="exact")
+def joined_balls(*places: tuple[float, float]) -> tuple[Any, list[int]]:
+    """A client, and balls that are joined in pairs, over a floor, at these x and z [m]."""
+    client: Any = BulletClient(pybullet.DIRECT, mode="exact")
     client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
     client.setGravity(0, 0, -9.81)
     client.createMultiBody(0.0, client.createCollisionShape(pybullet.GEOM_PLANE))
     ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
-    balls = [
-        client.createMultiBody(0.2, ball, basePosition=[x, y, 0.0501])
-        for x in (0.0, 0.2)
-        for y in (0.0, 0.12)
-    ]
-    for a, b, speed in ((*balls[:2], 1.0), (*balls[2:], -1.0)):
+    balls = list[int]()
+    for x, z in places:
+        a, b = (client.createMultiBody(0.2, ball, -1, [x, y, z]) for y in (0.0, 0.12))
         ends = [0, 0.06, 0], [0, -0.06, 0]
         client.createConstraint(a, -1, b, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], *ends)
+        balls += [a, b]
+    return client, balls
+
+
+def test_groups_that_join_after_a_restore_go_on_as_before():
+    """Two pairs of balls meet on a floor: what is joined starts from where Bullet has the balls."""
+    client, balls = joined_balls((0.0, 0.0501), (0.2, 0.0501))
+    for a, b, speed in ((*balls[:2], 1.0), (*balls[2:], -1.0)):
         for body, turn in ((a, [3.0, 2.0, 1.0]), (b, [-1.0, 2.0, 3.0])):
             client.resetBaseVelocity(body, [speed, 0, 0], turn)
 
@@ -236,20 +242,9 @@ def test_what_was_left_to_bullet_since_is_stepped_exactly_again(tmp_path, way):
 @SAVED
 def test_groups_that_have_met_since_are_apart_again(tmp_path, way):
     """Two bars that fall on one another are stepped together from then on."""
-    client = BulletClient(pybullet.DIRECT, mode="exact")
-    client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
-    client.setGravity(0, 0, -9.81)
-    client.createMultiBody(0.0, client.createCollisionShape(pybullet.GEOM_PLANE))
-    ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
-    balls = [
-        client.createMultiBody(0.2, ball, -1, [x, y, z])
-        for x, z in ((0.0, 0.06), (0.03, 0.3))
-        for y in (0.0, 0.12)
-    ]
-    for a, b in (balls[:2], balls[2:]):
-        kind, ends = pybullet.JOINT_POINT2POINT, ([0, 0.06, 0], [0, -0.06, 0])
-        client.createConstraint(a, -1, b, -1, kind, [0, 0, 0], *ends)
-        client.resetBaseVelocity(a, [0, 0, 0], [1.0, 2.0, 3.0])
+    client, balls = joined_balls((0.0, 0.06), (0.03, 0.3))
+    for ball in balls[::2]:
+        client.resetBaseVelocity(ball, [0, 0, 0], [1.0, 2.0, 3.0])
     trajectory_in_bullet(client, balls[2], 5)
     given = kept_by(client, way, tmp_path)
     client.restoreState(**given)
@@ -261,15 +256,6 @@ def test_groups_that_have_met_since_are_apart_again(tmp_path, way):
     assert trajectory_in_bullet(client, balls[2], 100) == first
 
 
-SLIDER = """<robot name="slider">
-<link name="base"><inertial>{inertia}</inertial>
-<collision><geometry><box size="1 1 0.2"/></geometry></collision></link>
-<link name="ball"><inertial>{inertia}</inertial>
-<collision><geometry><sphere radius="0.1"/></geometry></collision></link>
-<joint name="slide" type="prismatic"><parent link="base"/><child link="ball"/>
-<origin xyz="0 0 0.4"/><axis xyz="0 0 1"/>
-<limit lower="-9" upper="9" effort="9" velocity="9"/></joint></robot>"""
-INERTIA = '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
 SELF = (
     pybullet.URDF_USE_INERTIA_FROM_FILE
     | pybullet.URDF_USE_SELF_COLLISION
@@ -282,7 +268,7 @@ be inside each other for Bullet to be asked whether they collide, and how far of
 
 def slider(client: Any, folder: Path) -> int:
     """A ball that creeps along its slider towards its own base, with which it collides."""
-    (folder / "slider.urdf").write_text(SLIDER.format(inertia=INERTIA))
+    (folder / "slider.urdf").write_text(SLIDER)
     body: int = client.loadURDF(str(folder / "slider.urdf"), useFixedBase=True, flags=SELF)
     client.resetJointState(body, 0, -0.2 + JUST_APART)
     return body

@@ -19,6 +19,16 @@ quiet = settings(
 )
 seeds = st.integers(0, 2**32 - 1)
 """How many random trees a test loads into one world, and what they are made from."""
+UNITS = '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+SLIDER = f"""<robot name="slider">
+<link name="base"><inertial>{UNITS}</inertial>
+<collision><geometry><box size="1 1 0.2"/></geometry></collision></link>
+<link name="ball"><inertial>{UNITS}</inertial>
+<collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+<joint name="slide" type="prismatic"><parent link="base"/><child link="ball"/>
+<origin xyz="0 0 0.4"/><axis xyz="0 0 1"/>
+<limit lower="-9" upper="9" effort="9" velocity="9"/></joint></robot>"""
+"""URDF of a ball that slides towards its own base, which it is to meet where it may."""
 
 
 @dataclass
