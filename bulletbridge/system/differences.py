@@ -105,7 +105,7 @@ class Differences(Generic[M]):
     def along(
         self, freedoms: Freedoms, lengths: Array, see: Callable[[M], Array], ways: Array | None
     ) -> Derivative:
-        """By the freedoms of the configuration, or of the velocity.
+        """Derivative of what is seen by the freedoms of the configuration, or of the velocity.
 
         Args:
             freedoms: Which.

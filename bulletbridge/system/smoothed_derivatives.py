@@ -151,7 +151,7 @@ class SmoothStep:
         return contacts.copy()
 
     def end(self) -> tuple[Array, Array]:
-        """Where it leads: q (nq,) and v (nv,).
+        """Where the step leads: q (nq,) and v (nv,).
 
         Raises:
             UnsupportedError: Loops cannot be closed so.
