@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from bulletbridge.command_options import JsonFile
+
 if TYPE_CHECKING:
     from bulletbridge.bench.settings import Task
 
@@ -49,9 +51,7 @@ def bench(
             "the same, the later one counts.",
         ),
     ] = None,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
-    ] = None,
+    json_file: JsonFile = None,
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="DIR", help="Write DIR/index.md and its plots."),
