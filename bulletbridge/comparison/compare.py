@@ -8,8 +8,9 @@ from typing import Literal
 
 from bulletbridge.comparison.describe import LoopReport, loop_reports
 from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, no_progress, options
-from bulletbridge.comparison.plots import LABELS
+from bulletbridge.comparison.plots import LABELS, far_enough
 from bulletbridge.comparison.runs import Run, run_formulation, run_native, run_ours, run_reference
+from bulletbridge.comparison.trajectory import Trace
 from bulletbridge.errors import BulletBridgeError, LoopFileError, ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.formats.recognise import read_model
@@ -28,6 +29,13 @@ class ModelRuns:
     mechanism: Mechanism | None = None
     rank: int = 0
     dof: int = 0
+
+    @property
+    def side_by_side(self) -> list[tuple[Run, Trace]]:
+        """The first run that came far enough to be seen, and Bullet's own, or else another one."""
+        seen = far_enough(self.runs)
+        others = sorted(seen[1:], key=lambda pair: pair[0].result.solver not in NATIVE)
+        return [*seen[:1], *others[:1]]
 
 
 def compare_model(
@@ -82,14 +90,12 @@ def film_of(
         ModelError: No run came far enough to be shown, or the file cannot be written.
         MissingExtraError: imageio-ffmpeg, for an mp4, is not installed.
     """
-    drawn = [run for run in model.runs if run.trace is not None and len(run.trace.t) > 1]
-    if not drawn:
+    shown = model.side_by_side
+    if not shown:
         raise ModelError(f"no run of '{model.spec.name}' came far enough for a film")
-    others = sorted(drawn[1:], key=lambda run: run.result.solver not in NATIVE)
     sides = [
-        Side(LABELS.get(run.result.solver, run.result.solver), run.trace.t, run.trace.q)
-        for run in (*others[:1], drawn[0])
-        if run.trace is not None
+        Side(LABELS.get(run.result.solver, run.result.solver), trace.t, trace.q)
+        for run, trace in reversed(shown)
     ]
     with load(model.spec, "new", limits=False) as loaded:
         film(path, model.spec, loaded.system, sides, longest, rate)

@@ -65,10 +65,10 @@ def gap_figure(runs: Sequence[Run]) -> str:
 
     Solid lines are all rows as written, dashed ones the kept directions where these differ.
     """
-    in_metres = any(np.any(_seen(trace).gap_m > 0) for _, trace in _drawn(runs))
+    in_metres = any(np.any(_seen(trace).gap_m > 0) for _, trace in far_enough(runs))
 
     def draw(axes: "Axes") -> None:
-        for run, trace in _drawn(runs):
+        for run, trace in far_enough(runs):
             seen = _seen(trace)
             full, kept = (
                 (seen.gap_m, seen.gap_kept) if in_metres else (seen.gap_rad, seen.gap_kept_rad)
@@ -88,7 +88,7 @@ def energy_figure(runs: Sequence[Run]) -> str:
 
     def draw(axes: "Axes") -> None:
         curves = list[tuple[Run, "Line2D"]]()
-        for run, trace in _drawn(runs):
+        for run, trace in far_enough(runs):
             total = _seen(trace).kinetic + _seen(trace).potential
             t, y = _thinned(trace.t, total - total[0])
             (line,) = axes.plot(t, y, color=_colour(run), label=_label(run))
@@ -108,7 +108,7 @@ def joints_figure(runs: Sequence[Run], mechanism: Mechanism, actuated: Sequence[
 
     def draw(axes: "Axes") -> None:
         tones, curves = _tones(len(shown)), list[tuple[Run, "Line2D"]]()
-        for style, (run, trace) in zip(("-", "--", ":"), _drawn(runs), strict=False):
+        for style, (run, trace) in zip(("-", "--", ":"), far_enough(runs), strict=False):
             for tone, (name, values) in zip(tones, shown, strict=True):
                 label = name if style == "-" else None
                 t, y = _thinned(trace.t, values(trace.q))
@@ -153,7 +153,7 @@ def time_figure(runs: Sequence[Run]) -> str:
     """Distribution of the time per step."""
 
     def draw(axes: "Axes") -> None:
-        drawn = [(run, trace) for run, trace in _drawn(runs) if len(trace.step_us)]
+        drawn = [(run, trace) for run, trace in far_enough(runs) if len(trace.step_us)]
         for run, trace in drawn:
             ordered = np.sort(trace.step_us)
             share = 100.0 * np.arange(1, len(ordered) + 1) / len(ordered)
@@ -214,7 +214,8 @@ def show_plain_logs(axes: "Axes") -> None:
             axis.set_minor_formatter(LogFormatter())
 
 
-def _drawn(runs: Sequence[Run]) -> list[tuple[Run, Trace]]:
+def far_enough(runs: Sequence[Run]) -> list[tuple[Run, Trace]]:
+    """The runs that have something to show, with their trajectories."""
     return [(run, run.trace) for run in runs if run.trace is not None and len(run.trace.t) > 1]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bulletbridge.comparison.compare import ModelRuns, film_of
 from bulletbridge.comparison.describe import LoopReport
-from bulletbridge.comparison.plan import NATIVE, Plan
+from bulletbridge.comparison.plan import Plan
 from bulletbridge.comparison.plots import (
     COLOURS,
     LABELS,
@@ -22,10 +22,10 @@ from bulletbridge.comparison.plots import (
     time_figure,
 )
 from bulletbridge.comparison.results import Comparison, Result
-from bulletbridge.comparison.runs import Run
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.bundled import bundled, examples
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
 from bulletbridge.system.options import CONTROLLED
 from bulletbridge.viewer.pictures import photograph
 
@@ -151,17 +151,12 @@ def section(model: ModelRuns) -> Section:
 
 def picture_rows(model: ModelRuns) -> list[tuple[str, tuple[Shot, ...]]]:
     """Pictures of the first run and of Bullet's at the same times, one camera for both."""
-    drawn = [run for run in model.runs if run.trace is not None and len(run.trace.t) > 1]
-    if not drawn:
-        return []
-    others = sorted(drawn[1:], key=lambda run: run.result.solver not in NATIVE)
-    shown = [drawn[0], *others[:1]]
-    framing = [q for q in _spread(shown[0], 3 * PICTURES)]
     found: list[tuple[str, tuple[Shot, ...]]] = []
-    for run in shown:
-        trace = run.trace
-        assert trace is not None and trace.evaluated is not None
+    framing: list[Array] = []
+    for run, trace in model.side_by_side:
+        assert trace.evaluated is not None
         seen, columns = trace.evaluated, _columns(len(trace.t), PICTURES)
+        framing = framing or [*trace.q[_columns(len(trace.t), 3 * PICTURES)]]
         pictures = photograph(model.spec, [trace.q[k] for k in columns], framing)
         gaps = (
             (seen.gap_m, "m")
@@ -186,11 +181,6 @@ def moving_picture(model: ModelRuns) -> str:
         path = Path(folder) / "moving.gif"
         film_of(model, path, MOVING, RATE)
         return uri(path.read_bytes(), "image/gif")
-
-
-def _spread(run: Run, count: int) -> np.ndarray:
-    assert run.trace is not None
-    return run.trace.q[_columns(len(run.trace.t), count)]
 
 
 def _columns(length: int, count: int) -> list[int]:
