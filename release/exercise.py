@@ -133,6 +133,8 @@ def contacts() -> None:
     pin = bb.LoopJoint("pin", bb.JointModel.BALL, bb.Frame("link0"), bb.Frame("world"))
     system = bb.attach({"ball": body}, [pin], client, contacts=True, solver="sparse")
     system.rollout(STEPS)
+    system = bb.attach({"ball": body}, (), client, contacts=True)
+    bb.rollout_gradient(system, np.zeros((STEPS, 6)))
     plane = pybullet.createCollisionShape(pybullet.GEOM_PLANE, physicsClientId=client)
     pybullet.createMultiBody(0.0, plane, -1, [0.0, 0.0, -0.1], physicsClientId=client)
     pybullet.changeDynamics(body, -1, lateralFriction=2.0, physicsClientId=client)

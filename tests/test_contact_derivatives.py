@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 from support.solid_worlds import BLOCK, DT, G
 
 import bulletbridge as bb
+from bulletbridge.control.trajectories import Trajectories
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference
@@ -330,6 +331,54 @@ def test_derivatives_are_those_of_their_own_step_alone(solids):
     assert min(np.abs(a - b).max() for a, b in zip(alone[1:], alone, strict=False)) > 1e-3
     for k in (2, 0, 1, 0):
         assert_allclose(found(ways[k]), alone[k], atol=1e-12 * np.abs(alone[k]).max())
+
+
+def require_steps_of_few_calls(system: bb.System, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all steps are made and differentiated in few calls, and as they are one by one."""
+    nv, near, alone = len(system.v), system.differentiable(), list[StepDerivatives]()
+    by_one, start = bb.System.derivatives_from, system.save(world=False)
+    each = list[tuple[np.ndarray, np.ndarray]]()
+    near.restore(start, write=False)
+    for _ in range(n):
+        found = near.step_with_derivatives()
+        each.append((np.hstack([found.A, found.B]), near.snapshot()))
+
+    def count(system: bb.System, start: np.ndarray) -> StepDerivatives:
+        alone.append(by_one(system, start))
+        return alone[-1]
+
+    monkeypatch.setattr(bb.System, "derivatives_from", count)
+    found = Trajectories(system).differentiated(np.zeros((n, nv)))
+    assert found is not None and len(alone) <= n // 6
+    for state, many, (one, alike) in zip(found[0][1:], found[1], each, strict=True):
+        assert_allclose(many.changes, one, atol=1e-12 * np.abs(one).max(), rtol=0.0)
+        assert_allclose(state, alike, rtol=1e-12, atol=1e-15)
+        assert not many.why
+    assert np.abs(each[-1][0] - each[0][0]).max() > 1e-3  # something happens on the way
+
+
+@pytest.mark.parametrize(("mu", "restitution"), [(0.5, 0.0), (0.05, 0.7)])
+def test_steps_of_few_calls_are_those_that_are_made_one_by_one(
+    solids, monkeypatch, mu, restitution
+):
+    """A ball falls, lands, and rolls; or slides, and bounces."""
+    solids.ground(plane=True)
+    rub = {"friction": mu, "rollingFriction": 0.01, "restitution": restitution}
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1003), moments=[0.008] * 3, **rub)
+    system = solids.system(ball)
+    system.set_state(v=[0.0, 2.0, 0.0, 0.3, 0.0, -0.02])
+    require_steps_of_few_calls(system, 30, monkeypatch)
+
+
+def test_steps_of_few_calls_that_land_on_feet(connect, monkeypatch):
+    """Loops are closed in the air, then while feet stick."""
+    system = falling_minitaur(connect()._client)
+    system.rollout(60)
+    while not any(load.normal_force > 0.0 for load in system.contacts()):
+        before = system.save(world=False)
+        system.step()
+    system.restore(before, write=False)
+    require_steps_of_few_calls(system, 12, monkeypatch)
 
 
 @pytest.mark.parametrize("restitution", [0.0, 0.7])

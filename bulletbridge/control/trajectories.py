@@ -8,6 +8,14 @@ import numpy as np
 
 from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.errors import ModelError, UnsupportedError
+from bulletbridge.inequalities.contact_derivatives_kernel import (
+    ALL,
+    COUNTS,
+    DIFFERENTIATED,
+    MADE,
+    NOT_MADE,
+    StepsAsked,
+)
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array, Ints, Mask
@@ -237,19 +245,34 @@ class Trajectories:
         if others or len(tau) * 6 * self.nv**2 > WHOLE:
             return None
         near.restore(self.start, write=False)
-        states, found = [self._state_near()], list[PartDerivatives]()
-        for forces in tau:
-            near.tau[:] = forces
+        n, whys, counts = len(tau), dict[int, str](), np.zeros(COUNTS, np.int64)
+        states, changes = (
+            np.zeros((n + 1, len(self._first))),
+            np.zeros((n, 2 * self.nv, 3 * self.nv)),
+        )
+        states[0], asked = self._state_near(), StepsAsked(tau, states, changes, counts)
+        while self._differentiate(asked) != ALL and (k := int(counts[DIFFERENTIATED])) < n:
+            near.tau[:] = tau[k]
             try:
-                step = near.step_with_derivatives()
-                found.append(PartDerivatives(np.hstack([step.A, step.B]), ""))
-                states.append(self._state_near())
+                if counts[MADE]:
+                    step = near.derivatives_from(states[k])
+                else:
+                    step = near.step_with_derivatives()
+                states[k + 1], changes[k] = self._state_near(), np.hstack([step.A, step.B])
             except UnsupportedError as error:
-                states.append(self._state_near())
-                at, why = self.point(states[-2], forces), _why(error)
-                found.append(self._by_differences(at, 1, all_rates, why))
-                self.put_near(self.point(states[-1], forces))
-        return np.array(states), found
+                states[k + 1], whys[k] = self._state_near(), _why(error)
+                at = self.point(states[k], tau[k])
+                changes[k] = self._by_differences(at, 1, all_rates, whys[k]).changes
+                self.put_near(self.point(states[k + 1], tau[k]))
+            counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
+        return states, [PartDerivatives(changes[k], whys.get(k, "")) for k in range(n)]
+
+    def _differentiate(self, asked: StepsAsked) -> int:
+        """Steps by few calls as far as these get; why they have ended."""
+        try:
+            return self.near.differentiate_steps(asked)
+        except UnsupportedError:  # which is told of each step
+            return NOT_MADE
 
     def of_each(self, states: Array, tau: Array) -> list[PartDerivatives]:
         """Of each of the steps that lead from a state to the next, by all forces.

@@ -91,6 +91,7 @@ class StepDifferentiator:
         arrays: Of the equations, what these are put together in, and of the steps.
         held: What closes loops while points stick, with whose rows; None until that is needed.
         bounded: What steps with inequalities are differentiated by; None until that is needed.
+        room: For changes (1, 2 nv, 3 nv) of a step, and where it leads (1, nq + nv + 1).
 
     Raises:
         UnsupportedError: Its steps cannot be differentiated; the message says why.
@@ -143,7 +144,7 @@ class StepDifferentiator:
         ]
         self._changes, self._vectors = found.of_all.changes, found.vectors
         self._nv, self._size = nv, len(solver.state)
-        changes, states = self._room = np.empty((1, 2 * nv, 3 * nv)), solver.state[None].copy()
+        changes, states = self.room = np.empty((1, 2 * nv, 3 * nv)), solver.state[None].copy()
         A, B, end = changes[0, :, : 2 * nv], changes[0, :, 2 * nv :], states[0]
         self._told = A, B, end[: -nv - 1], end[-nv - 1 : -1]  # of one step
         self._again: tuple[int, Array, Callable[[tuple[()]], int]] | None = None
@@ -168,7 +169,7 @@ class StepDifferentiator:
             forces = forces + push
         again = self._again
         if again is None or again[0] != method or again[1] is not forces:
-            failure = self._make(method, forces, *self._room)
+            failure = self._make(method, forces, *self.room)
         else:
             failure = again[2](())
             self._equations.raise_interruption()
@@ -179,20 +180,24 @@ class StepDifferentiator:
 
     def _make(self, method: int, forces: Array, changes: Array, states: Array) -> int:
         """Call ``differentiate_steps`` for as many steps as there is room for."""
-        solver = self.solver
+        solver, call = self.solver, self.steps_call(method)
         targets = solver.targets(len(changes)) if solver.encoded.motions else solver.still
         rest = (Steps(method, targets, forces, NO_RECORD, changes, states),)
+        if changes is self.room[0] and forces is solver.tau and targets is solver.still:
+            self._again = method, forces, call.with_rest(rest).call  # nothing else acts
+        failure = call.call(rest)
+        self._equations.raise_interruption()
+        return failure
+
+    def steps_call(self, method: int) -> StoredCall:
+        """``differentiate_steps`` by a method, to be given ``Steps``."""
         if method not in self._steps:
-            run, (arrays, *found) = self.kernel(method).block, self.arrays
+            solver, run, (arrays, *found) = self.solver, self.kernel(method).block, self.arrays
+            rest = (Steps(method, solver.still, solver.tau, NO_RECORD, *self.room),)
             with announce_compilation(differentiate_steps):
                 fixed = run, arrays, solver.arrays, *found
                 self._steps[method] = StoredCall(differentiate_steps, fixed, rest)
-        if changes is self._room[0] and forces is solver.tau and targets is solver.still:
-            again = self._steps[method].with_rest(rest).call  # nothing else acts
-            self._again = method, forces, again
-        failure = self._steps[method].call(rest)
-        self._equations.raise_interruption()
-        return failure
+        return self._steps[method]
 
     def _refuse(self, failure: int, t: float) -> None:
         """Say why the step from t [s] has no derivatives.

@@ -20,6 +20,7 @@ from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.derivatives import is_carried
 from bulletbridge.mechanism.kinematics import axis_twist, displace, kinematics
 from bulletbridge.mechanism.records import (
+    CONTACT_POINT,
     Axis,
     Beam,
     Body,
@@ -356,21 +357,26 @@ class RowsAt:
             points: These.
             compliant: (n,) which of them give way, and so meet inside each other.
         """
-        n, nv, nq = len(points), len(self.lengths), len(q)
-        most, room = 1 + len(ORDER_4) * nv, self._room
+        room = self.room(len(points), len(q), by.dt)
+        room.q[:], room.v[:] = q, by.v
+        np.asarray(room.contact_points)[: len(points)] = points
+        room.compliant[:], room.flat[:] = compliant, False
+        return room
+
+    def room(self, n: int, nq: int, dt: float) -> Beside:
+        """Room for n contacts in a step dt [s]; until that for others is asked for."""
+        nv, room = len(self.lengths), self._room
+        most = 1 + len(ORDER_4) * nv
         near = NEAR * float(self.lengths.max(initial=0.0))
         if room is None or len(room.compliant) != n:
             room = self._room = Beside(
-                np.zeros(nq), np.zeros(n, bool), np.zeros(n, bool), np.zeros(nv), by.dt, near,
+                np.zeros(nq), np.zeros(n, bool), np.zeros(n, bool), np.zeros(nv), dt, near,
                 self._reaches, np.zeros(nv), np.zeros(nv, np.int64), np.zeros(2, np.int64),
-                np.zeros((most, nq)), np.empty(most * n, points.dtype), np.zeros((2 * n, 3)),
+                np.zeros((most, nq)), np.empty(most * n, CONTACT_POINT), np.zeros((2 * n, 3)),
                 np.zeros((2 * ROWS_OF_ONE * n, nv)), np.zeros((nv, n, 4 + ROWS_OF_ONE * nv)),
             )  # fmt: skip
-        elif room.dt != by.dt:
-            room = self._room = room._replace(dt=by.dt)
-        room.q[:], room.v[:] = q, by.v
-        np.asarray(room.contact_points)[:n] = points
-        room.compliant[:], room.flat[:] = compliant, False
+        elif room.dt != dt:
+            room = self._room = room._replace(dt=dt)
         return room
 
     def vary(self, by: Finding, s: Beside, again: Callable[[Array], np.ndarray]) -> None:

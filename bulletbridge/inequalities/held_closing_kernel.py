@@ -8,10 +8,10 @@ each way in which the step changes.
 import math
 from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import call_stored, caller, helper, outlined
+from bulletbridge.compilation.jit import call_stored, caller, helper, kernel, outlined
 from bulletbridge.constraints.records import Target
 from bulletbridge.engine.derivatives import DerivativeArrays
-from bulletbridge.engine.records import SystemArrays
+from bulletbridge.engine.records import Control, SystemArrays
 from bulletbridge.engine.step_derivatives import (
     OF_CORRECTION,
     StepArrays,
@@ -20,15 +20,19 @@ from bulletbridge.engine.step_derivatives import (
     put_zeros,
 )
 from bulletbridge.inequalities.active_rows import eliminate
+from bulletbridge.inequalities.arrays import X
 from bulletbridge.inequalities.contact_rows import relative_row, tangents
+from bulletbridge.inequalities.contact_slopes import ContactsOfStep
 from bulletbridge.inequalities.contact_variations import Tree, add_slopes_in_space
+from bulletbridge.inequalities.impulse_step import list_sticking
 from bulletbridge.mechanism.displacement_maps import CARRIED, TURNED, turn_columns, turn_lines
 from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.mechanism.records import ContactPoint
+from bulletbridge.mechanism.records import ContactPoint, StickingPoint
 from bulletbridge.numerics.lu import back_lines, lu_real
 from bulletbridge.numerics.many_sides import add_product
+from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Ints, Records
-from bulletbridge.numerics.spatial import ZERO, put, vec
+from bulletbridge.numerics.spatial import ZERO, copy_into, put, vec
 
 OFF = 1e-9
 """Share by which what closes loops may be off its equations."""
@@ -75,7 +79,7 @@ class HeldPlace(NamedTuple):
         points: (n,) that stick.
         S: (3 n, nv) rows of these, fixed in space: along normals and tangents.
         of_b: (3 n, nv) what moves the points with body b, along axes of the world.
-        by_q: (nv, 3 n, nv) what S changes by with displacements: zero before,
+        by_q: (nv, 3 n, nv) what S changes by with displacements,
         by_p: (3, 3 n, nv) and with places of the points.
         M: (nv, nv) mass matrix.
         B: (nc + 3 n, nv) rows of loops, then those of points that count.
@@ -117,6 +121,7 @@ class HeldClosing(NamedTuple):
         turned: (nv, 3) map of a change of the correction.
         asked: (3, nv) scratch.
         still: Prescribed motions: none.
+        scratch: (1,)
         mass: Of the whole mechanism [kg].
         dt: [s]
     """
@@ -131,8 +136,112 @@ class HeldClosing(NamedTuple):
     turned: Array
     asked: Array
     still: Records[Target]
+    scratch: Records[StickingPoint]
     mass: float
     dt: float
+
+
+class LedToClosing(NamedTuple):
+    """How a step led to where its loops were closed, and by what.
+
+    Attributes:
+        q: (nq,) where it led before,
+        v: (nv,) with which rates.
+        changes: (2 nv, m) of these.
+        end: (nq + nv + 1,) where it has led then, as q, v, t.
+        correction: (nv,) by which loops were closed.
+    """
+
+    q: Array
+    v: Array
+    changes: Array
+    end: Array
+    correction: Array
+
+
+@kernel
+def closes_plainly(rows: Records[Row], control: Records[Control]) -> bool:
+    """Whether rows (nc,) alone closed loops in the last step: none that rolls, none guarded."""
+    c = control[0]
+    for k in range(c.rank):
+        if rows[rows[k].pivot].level > 0:
+            return False
+    return c.guarded == 0
+
+
+@helper
+def sticks(s: ContactsOfStep, i: int, room: Records[StickingPoint]) -> bool:
+    """Whether contact i of a step stays where it is while loops are closed."""
+    return list_sticking(s.impulses[X], s.points[i : i + 1], s.own[i : i + 1], room) > 0
+
+
+@kernel
+def count_sticking(s: ContactsOfStep, numbers: Ints, room: Records[StickingPoint]) -> int:
+    """How many contacts of a step, of these numbers (n,), stick while loops are closed.
+
+    room (1,): scratch.
+    """
+    count = 0
+    for k in range(len(numbers)):
+        if sticks(s, int(numbers[k]), room):
+            count += 1
+    return count
+
+
+@kernel
+def take_sticking(
+    s: ContactsOfStep, numbers: Ints, by_q: Array, place_by_all: Array, h: HeldClosing
+) -> int:
+    """Take those that stick, of which there are as many as there is room for; how many.
+
+    Args:
+        s: Contacts of a step,
+        numbers: (n,) some of them, and what they
+        by_q: (nv, n, .) change by, of which columns 1 to 3 are places.
+        place_by_all: (nv, m) changes of the configuration that they were found at.
+        h: Receives them.
+    """
+    count = 0
+    put_zeros(h.p_by_all)
+    for k in range(len(numbers)):
+        i = int(numbers[k])
+        if sticks(s, i, h.scratch):
+            h.here.points[count] = h.there.points[count] = s.points[i]
+            for axis in range(3):
+                for j in range(len(place_by_all)):
+                    slope = by_q[j, k, 1 + axis]
+                    if slope != 0.0:
+                        for c in range(h.p_by_all.shape[1]):
+                            h.p_by_all[3 * count + axis, c] += slope * place_by_all[j, c]
+            count += 1
+    return count
+
+
+@outlined
+def begin_closing(h: HeldClosing, led: LedToClosing) -> None:
+    """Have a step that led there, and nothing that was found of another one."""
+    nv, nq = len(led.v), len(led.q)
+    copy_into(h.here.q, led.q)
+    copy_into(h.here.v, led.v)
+    copy_into(h.here.w, led.correction)
+    copy_into(h.there.q, led.end)
+    copy_into(h.there.v, led.end[nq:])
+    for k in range(nv):
+        h.there.w[k] = h.there.v[k] - led.v[k] - led.correction[k] / h.dt
+    put_matrix(h.q_by_all, 1.0, led.changes[:nv])
+    put_matrix(h.v_by_all, 1.0, led.changes[nv:])
+    forget_place(h.here)
+    forget_place(h.there)
+
+
+@helper
+def forget_place(at: HeldPlace) -> None:
+    """Have all rows of points, and nothing that they change by."""
+    for k in range(len(at.by_q)):
+        put_zeros(at.by_q[k])
+    for i in range(len(at.kept)):
+        at.kept[i] = i
+    at.counts[1] = len(at.kept)
 
 
 @outlined
@@ -394,7 +503,7 @@ def move_points(here: HeldPlace, there: HeldPlace) -> None:
 @caller
 def differentiate_held(
     closing: Any, arrays: SystemArrays, d: DerivativeArrays, s: StepArrays, tree: Tree,
-    h: HeldClosing,
+    led: LedToClosing, h: HeldClosing,
 ) -> int:  # fmt: skip
     """Changes at the end of a step in which points stick; 0, or why they are not known.
 
@@ -404,8 +513,10 @@ def differentiate_held(
         d: in which it leaves
         s: what it finds.
         tree: Of whom; poses and axes are written.
-        h: The closing, whose changes become those after it.
+        led: How the step led there.
+        h: The closing, which has points that stick; receives changes after it.
     """
+    begin_closing(h, led)
     here, there, sides, asked = h.here, h.there, h.side, h.asked
     maps, bodies = s.maps[OF_CORRECTION], arrays.bodies
     put_held_rows(tree, here)

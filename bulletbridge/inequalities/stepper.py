@@ -60,6 +60,7 @@ from bulletbridge.inequalities.arrays import (
 )
 from bulletbridge.inequalities.cluster_step_kernel import run_by_clusters
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
+from bulletbridge.inequalities.contact_derivatives_kernel import RowsOfSteps
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
 from bulletbridge.inequalities.coordinates import coordinate_parts
 from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
@@ -186,9 +187,25 @@ class Calls(NamedTuple):
     """
 
     steps: StoredCall
-    step: Callable[[tuple[()]], int]
+    step: WholeCall
     detector: Detector | None
     version: int
+
+
+class OneStep(NamedTuple):
+    """A step with what it touches, for other kernels to make.
+
+    Attributes:
+        whole: Its call.
+        detector: That finds contacts in it.
+        arrays: What it works on,
+        rows: and rows that it leaves.
+    """
+
+    whole: WholeCall
+    detector: Detector
+    arrays: StepArrays
+    rows: RowsOfSteps
 
 
 def grown(before: np.ndarray, *shape: int) -> np.ndarray:
@@ -446,7 +463,7 @@ class InequalityStepper:
             rest = steady, *own, NO_TRACE, 1
             with announce_compilation(kernel):
                 stored = StoredCall(kernel, fixed, rest)
-            whole = stored.with_rest(rest).call
+            whole = stored.with_rest(rest)
             made = self._made[which] = Calls(stored, whole, detector, version)
         return made
 
@@ -522,9 +539,9 @@ class InequalityStepper:
             way = "dense"
         begun, calls = self._begin(), self._calls(way, None)
         if trace is NO_TRACE and steps == 1 and not len(contacts) and self._is_steady:
-            failure = calls.step(())
+            failure = calls.step.call(())
             if contact_points is None and self._asks_nobody:
-                self._alone = calls.step
+                self._alone = calls.step.call
         else:
             failure = calls.steps.call((self._given(steps), contacts, trace, steps))
         return self._end_at(way, begun, failure, contacts, trace)
@@ -626,8 +643,8 @@ class InequalityStepper:
             solver.control[0]["factored"] = 0
             self._noted[LED_TO, :-1], self._noted[ACCOUNTED, :-1] = np.nan, begun.state
             return GAVE_WAY
-        if failure != DONE and not np.isfinite(self.impulses[X]).all():
-            self._forget_impulses()  # they would be the next start
+        if failure != DONE:
+            self.forget_failure()
         if failure == DONE and self.report.item(RESIDUAL) > UNMET:
             self._note_unmet()
         return failure
@@ -787,7 +804,7 @@ class InequalityStepper:
             begun, calls = self._begin(), self._calls(way, detector)
             numbers = self.inequalities.force_limited.nc, self._size
             if trace is NO_TRACE and steps == 1 and self._is_steady:
-                failure = calls.step(())
+                failure = calls.step.call(())
             else:
                 failure = calls.steps.call((self._given(steps), *numbers, trace, steps))
             done, found = (int(self._counts[k]) for k in (STEPS, FOUND))
@@ -863,6 +880,34 @@ class InequalityStepper:
         failure = self._traces[way].call(rest)
         self._end_of(None, failure)
         return int(self._counts[STEPS])
+
+    def one(self, surroundings: Surroundings, before: OneStep | None) -> OneStep | None:
+        """The next steps one by one, as long as each is one call of a kernel; None where it is not.
+
+        Args:
+            surroundings: What they may touch.
+            before: What this was before, to be given back if it still is.
+        """
+        detector, way = surroundings.detector(), self._with_contacts
+        alone = self._is_steady and self._asks_nobody and self.inequalities.force_limited.nc == 0
+        if detector is None or not alone or self._goes_dense or self._starts_with_motors:
+            return None
+        whole = self._calls(way, detector).step
+        if before is not None and before.whole is whole:
+            return before
+        by_links, on_bodies, on = way == "links", self._loose.bodies, self._loose.on
+        if by_links:
+            on_bodies, on = self._link.bodies[0], self._link.on[0]
+        rows = RowsOfSteps(
+            self.contact_rows, self.bound_records, self.D, on_bodies, on, np.zeros_like(self.C[1]),
+            int(by_links), self.motor_rows, self.joint_limits,
+        )  # fmt: skip
+        return OneStep(whole, detector, self._step_arrays(detector.contacts), rows)
+
+    def forget_failure(self) -> None:
+        """Start the next step from nothing where the last one has failed and left no numbers."""
+        if not np.isfinite(self.impulses[X]).all():
+            self._forget_impulses()
 
     def roll(self, surroundings: Surroundings | None, steps: int, trace: Trace) -> tuple[int, int]:
         """Advance by steps, as many as possible in one call, and keep some of the states.

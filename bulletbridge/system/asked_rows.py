@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.inequalities.active_rows import REPORT, ActiveRows, Equations
 from bulletbridge.inequalities.contact_slopes import ContactSlopes, PushingContacts
-from bulletbridge.inequalities.contact_variations import ROWS_OF_ONE, ContactVariations
+from bulletbridge.inequalities.contact_variations import ROWS_OF_ONE, Beside
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT
@@ -84,9 +84,8 @@ class Active:
         """Have no rows."""
         self.arrays.counts[:] = 0
 
-    def take(self, varied: ContactVariations) -> None:
+    def take(self, s: Beside) -> None:
         """Have contacts that push, or might, with what they change by."""
-        s = varied.beside
         C = s.C[: ROWS_OF_ONE * len(s.compliant)]
         points = s.contact_points[: len(s.compliant)]
         self.pushing = self.pushing._replace(contact_points=points, C=C, by_q=s.by_q)

@@ -21,9 +21,9 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
-from bulletbridge.engine.records import ONE_OVER_UNITS
+from bulletbridge.engine.records import EULER, ONE_OVER_UNITS
 from bulletbridge.engine.step_differentiator import StepDerivatives, StepDifferentiator
-from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.active_rows import (
     OFF,
@@ -35,6 +35,17 @@ from bulletbridge.inequalities.active_rows import (
     solve_rows,
 )
 from bulletbridge.inequalities.arrays import APART, BY_LINKS, TAKEN
+from bulletbridge.inequalities.contact_derivatives_kernel import (
+    MORE_ROOM,
+    NOT_MADE,
+    STICKING,
+    TOUCHING,
+    Blocks,
+    DerivativesIn,
+    RoomOfStep,
+    StepsAsked,
+    differentiate_contact_steps,
+)
 from bulletbridge.inequalities.contact_slopes import (
     ABOUT_TO_CHANGE,
     AHEAD,
@@ -55,9 +66,16 @@ from bulletbridge.inequalities.contact_variations import (
     Finding,
     RowsAt,
 )
+from bulletbridge.inequalities.held_closing_kernel import (
+    HeldClosing,
+    LedToClosing,
+    count_sticking,
+    take_sticking,
+)
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW
-from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings, X
+from bulletbridge.inequalities.stepper import InequalityStepper, OneStep, Surroundings, X
 from bulletbridge.mechanism.by_joint import rate_names
+from bulletbridge.mechanism.records import STICKING_POINT
 from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.system.asked_rows import (
     ABOUT_CONTACT,
@@ -65,14 +83,8 @@ from bulletbridge.system.asked_rows import (
     Active,
     Leads,
 )
-from bulletbridge.system.contact_report import contact_states
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
-from bulletbridge.system.held_closing import (
-    Ended,
-    Led,
-    Sticking,
-    held_closing,
-)
+from bulletbridge.system.held_closing import Ended, held_closing, room_of_closing
 from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
 from bulletbridge.system.motor_agreement import Agreement
 
@@ -176,9 +188,7 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     if step.report[APART]:
         raise UnsupportedError(f"bodies are taken out of each other{OTHERWISE}")
     differentiator, nv, nc = step_differentiator_of(solver), len(solver.v), solver.encoded.nc
-    if not isinstance(differentiator.bounded, Calls):
-        differentiator.bounded = Calls(differentiator)
-    calls = differentiator.bounded
+    calls = calls_of(differentiator)
     touch, ahead = calls.look_ahead(made)
     size = max(1.0, float(np.abs(ahead.rates).max(initial=0.0)))
     touching = _contacts_that_touch(made, ahead, touch) if touch else None
@@ -187,14 +197,14 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     pushes = _change_of_forces(calls, ahead, (acting, touching), made, size)
     sticking = None
     if touching is not None and nc:
-        sticking = _that_stick(made, touching, ahead.where[:nv])
+        sticking = _that_stick(calls, made, touching, ahead.where[:nv])
     changes = ahead.led
     if sticking is None and nc:
         changes = _closed(made, ahead.push, size)
     changes = changes + changes[:, 2 * nv :] @ pushes
-    if sticking is not None:
-        where = Led(ahead.place, ahead.rates, changes[:nv], changes[nv:])
-        changes = np.vstack(held_closing(differentiator, where, after, sticking))
+    if sticking is not None and touching is not None:
+        led = LedToClosing(ahead.place, ahead.rates, changes, after.state, after.correction)
+        changes = held_closing(differentiator, led, sticking, touching.rows)
     elif not nc:
         _require_alike(made, float(ahead.report[AWAY]), size)
     A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
@@ -218,6 +228,9 @@ class Calls:
         self._report, self._acting = np.zeros(AHEAD), None
         self._look_ahead: Callable[[Any], int] | None = None
         self._solve: Callable[[Any], int] | None = None
+        self._closing: HeldClosing | None = None
+        self._one: OneStep | None = None
+        self._steps: Callable[[Any], int] | None = None
 
     def look_ahead(self, made: Made) -> tuple[int, Ahead]:
         """How many contacts of a step push, or might, and where it leads; until the next one."""
@@ -239,6 +252,63 @@ class Calls:
         differentiator.raise_interruption()
         return touch, ahead
 
+    def differentiate(
+        self, step: InequalityStepper, surroundings: Surroundings, asked: StepsAsked
+    ) -> int:
+        """Make and differentiate steps in few calls, as far as these get; why they have ended."""
+        solver, differentiator = self._differentiator.solver, self._differentiator
+        one = step.one(surroundings, self._one)
+        if one is None:
+            return NOT_MADE
+        differentiator.begin(by_euler=True)
+        failure, rows = MORE_ROOM, contact_rows_of(solver)
+        while failure == MORE_ROOM:
+            rest = self._room(one, rows, asked.counts), asked
+            if self._steps is None or one is not self._one:
+                d, find = differentiator, one.detector.call
+                predict, closing, by_euler = (
+                    d.prediction_call(),
+                    d.closing_call(),
+                    d.steps_call(EULER),
+                )
+                calls = (each.block for each in (one.whole, predict, find, closing, by_euler))
+                own = DerivativesIn(*d.arrays, rows.tree, one.detector.contacts)
+                fixed = Blocks(*calls), own, solver.arrays, one.arrays, one.rows
+                with announce_compilation(differentiate_contact_steps):
+                    self._steps = StoredCall(differentiate_contact_steps, fixed, rest).call
+                self._one = one
+            failure = self._steps(rest)
+        step.forget_failure()
+        return failure
+
+    def _room(self, one: OneStep, rows: RowsAt, counts: Ints) -> RoomOfStep:
+        """What steps are differentiated in of which as many contacts push, and stick."""
+        solver, a, r = self._differentiator.solver, one.arrays, one.rows
+        touch, closing = int(counts[TOUCHING]), self.closing(int(counts[STICKING]))
+        dt, reach = float(solver.control[0]["dt"]), solver.vectors[ONE_OVER_UNITS, : len(solver.v)]
+        acting = self.acting(len(r.motor_rows) + len(r.joint_limits) + ROWS_OF_ONE * touch, touch)
+        beside = rows.room(touch, len(solver.q), dt)
+        acting.take(beside)
+        contacts = ContactsOfStep(a.points, r.own, r.all, r.bounds, a.impulses, r.D, False, dt)
+        ahead = Ahead(
+            solver.still, solver.tau, solver.t, solver.v, solver.state, a.exerted, reach,
+            float(solver.control[0]["length"]), contacts, *self._ahead,
+            np.zeros(len(a.points), np.int64), self._report,
+        )  # fmt: skip
+        return RoomOfStep(
+            ahead, acting.arrays, acting.pushing, acting.slopes_of, acting.equations, beside,
+            closing, *self._differentiator.room, np.zeros_like(solver.state), NO_RECORD, ALIKE,
+            BESIDE, CONTRADICTS,
+        )  # fmt: skip
+
+    def closing(self, points: int) -> HeldClosing:
+        """Room for a closing in which so many points stick; until the next one is asked for."""
+        solver, found = self._differentiator.solver, self._closing
+        dt = float(solver.control[0]["dt"])
+        if found is None or len(found.here.points) != points or found.dt != dt:
+            found = self._closing = room_of_closing(solver, points)
+        return found
+
     def acting(self, most: int, touch: int) -> Active:
         """Room for so many rows, of so many contacts; until the next one is asked for."""
         found = self._acting
@@ -254,6 +324,13 @@ class Calls:
             with announce_compilation(solve_contacts):
                 self._solve = StoredCall(solve_contacts, (), rest).call
         return self._solve(rest)
+
+
+def calls_of(differentiator: StepDifferentiator) -> Calls:
+    """Its kernels."""
+    if not isinstance(differentiator.bounded, Calls):
+        differentiator.bounded = Calls(differentiator)
+    return differentiator.bounded
 
 
 def _closed(made: Made, push: Array, size: float) -> Array:
@@ -315,7 +392,7 @@ def _change_of_forces(
     solver, nv, (acting, touching) = made.solver, len(made.solver.v), rows
     of, e = acting.arrays, acting.equations
     if touching is not None:
-        acting.take(touching.varied)
+        acting.take(touching.varied.beside)
     failure = calls.solve(acting, ahead)
     if failure:
         _refuse(acting, *divmod(failure, WHYS))
@@ -582,19 +659,31 @@ def _contacts_that_touch(made: Made, ahead: Ahead, touch: int) -> Touching:
     )
 
 
-def _that_stick(made: Made, touching: Touching, place_by_all: Array) -> Sticking | None:
-    """Those of them that stay where they are while loops are closed; None for none.
+def _that_stick(
+    calls: Calls, made: Made, touching: Touching, place_by_all: Array
+) -> HeldClosing | None:
+    """A closing in which those of them stay where they are that stick; None for none.
 
     Args:
+        calls: Kernels.
         made: The step.
         touching: Its contacts.
         place_by_all: (nv, m) changes of the configuration that they were found at.
+
+    Raises:
+        UnsupportedError: Some stick while loops are closed otherwise, or are driven.
     """
-    points, states = made.step.contact_points, contact_states(made.step)
-    rub = np.minimum(points["friction"], points["friction_across"])
-    rub = np.where(made.step.contact_rows["compliance"][: len(rub)] > 0.0, 0.0, rub)  # these let go
-    picked = [k for k, n in enumerate(touching.numbers) if states[n] == "sticking" and rub[n] > 0.0]
-    if not picked:
+    contacts, numbers = made.contacts, touching.numbers
+    with announce_compilation(count_sticking):
+        count = count_sticking(contacts, numbers, np.zeros(1, STICKING_POINT))
+    if not count:
         return None
-    by_all = np.einsum("knj,km->njm", touching.varied.position_by_q[:, picked], place_by_all)
-    return Sticking(points[touching.numbers[picked]], by_all, touching.rows)
+    if not made.after.plainly:
+        raise UnsupportedError(
+            "contacts stick while driven or rolling constraints are closed, or loops beside a"
+            " singular position; use central differences of step()"
+        )
+    found = calls.closing(count)
+    with announce_compilation(take_sticking):
+        take_sticking(contacts, numbers, touching.varied.beside.by_q, place_by_all, found)
+    return found

@@ -27,40 +27,13 @@ from bulletbridge.inequalities.held_closing_kernel import (
     OTHERS,
     HeldClosing,
     HeldPlace,
+    LedToClosing,
     Sides,
+    closes_plainly,
     differentiate_held,
 )
+from bulletbridge.mechanism.records import CONTACT_POINT, STICKING_POINT
 from bulletbridge.numerics.records import Array
-
-
-class Sticking(NamedTuple):
-    """Points that stick, as a step was led to them.
-
-    Attributes:
-        points: (n,) of dtype ``CONTACT_POINT``.
-        by_all: (n, 3, m) what their places change by.
-        rows: Rows of such points.
-    """
-
-    points: np.ndarray
-    by_all: Array
-    rows: RowsAt
-
-
-class Led(NamedTuple):
-    """Where a step leads before loops are closed.
-
-    Attributes:
-        q: (nq,)
-        v: (nv,)
-        q_by_all: (nv, m) what these change by.
-        v_by_all: (nv, m)
-    """
-
-    q: Array
-    v: Array
-    q_by_all: Array
-    v_by_all: Array
 
 
 class Ended(NamedTuple):
@@ -85,44 +58,25 @@ class Ended(NamedTuple):
 
 def ended_at(solver: Solver) -> Ended:
     """Where a solver has been led by its last step."""
-    c, nv, plainly = solver.control[0], len(solver.v), True
-    if solver.encoded.nc:
-        rows = solver.rows[0]
-        rolls = rows["level"].any() and np.any(rows["level"][rows["pivot"][: int(c["rank"])]])
-        plainly = not (solver.encoded.motions or rolls or c["guarded"])
+    nv, dt = len(solver.v), float(solver.control[0]["dt"])
+    with announce_compilation(closes_plainly):
+        plainly = closes_plainly(solver.rows[0], solver.control) and not solver.encoded.motions
     state, correction = solver.state.copy(), solver.vectors[CORRECTION, :nv].copy()
-    return Ended(state, state[: -nv - 1], state[-nv - 1 : -1], correction, float(c["dt"]), plainly)
+    return Ended(state, state[: -nv - 1], state[-nv - 1 : -1], correction, dt, plainly)
 
 
-def held_closing(
-    differentiator: StepDifferentiator, led: Led, after: Ended, sticking: Sticking
-) -> tuple[Array, Array]:
-    """Changes (nv, m) of configuration and rates at the end of a step in which points stick.
-
-    Args:
-        differentiator: Of the solver of the step.
-        led: Where that leads before loops are closed.
-        after: Where it has led.
-        sticking: Points that stick.
-
-    Raises:
-        UnsupportedError: Loops were not closed by these equations alone, or are driven.
-    """
-    if not after.plainly:
-        raise UnsupportedError(
-            "contacts stick while driven or rolling constraints are closed, or loops beside a"
-            " singular position; use central differences of step()"
-        )
-    solver, c, dt = differentiator.solver, after.correction, after.dt
-    (nv, m), nc, n = led.q_by_all.shape, solver.encoded.nc, 3 * len(sticking.points)
+def room_of_closing(solver: Solver, points: int) -> HeldClosing:
+    """Room for a closing in which so many points stick, by all 3 nv changes of a step."""
+    nv, nq, nc, n = len(solver.v), len(solver.q), solver.encoded.nc, 3 * points
+    m = 3 * nv
     places = [
         HeldPlace(
-            q, w, v, sticking.points.copy(), np.zeros((n, nv)), np.zeros((n, nv)),
-            np.zeros((nv, n, nv)), np.zeros((3, n, nv)), np.zeros((nv, nv)),
-            np.zeros((nc + n, nv)), np.zeros(nc + n), np.zeros((nv, nv)), np.zeros((nc, nv)),
-            np.arange(n), np.array([nc, n]),
+            np.zeros(nq), np.zeros(nv), np.zeros(nv), np.zeros(points, CONTACT_POINT),
+            np.zeros((n, nv)), np.zeros((n, nv)), np.zeros((nv, n, nv)), np.zeros((3, n, nv)),
+            np.zeros((nv, nv)), np.zeros((nc + n, nv)), np.zeros(nc + n), np.zeros((nv, nv)),
+            np.zeros((nc, nv)), np.arange(n), np.array([nc, n]),
         )
-        for q, w, v in ((led.q, c, led.v), (after.q, after.v - led.v - c / dt, after.v))
+        for _ in range(2)
     ]  # fmt: skip
     sides = [
         Sides(
@@ -133,26 +87,41 @@ def held_closing(
         )
         for columns in (m, 1)
     ]  # fmt: skip
-    mass = float(solver.bodies["mass"][1:].sum())
-    closing = HeldClosing(
-        places[0], places[1], led.q_by_all.copy(), led.v_by_all.copy(),
-        sticking.by_all.reshape(n, m).copy(), sides[0], sides[1], np.zeros((nv, 3)),
-        np.zeros((3, nv)), solver.still, mass, dt,
+    mass, dt = float(solver.bodies["mass"][1:].sum()), float(solver.control[0]["dt"])
+    return HeldClosing(
+        places[0], places[1], np.zeros((nv, m)), np.zeros((nv, m)), np.zeros((n, m)), sides[0],
+        sides[1], np.zeros((nv, 3)), np.zeros((3, nv)), solver.still, np.zeros(1, STICKING_POINT),
+        mass, dt,
     )  # fmt: skip
+
+
+def held_closing(
+    differentiator: StepDifferentiator, led: LedToClosing, closing: HeldClosing, rows: RowsAt
+) -> Array:
+    """Changes (2 nv, 3 nv) of configuration and rates at the end of a step in which points stick.
+
+    Args:
+        differentiator: Of the solver of the step.
+        led: How that led to where loops were closed.
+        closing: Room, with points that stick.
+        rows: Rows of such points.
+
+    Raises:
+        UnsupportedError: Loops were not closed by these equations alone.
+    """
     differentiator.begin(by_euler=True)
-    rows = sticking.rows
     if differentiator.held is None or differentiator.held[0] is not rows:
         fixed = differentiator.closing_call().block, *differentiator.arrays, rows.tree
         with announce_compilation(differentiate_held):
-            call = StoredCall(differentiate_held, fixed, (closing,)).call
+            call = StoredCall(differentiate_held, fixed, (led, closing)).call
         differentiator.held = rows, call
-    failure = differentiator.held[1]((closing,))
+    failure = differentiator.held[1]((led, closing))
     differentiator.raise_interruption()
     if failure:
         why = "contacts that stick give way while loops are closed"
         why = "other rows are independent where the step ends" if failure == OTHERS else why
         raise UnsupportedError(f"{why}; use central differences of step()")
-    return closing.q_by_all, closing.v_by_all
+    return np.vstack([closing.q_by_all, closing.v_by_all])
 
 
 def least_squares(A: Array, b: Array) -> Array:

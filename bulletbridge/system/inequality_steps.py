@@ -500,6 +500,13 @@ class InequalitySteps:
         step = self._take_stepper(None)
         return step if step.can_be_traced else None
 
+    @property
+    def of_contacts(self) -> InequalityStepper | None:
+        """The steps to go on with, if contacts act, and nothing that time or force limits move."""
+        if not self.finds_contacts or self.force_limits_act or self._is_moved:
+            return None
+        return self._take_stepper(None)
+
     def _solver_of(self, rigid: RigidLimits | None) -> Solver:
         return self._active.solver if rigid is None else rigid.solver
 

@@ -39,6 +39,7 @@ from bulletbridge.inequalities.constraints import (
     beyond_limits,
     with_watched_limits,
 )
+from bulletbridge.inequalities.contact_derivatives_kernel import NOT_MADE, StepsAsked
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
@@ -57,6 +58,7 @@ from bulletbridge.system.assembly import SHAKES, Assembly, open_by
 from bulletbridge.system.bounded_derivatives import (
     Made,
     bounded_step_derivatives,
+    calls_of,
     require_no_force_limits,
     require_whole,
     solver_at_start,
@@ -1128,6 +1130,17 @@ class System:
             return found
         start = self.snapshot()
         self.step(write=False)
+        return self.derivatives_from(start)
+
+    def derivatives_from(self, start: Array) -> StepDerivatives:
+        """``step_with_derivatives`` of the last step, which had inequalities, and began there.
+
+        Args:
+            start: (nq + nv + 1) q, v and t.
+
+        Raises:
+            UnsupportedError: As of ``step_derivatives``.
+        """
         end, step = self.snapshot(), require_whole(self._inequalities.last, self.dt)
         around = self._shown.surroundings() if self.finds_contacts else None
         ended = ended_at(step.solver)
@@ -1137,6 +1150,24 @@ class System:
             return bounded_step_derivatives(Made(solver, ended, step, around, step.rows))
         finally:
             self.take_back(end)
+
+    def differentiate_steps(self, asked: StepsAsked) -> int:
+        """Make and differentiate steps with contacts, as far as few calls get: for copies.
+
+        Args:
+            asked: Receives where they lead, and what this changes by; ``tau`` stays that of the
+                last.
+
+        Returns:
+            ``ALL``; or why the next one has to be made, or differentiated, alone.
+        """
+        self._trim()
+        self._require_compiled_steps()
+        step, solver = self._inequalities.of_contacts, self._active.solver
+        if step is None or step.solver is not solver:
+            return NOT_MADE
+        calls = calls_of(step_differentiator_of(solver))
+        return calls.differentiate(step, self._shown.surroundings(), asked)
 
     @property
     def steps_of_joints(self) -> InequalityStepper | None:
