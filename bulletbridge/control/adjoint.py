@@ -14,11 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.control.identification import NOT_NEGATIVE
-from bulletbridge.control.trajectories import PartDerivatives, Trajectories
+from bulletbridge.control.trajectories import KnownSteps, Trajectories
 from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference, configuration_differences
+from bulletbridge.numerics.pulled_back import pull_back_changes
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.differences import richardson
 from bulletbridge.system.system import System
@@ -91,9 +93,8 @@ class Adjoint:
         self.runs, self.tau, self.price, self.values = runs, tau, price, values
         self.mechanism = runs.mechanism
         self.by_parameters = dict.fromkeys(values, 0.0)
-        self.by_tau = np.zeros_like(tau)
+        self.by_tau = np.zeros(tau.shape)
         self.differences, self.reasons = list[int](), dict[str, None]()
-        self._known = list[PartDerivatives]()  # of all steps, or none
 
     def sweep(self) -> Swept:
         """Forward, keeping the states, and back.
@@ -106,7 +107,7 @@ class Adjoint:
         ahead = runs.ahead(self.tau)
         led = runs.differentiated(self.tau) if ahead is None else None
         if led is not None:
-            states, self._known = led
+            states = led.states
         elif ahead is None:
             runs.go_back(runs.start)
             states = runs.states(self.tau)
@@ -119,7 +120,7 @@ class Adjoint:
             recorded = ahead[0], ahead[2].copy()
             p = self._back(slice(0, n), states, prices.of_steps, p, recorded)
         elif led is not None:
-            p = self._back(slice(0, n), states, prices.of_steps, p, None)
+            p = self._back_known(led, prices.of_steps, p)
         else:
             several = AT_ONCE // (6 * runs.nv**2) if adjoint is None else adjoint.room(AT_ONCE)
             for first in reversed(range(0, n, max(1, several))):
@@ -159,8 +160,7 @@ class Adjoint:
                 by_tau[k:last], after[k:last] = adjoint.by_tau(k, last), adjoint.after(k, last)
                 continue
             few = 1 if recorded is not None else k
-            known = self._known or self.runs.of_each(states[k - few : k + 1], tau[k - few : k])
-            for found in reversed(known):
+            for found in reversed(self.runs.of_each(states[k - few : k + 1], tau[k - few : k])):
                 k -= 1
                 self._require(found.why, first + k)
                 after[k] = p
@@ -168,6 +168,17 @@ class Adjoint:
                 p, by_tau[k] = back[: len(p)], back[len(p) :]
         for name in self.values:
             self.by_parameters[name] += self._of_steps(name, states, tau, after)
+        return p
+
+    def _back_known(self, known: KnownSteps, prices: Array, p: Array) -> Array:
+        """Take p (2 nv,) from the end of all steps to their start."""
+        for step in sorted(known.whys, reverse=True):
+            self._require(known.whys[step], step)
+        p, after = p.copy(), np.zeros((len(self.tau), len(p)))
+        with announce_compilation(pull_back_changes):
+            pull_back_changes(known.changes, np.ascontiguousarray(prices), p, after, self.by_tau)
+        for name in self.values:
+            self.by_parameters[name] += self._of_steps(name, known.states, self.tau, after)
         return p
 
     def _require(self, why: str, step: int) -> None:

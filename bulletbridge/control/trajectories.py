@@ -59,6 +59,20 @@ class PartDerivatives(NamedTuple):
         return self.changes[:, len(self.changes) :]
 
 
+class KnownSteps(NamedTuple):
+    """Steps that were made and differentiated.
+
+    Attributes:
+        states: (n + 1, nq + nv + 1) that they begin in and lead to.
+        changes: (n, 2 nv, 3 nv) of each, as of ``PartDerivatives``.
+        whys: Why differences were taken, by the numbers of these steps.
+    """
+
+    states: Array
+    changes: Array
+    whys: dict[int, str]
+
+
 def _why(error: UnsupportedError) -> str:
     """Why differences are taken, said of no one step and without advising them."""
     return TAKEN.sub("", WHEN.sub("", str(error)))
@@ -229,10 +243,10 @@ class Trajectories:
                 raise
             return self._by_differences(at, steps, rates, _why(error))
 
-    def differentiated(self, tau: Array) -> tuple[Array, list[PartDerivatives]] | None:
-        """States (n + 1, nq + nv + 1) from the start on, of steps with contacts, and these by each.
+    def differentiated(self, tau: Array) -> KnownSteps | None:
+        """Steps with contacts from the start on; None for other steps, or too many.
 
-        They are made once, and differentiated where they are; None for other steps, or too many.
+        They are made once, and differentiated where they are.
 
         Args:
             tau: (n, nv)
@@ -245,12 +259,17 @@ class Trajectories:
         if others or len(tau) * 6 * self.nv**2 > WHOLE:
             return None
         near.restore(self.start, write=False)
-        n, whys, counts = len(tau), dict[int, str](), np.zeros(COUNTS, np.int64)
+        forces, whys, counts = (
+            np.ascontiguousarray(tau),
+            dict[int, str](),
+            np.zeros(COUNTS, np.int64),
+        )
+        n = len(forces)
         states, changes = (
             np.zeros((n + 1, len(self._first))),
             np.zeros((n, 2 * self.nv, 3 * self.nv)),
         )
-        states[0], asked = self._state_near(), StepsAsked(tau, states, changes, counts)
+        states[0], asked = self._state_near(), StepsAsked(forces, states, changes, counts)
         while self._differentiate(asked) != ALL and (k := int(counts[DIFFERENTIATED])) < n:
             near.tau[:] = tau[k]
             try:
@@ -265,7 +284,7 @@ class Trajectories:
                 changes[k] = self._by_differences(at, 1, all_rates, whys[k]).changes
                 self.put_near(self.point(states[k + 1], tau[k]))
             counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
-        return states, [PartDerivatives(changes[k], whys.get(k, "")) for k in range(n)]
+        return KnownSteps(states, changes, whys)
 
     def _differentiate(self, asked: StepsAsked) -> int:
         """Steps by few calls as far as these get; why they have ended."""
