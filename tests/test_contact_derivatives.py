@@ -22,6 +22,7 @@ from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.models.bundled import find
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.system.bounded_derivatives import Made, bounded_step_derivatives
 from bulletbridge.system.derivatives import filtering
 
 SHORT, CLOSE = 1e-6, 1e-7
@@ -336,18 +337,18 @@ def test_derivatives_are_those_of_their_own_step_alone(solids):
 def require_steps_of_few_calls(system: bb.System, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearly all steps are made and differentiated in few calls, and as they are one by one."""
     nv, near, alone = len(system.v), system.differentiable(), list[StepDerivatives]()
-    by_one, start = bb.System.derivatives_from, system.save(world=False)
+    by_one, start = bounded_step_derivatives, system.save(world=False)
     each = list[tuple[np.ndarray, np.ndarray]]()
     near.restore(start, write=False)
     for _ in range(n):
         found = near.step_with_derivatives()
         each.append((np.hstack([found.A, found.B]), near.snapshot()))
 
-    def count(system: bb.System, start: np.ndarray) -> StepDerivatives:
-        alone.append(by_one(system, start))
+    def count(made: Made) -> StepDerivatives:
+        alone.append(by_one(made))
         return alone[-1]
 
-    monkeypatch.setattr(bb.System, "derivatives_from", count)
+    monkeypatch.setattr("bulletbridge.system.system.bounded_step_derivatives", count)
     found = Trajectories(system).differentiated(np.zeros((n, nv)))
     assert found is not None and len(alone) <= n // 6
     assert not found.whys

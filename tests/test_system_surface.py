@@ -20,6 +20,7 @@ METHODS = {
     "contacts": "(self)",
     "derivatives": "(self, parameters=())",
     "differentiable": "(self)",
+    "differentiate_steps": "(self, asked)",
     "disconnect": "(self, name)",
     "evaluate": "(self, q=None, v=None, t=None)",
     "exchange": "(self, constraints)",

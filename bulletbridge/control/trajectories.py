@@ -9,11 +9,9 @@ import numpy as np
 from bulletbridge.engine.step_adjoint import StepAdjoint
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.inequalities.contact_derivatives_kernel import (
-    ALL,
     COUNTS,
     DIFFERENTIATED,
     MADE,
-    NOT_MADE,
     StepsAsked,
 )
 from bulletbridge.inequalities.stepper import InequalityStepper
@@ -270,28 +268,17 @@ class Trajectories:
             np.zeros((n, 2 * self.nv, 3 * self.nv)),
         )
         states[0], asked = self._state_near(), StepsAsked(forces, states, changes, counts)
-        while self._differentiate(asked) != ALL and (k := int(counts[DIFFERENTIATED])) < n:
-            near.tau[:] = tau[k]
+        while counts[DIFFERENTIATED] < n:
             try:
-                if counts[MADE]:
-                    step = near.derivatives_from(states[k])
-                else:
-                    step = near.step_with_derivatives()
-                states[k + 1], changes[k] = self._state_near(), np.hstack([step.A, step.B])
+                near.differentiate_steps(asked)
             except UnsupportedError as error:
+                k = int(counts[DIFFERENTIATED])
                 states[k + 1], whys[k] = self._state_near(), _why(error)
                 at = self.point(states[k], tau[k])
                 changes[k] = self._by_differences(at, 1, all_rates, whys[k]).changes
                 self.put_near(self.point(states[k + 1], tau[k]))
-            counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
+                counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
         return KnownSteps(states, changes, whys)
-
-    def _differentiate(self, asked: StepsAsked) -> int:
-        """Steps by few calls as far as these get; why they have ended."""
-        try:
-            return self.near.differentiate_steps(asked)
-        except UnsupportedError:  # which is told of each step
-            return NOT_MADE
 
     def of_each(self, states: Array, tau: Array) -> list[PartDerivatives]:
         """Of each of the steps that lead from a state to the next, by all forces.

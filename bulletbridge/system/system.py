@@ -39,7 +39,13 @@ from bulletbridge.inequalities.constraints import (
     beyond_limits,
     with_watched_limits,
 )
-from bulletbridge.inequalities.contact_derivatives_kernel import NOT_MADE, StepsAsked
+from bulletbridge.inequalities.contact_derivatives_kernel import (
+    ALL,
+    DIFFERENTIATED,
+    MADE,
+    NOT_MADE,
+    StepsAsked,
+)
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
@@ -1130,9 +1136,9 @@ class System:
             return found
         start = self.snapshot()
         self.step(write=False)
-        return self.derivatives_from(start)
+        return self._derivatives_from(start)
 
-    def derivatives_from(self, start: Array) -> StepDerivatives:
+    def _derivatives_from(self, start: Array) -> StepDerivatives:
         """``step_with_derivatives`` of the last step, which had inequalities, and began there.
 
         Args:
@@ -1151,22 +1157,40 @@ class System:
         finally:
             self.take_back(end)
 
-    def differentiate_steps(self, asked: StepsAsked) -> int:
-        """Make and differentiate steps with contacts, as far as few calls get: for copies.
+    def differentiate_steps(self, asked: StepsAsked) -> None:
+        """Make steps as far as ``step_with_derivatives`` tells them, in few calls: for copies.
 
         Args:
-            asked: Receives where they lead, and what this changes by; ``tau`` stays that of the
-                last.
+            asked: Tells which, and receives how many, where they lead, and what this changes by.
 
-        Returns:
-            ``ALL``; or why the next one has to be made, or differentiated, alone.
+        Raises:
+            UnsupportedError: As of ``step_derivatives``, of the next step, which may have been
+                made.
+            StepError: It could not be finished.
         """
+        counts = asked.counts
+        while self._differentiate_together(asked) != ALL:
+            k = int(counts[DIFFERENTIATED])
+            self.tau[:] = asked.tau[k]
+            if counts[MADE]:
+                found = self._derivatives_from(asked.states[k])
+            else:
+                found = self.step_with_derivatives()
+            asked.states[k + 1], asked.changes[k] = self.snapshot(), np.hstack([found.A, found.B])
+            counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
+
+    def _differentiate_together(self, asked: StepsAsked) -> int:
+        """Steps with contacts as far as one kernel gets; why they have ended."""
+        if asked.counts[DIFFERENTIATED] == len(asked.tau):
+            return ALL
         self._trim()
-        self._require_compiled_steps()
         step, solver = self._inequalities.of_contacts, self._active.solver
-        if step is None or step.solver is not solver:
+        if self._integration.python is not None or step is None or step.solver is not solver:
             return NOT_MADE
-        calls = calls_of(step_differentiator_of(solver))
+        try:
+            calls = calls_of(step_differentiator_of(solver))
+        except UnsupportedError:  # which is told of each step
+            return NOT_MADE
         return calls.differentiate(step, self._shown.surroundings(), asked)
 
     @property
