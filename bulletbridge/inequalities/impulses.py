@@ -85,11 +85,13 @@ from bulletbridge.mechanism.kinematics import displace, world_position
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity import (
     ANYWHERE,
+    INSIDE,
     NEARBY,
     Outcome,
     solve_complementarity,
 )
 from bulletbridge.numerics.complementarity_rows import (
+    USED,
     ComplementarityProblem,
     Room,
     begin_sweep,
@@ -357,7 +359,8 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
     if not shared:
         h.report[COMPLIED] = 0.0
         if not search:
-            return solve_complementarity(p, n, tolerance, NEARBY)
+            effort = NEARBY if p.parts.state[USED] == 1 else INSIDE
+            return solve_complementarity(p, n, tolerance, effort)
         return select(h, n, tolerance, UNTRIED)
     before, waits = UNTRIED, h.report[COMPLYING_IN] > 0.0
     if search and waits:

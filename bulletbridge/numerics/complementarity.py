@@ -73,10 +73,10 @@ though nothing slides, they go back and forth."""
 SOFTEST, HARDEST, MOST_STAGES, MOST_STALLS = 1e-2, 1e-8, 20, 3
 """Proximal sequence: first and last share of the diagonal, problems, and how many of these one
 after the other that do not halve the residual end it."""
-SETTLED, NEARBY, SOFTER, ANYWHERE = range(4)
-"""Where a solution is looked for: next to the start alone, that of least norm; any next to it; by
-softer problems from there, too; and, before these, along a path of smooth problems that begins at
-no impulses."""
+SETTLED, NEARBY, INSIDE, SOFTER, ANYWHERE = range(5)
+"""Where a solution is looked for: next to the start alone, that of least norm; any next to it;
+along a path inside of all bounds from there, too; by softer problems instead; and by all of these,
+and along a path of smooth problems that begins at no impulses."""
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
@@ -94,8 +94,10 @@ MOST_PASSES = 20
 """Most passes of the sequence that takes the softness of the weights away."""
 
 
+NEAR_X = Course(0.03, 1e-6, 0.99, 40, True)
+"""How a path inside of all bounds is followed from near x."""
 BY_PARTS = (
-    (150, Course(0.03, 1e-6, 0.99, 40, True)),
+    (150, NEAR_X),
     (200, Course(0.1, 1e-6, 0.95, 40, True)),
     (0, Course(0.0, 1e-6, 0.95, 40, True)),
 )
@@ -795,6 +797,26 @@ def sweeps_of(p: ComplementarityProblem) -> int:
 
 
 @outlined
+def solve_inside(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
+    """Solve by a path inside of all bounds from near x, and softer problems from its end.
+
+    Of jammed ropes that takes a seventh of the steps of a path of smooth problems, and solves more.
+    Where friction all but locks what slides it may turn back before its end.
+
+    Returns:
+        Residual, and steps.
+    """
+    energy, steps = energy_of(p, n), 0
+    if 0.0 < energy < math.inf:
+        share, steps = approach(p, n, energy, NEAR_X)
+        velocities(p, p.x, p.w, n)
+        if share < math.inf:
+            residual, more = go_softly(p, n, tolerance, AT_END)
+            return residual, steps + more
+    return residual_at(p, p.x, p.w, n), steps
+
+
+@outlined
 def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     sweep(p, n, along, sweeps_of(p))
@@ -817,14 +839,18 @@ def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Ou
         o = approach_by_softer_problems(p, n, ENOUGH * tolerance, found.residual)
         return Outcome(o.residual, found.sweeps + o.sweeps, found.newton + o.newton)
     residual, newtons = attempt(p, n, tolerance, False)
-    if residual > tolerance and effort == ANYWHERE:
+    if residual > tolerance and (effort == INSIDE or effort == ANYWHERE):
         for i in range(n):
             p.found[i] = p.x[i]
-        followed, steps = follow_smoothed_path(p, n, tolerance)
+        followed, steps = solve_inside(p, n, tolerance)
         newtons += steps
-        if followed > tolerance:
-            followed, steps = newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
+        if followed > tolerance and effort == ANYWHERE:
+            residual = keep_if_nearer(p, n, followed, residual)
+            followed, steps = follow_smoothed_path(p, n, tolerance)
             newtons += steps
+            if followed > tolerance:
+                followed, steps = newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
+                newtons += steps
         if followed > residual:
             for i in range(n):
                 p.x[i] = p.found[i]
@@ -840,7 +866,7 @@ def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Ou
             p.x[i] = p.found[i]
         velocities(p, p.x, p.w, n)
     residual = min(nearby, residual)
-    if residual <= tolerance or effort == NEARBY:
+    if residual <= tolerance or effort <= INSIDE:
         return Outcome(residual, 2 * sweeps_of(p), newtons)
     softened = approach_by_softer_problems(p, n, tolerance, residual)
     sweeps = 2 * sweeps_of(p) + softened.sweeps
