@@ -172,6 +172,19 @@ def test_mass_matrix_agrees_with_bullets_link_velocities(world, seed, n):
     assert_allclose(live, M, atol=M_RTOL * np.abs(M).max())
 
 
+def test_a_fixed_base_that_was_given_a_velocity_is_read_as_one_that_was_not(world, rng):
+    """Bullet has it in the velocities of all links; it is there still when they have been read."""
+    body = world.load(random_tree(rng, 5, ONE_DOF, full_tensors=True), useFixedBase=True)
+    world.shake(body, rng)
+    pybullet.resetBaseVelocity(body, (1.0, -2.0, 0.5), (0.3, 2.0, -1.0), world.client)
+    before = world.snapshot()
+    bodies = read_bullet(body, world.client)
+    assert world.snapshot() == before
+    M = mass_matrix_at(bodies.mechanism, bodies.state()[0])[0]
+    live = live_mass_matrix(bodies, [read_body("robot", body, world.client)])
+    assert_allclose(live, M, atol=M_RTOL * np.abs(M).max())
+
+
 @quiet
 @given(seeds, st.integers(0, 7), st.booleans(), st.sampled_from([0.0, 0.04, 0.5]))
 def test_bullet_steps_as_the_equations_of_motion_say(world, seed, n, floating, link_damping):

@@ -47,9 +47,11 @@ def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
     links = range(len(robot.joints))
     twists: list[Array] = []
     frames = [orientation]
+    # a fixed base may have been given a velocity, which Bullet counts in those of links
+    has_velocity = robot.floating or any(any(part) for part in base)
 
     def move(linear: Floats, angular: Floats, rates: Sequence[Floats]) -> None:
-        if robot.floating:
+        if has_velocity:
             pybullet.resetBaseVelocity(body, linear, angular, client)
         if indices:
             pybullet.resetJointStatesMultiDof(body, indices, positions, rates, client)
@@ -58,11 +60,11 @@ def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
         for k in range(converter.v0, converter.nv):
             q, v = np.ones(converter.nq), np.zeros(converter.nv)
             v[k] = 1.0
-            # of a fixed base these are joint rates, or nothing: move leaves it alone
-            angular, linear = v[converter.v0 :][:3].tolist(), v[converter.v0 :][3:6].tolist()
+            of_base = v[converter.v0 :][:6] if robot.floating else np.zeros(6)
+            angular, linear = of_base[:3].tolist(), of_base[3:].tolist()
             move(linear, angular, joints(q.tolist(), v.tolist())[1])
             moved = pybullet.getLinkStates(body, links, 1, 1, client) if links else ()
-            own = (linear, angular) if robot.floating else (np.zeros(3), np.zeros(3))
+            own = linear, angular
             twists.append(np.array([own, *((state[6], state[7]) for state in moved)]))
             frames = [orientation, *(state[1] for state in moved)]
     finally:
