@@ -386,11 +386,13 @@ class JoinedBodies:
 
     @property
     def gears_of_rates(self) -> set[str]:
-        """Names of gears that hold rates alone, wherever their joints are put."""
+        """Names of rigid gears that hold rates alone, wherever their joints are put."""
         return {
             gear.name
             for number, gear in self.models.items()
-            if isinstance(gear, Coupling) and not self.loops[number].erp > 0.0
+            if isinstance(gear, Coupling)
+            and not self.loops[number].erp > 0.0
+            and gear.max_force is None
         }
 
     def _value(self, gear: Coupling, q: Array) -> float:

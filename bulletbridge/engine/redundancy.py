@@ -47,6 +47,11 @@ PREFERENCE = 0.1
 than others where some follow from others. Of rows that say the same the one that moves most is
 kept: round-off of one that moves a thousandth of it would be a thousandfold in the other.
 """
+LATER = 1e-6
+"""Share by which the last row is taken for shorter than the first there, besides. Of a constraint
+that is there twice each row is as long as its double but for round-off, which would keep now the
+one, now the other: passes of a correction would close them by turns where frames are rounded.
+"""
 FAR = 1e4
 """Turns [rad] and lengths that no steps of one lead to: there closing has run away, and light links
 vanish from the mass matrix."""
@@ -396,6 +401,7 @@ def select(
     caps = caps_among(jacobians, reduced.has_position, within)
     if caps.rows < reduced.nc:
         scale[size > 0.0] *= (size[size > 0.0] / size.max()) ** PREFERENCE
+        scale *= np.linspace(1.0, 1.0 - LATER, reduced.nc)
     return Decision(
         reduced,
         by_name,
