@@ -528,3 +528,11 @@ def test_an_error_names_what_stays_open_beside_gears_of_bounded_force(tmp_path, 
     monkeypatch.setattr(redundancy, "LATER", 0.0, raising=False)
     record = TogetherRun(950069, tmp_path, "exact").record(8)
     assert "cannot close" in record["message"], record
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+@pytest.mark.parametrize("number", [950093, 950152])
+def test_what_gives_way_keeps_nothing_rigid_open(tmp_path, number):
+    """In filter mode pins with a force limit and rigid ones met half way, 2e-5 m, unseen."""
+    record = TogetherRun(number, tmp_path, "filter").record(27)
+    assert record["end"] == "held" and not record["faults"], record

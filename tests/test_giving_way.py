@@ -250,6 +250,31 @@ def test_what_pulls_in_vain_leaves_other_loops_closed(mode):
     client.disconnect()
 
 
+@pytest.mark.parametrize("force", [5.0, 400.0])
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_what_gives_way_is_no_measure_of_how_frames_are_rounded(connect, mode, force):
+    """A box on two pins 0.1 mm apart: the rigid one is closed, though the other came first.
+
+    In filter mode it was the rigid one that stayed open, without a word.
+    """
+    client = connect()
+    client.setBridgeMode(mode)
+    client.setGravity(0, 0, -G)
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.05, 0.03, 0.04])
+    box, pivot = client.createMultiBody(1.0, shape, -1, [0, 0, 0.5]), np.array([0.05, 0.0, 0.1])
+    for shift, limit in (1e-4, force), (0.0, None):
+        at = [0.05 + shift, 0.0, 0.6]
+        kind = pybullet.JOINT_POINT2POINT
+        made = client.createConstraint(box, -1, -1, -1, kind, [0, 0, 0], pivot.tolist(), at)
+        if limit is not None:
+            client.changeConstraint(made, maxForce=limit)
+    for _ in range(30):
+        client.stepSimulation()
+        place, turn = client.getBasePositionAndOrientation(box)
+        gap = np.array(client.multiplyTransforms(place, turn, pivot.tolist(), [0, 0, 0, 1])[0])
+        assert np.abs(gap - [0.05, 0.0, 0.6]).max() < 1e-6  # single precision
+
+
 def turned(place, angle):
     """A place about the vertical axis."""
     c, s = np.cos(angle), np.sin(angle)

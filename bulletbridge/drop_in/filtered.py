@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.held_inside import HeldInside, InsideMemory
 from bulletbridge.drop_in.joined_bodies import (
     NO_NAMES,
+    OUT_OF_REACH,
     JoinedBodies,
     JoinedMemory,
     Model,
@@ -414,13 +416,19 @@ class FilteredGroup:
                 f"Bullet's own state stays until the loops can be closed again: {what}; {LET_MEET}"
             )
 
-    def _leave_out(self) -> bool:
+    def _leave_out(self, closed: bool = False) -> bool:
         """Leave limited constraints to Bullet that are open where it has the bodies; if any are.
 
         Whether rows are redundant is decided where all are closed, and these may never be.
+
+        Args:
+            closed: Whether all are left to it where none is open: rigid ones are instead.
         """
         open_now = {gap.name for gap in self.joined.gaps() if max(gap.metres, gap.radians) > OPEN}
-        numbers = [loop.number for loop, name, _ in self.joined.limited if name in open_now]
+        limited = self.joined.limited
+        numbers = [loop.number for loop, name, _ in limited if name in open_now]
+        if closed and not numbers:
+            numbers = [loop.number for loop, _, _ in limited]
         if not numbers or len(numbers) == len(self.joined.models):
             return False
         self.joined.leave_out(numbers)
@@ -516,22 +524,44 @@ class FilteredGroup:
         limited = {name for _, name, _ in self.joined.limited}
         self._given_way = open_now & limited
         if open_now - limited:
+            if self._given_way and system.known_filter is None:
+                with suppress(AssemblyError):
+                    system.filter(led=False, write=False)
+                if self._is_compromise() and self._leave_out(closed=True):
+                    self._close_opened()
+                    return
             system.filter(open=self._given_way, assemble=not self._given_way, led=False)
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         """Close all loops but those that Bullet pulls with all of their force limits."""
         found = self._world.finite(numbers)
-        was_open = self._given_way
+        was_open, undecided = self._given_way, self.system.known_filter is None
         try:
             self._filter_without(pulled, sticking, found)
         except AssemblyError:
             if not was_open:
                 raise
             self._filter_without(pulled | was_open, sticking, found)
+        if undecided and self._is_compromise() and self._leave_out(closed=True):
+            self._close(numbers, sticking, NO_NAMES)
+            return
         over = self._over(was_open) if self.joined.limited else NO_NAMES
         if over:
             self._world.put_numbers(numbers)
             self._filter_without(self._given_way | over, sticking, found)
+
+    def _is_compromise(self) -> bool:
+        """Whether the system has rigid loops open, as far as those with force limits contradict.
+
+        Where redundancy is decided that counts as the rounding of frames, which it is not.
+        """
+        system, limited = self.system, {name for _, name, _ in self.joined.limited}
+        if not limited or system.known_filter is None:
+            return False
+        gaps = [gap for gap in system.evaluate().gaps if gap.name not in limited]
+        length = system.encoded.length
+        widest = max((max(gap.metres / length, gap.radians) for gap in gaps), default=0.0)
+        return widest > OUT_OF_REACH
 
     def _pulled(self) -> set[str]:
         """Loops that Bullet pulls with all that their force limits allow; how much others leave."""
