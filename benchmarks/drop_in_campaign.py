@@ -48,8 +48,12 @@ APART = re.compile(
     r"(?: since constraint ([\d, ]+) was moved)?"
 )
 """What one says of a pin that its bodies cannot follow, and of those that opened it."""
-LED = re.compile(r"joint '(\w+)'[^;]* (?:is passed|past its limit|beyond its limits)")
-"""What one says of a joint that is led past its limit."""
+LED = re.compile(r"joint '(?:body\d+/)?(\w+)'[^;]* (?:is passed|past its limit|beyond its limits)")
+"""What one says of a joint that is led past its limit; of several bodies with the body's name."""
+BULLETS_OWN = re.compile(r"constraints? \[?([\d, ]+)\]? stay Bullet's own")
+"""What one says of constraints that are not ours."""
+GAPS = re.compile(r"gap ([\d.e+-]+) (?:m|rad)\b")
+"""How far an error says that a constraint is open."""
 LED_INTO = re.compile(r"'[^']*' and '[^']*' .*into each other")
 """What one says of bodies that are led into each other."""
 FREE = 9.0
@@ -168,6 +172,7 @@ class DropInRun:
                     self.p.stepSimulation()
                 said = " ".join(str(each.message) for each in told)
                 apart = ", ".join(", ".join(found) for found in APART.findall(said))
+                apart += ", ".join(["", *BULLETS_OWN.findall(said)])
                 self.unreached |= {int(number) for number in re.findall(r"\d+", apart)}
                 self.bullets |= LEFT_TO_BULLET in said
                 self.left_open |= LEFT_OPEN in said
@@ -176,6 +181,9 @@ class DropInRun:
                 was, depth = self._look(done, limits, was, depth)
         except BulletBridgeError as error:
             message = f"{type(error).__name__}: {error}"
+            gaps = [float(gap) for gap in GAPS.findall(message)]
+            if gaps and max(gaps) < OPEN:
+                self.faults["false abort"] = (done, max(gaps))
         finally:
             self.p.disconnect()
         end = "held" if not message else "told" if done else "refused"
@@ -314,12 +322,16 @@ class DropInRun:
             limited = lower <= upper and lower > -FREE and name not in self.led
             if limited and beyond > bent + BEYOND:
                 self._blame("limit", step, beyond)
-        if not self.into and depth - now > bent + SUNK:
+        if not self.into and depth - now > bent + SUNK + self._falls():
             self._blame("sinks", step, depth - now)
         return places, now
 
     def _lead(self, t: float) -> None:
         """What goes along functions of time [s] before each step: nothing."""
+
+    def _falls(self) -> float:
+        """How far [m] a step takes bodies that are Bullet's until they touch something: nowhere."""
+        return 0.0
 
     def _gap(self, pin: Pin) -> float:
         """Gap of a constraint along the rows that it has [m or rad]."""
@@ -514,6 +526,12 @@ class TogetherRun(DropInRun):
             pybullet.JOINT_PLANAR: (np.array([along]), np.cross(n, m)),
         }.get(pin.kind, (apart,))
         return float(max(np.abs(part).max() for part in found))
+
+    def _falls(self) -> float:
+        """Those that nothing joins: Bullet sees a ball or box when it is inside, as natively."""
+        joined = {end[0] for pin in self.pins for end in (pin.a, pin.b)}
+        free = [self.p.getBaseVelocity(body)[0] for body in self.loose if body not in joined]
+        return self.dt * max((float(np.linalg.norm(v)) for v in free), default=0.0)
 
     def _depth(self) -> float:
         """Of loose bodies, too, in each other and the robot."""
