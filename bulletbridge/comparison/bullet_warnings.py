@@ -5,7 +5,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Collection
 from pathlib import Path
 
-import numpy as np
 import pybullet
 
 from bulletbridge.bullet.worlds import text_of
@@ -13,13 +12,11 @@ from bulletbridge.engine.likely_mistakes import far_frames, odd_joints
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import BodySpec
-from bulletbridge.numerics.records import Array
+from bulletbridge.models.odd_inertias import extent
 from bulletbridge.system.system import System
 
 LARGE = 100.0
 """Mechanisms larger than this [m] may be in millimetres."""
-WIDE = 10.0
-"""A radius of gyration of so many times a mechanism's extent is one in other units."""
 
 
 def traps(loaded: LoadedModel) -> tuple[str, ...]:
@@ -64,30 +61,14 @@ def misplaced(system: System) -> list[str]:
     return found
 
 
-def extent(system: System) -> float:
-    """Largest extent [m] of origins and centres of what moves, and of loops, along an axis."""
-    coms, poses = system.mechanism.bodies["com"][1:], system.terms().poses[1:]
-    origins: Array = poses["origin"] + poses["p"]
-    points = [*origins, *(origins + np.einsum("nij,nj->ni", poses["R"], coms))]
-    points += [point for point, _ in system.gap_vectors().values()]
-    return float(np.ptp(points, axis=0).max()) if points else 0.0
-
-
 def other_units(system: System) -> tuple[str, ...]:
-    """What looks as if lengths or inertias were in millimetres."""
-    across, found, names = extent(system), list[str](), system.mechanism.first_links
+    """What looks as if lengths were in millimetres; of inertias ``load`` says so."""
+    across, found = extent(system), list[str]()
     if across > LARGE:
         found.append(
             f"it is {across:.3g} m across: lengths of URDFs and loops files are metres (URDFs in"
             " millimetres take 'scale: 0.001', lengths of loops files do not follow)"
         )
-    for number, body in enumerate(system.mechanism.bodies[1:], 1):
-        mass, largest = float(body["mass"]), float(np.linalg.eigvalsh(body["J"])[-1])
-        if mass > 0.0 and (gyration := math.sqrt(max(largest, 0.0) / mass)) > WIDE * across > 0.0:
-            found.append(
-                f"link '{names.get(number, number)}' has a radius of gyration of {gyration:.3g} m,"
-                f" in a mechanism {across:.3g} m across: inertias are kg m²"
-            )
     return tuple(found)
 
 

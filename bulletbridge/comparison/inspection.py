@@ -9,7 +9,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.comparison.bullet_warnings import extent, traps
+from bulletbridge.comparison.bullet_warnings import traps
 from bulletbridge.comparison.describe import (
     LoopReport,
     SpringReport,
@@ -24,6 +24,7 @@ from bulletbridge.engine.whitened import whiten
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadedModel, load, notes_besides_start
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.models.odd_inertias import extent
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 

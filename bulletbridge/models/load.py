@@ -41,6 +41,7 @@ from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.loops_file import OF_START
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
+from bulletbridge.models.odd_inertias import tell_of_odd_inertias
 from bulletbridge.models.overlap import tell_of_overlap
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
@@ -173,8 +174,8 @@ def load(
 
     Warns:
         BulletBridgeWarning: A joint starts beyond its limits, and these act; contacts act, and a
-            robot starts deep inside what stands there; or something of the file was lost, changed
-            or assumed.
+            robot starts deep inside what stands there; links have inertias as of other units than
+            their masses and sizes; or something of the file was lost, changed or assumed.
     """
     how = cast(Reading, {name: x for name, x in options.items() if name in OF_READING})
     system_options = cast(
@@ -243,6 +244,7 @@ def load(
         elif before is not None:
             remove_bodies(ids | scenery, client, before)
         raise
+    tell_of_odd_inertias(system, bodies)
     if system_options.get("contacts"):
         names = ids if len(ids) > 1 else [spec.name]
         tell_of_overlap(dict(zip(names, ids.values(), strict=True)), client)
