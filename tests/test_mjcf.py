@@ -20,8 +20,14 @@ from support.mujoco_models import (
 )
 
 import bulletbridge as bb
-from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.errors import (
+    AssemblyError,
+    BulletBridgeWarning,
+    ModelError,
+    OverconstrainedError,
+)
 from bulletbridge.models.bundled import find
+from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.mjcf_writer import write_mjcf
 from bulletbridge.models.formats.recognise import read_model
@@ -1249,3 +1255,53 @@ def test_equalities_that_contradict_each_other_are_told_together(tmp_path, equal
     message = f"'{both}' contradict each other, since without any one of them"
     with pytest.raises(AssemblyError, match=message):
         bb.load(read_model(path), "new")
+
+
+STANDING = """<mujoco><worldbody>
+  <body name="crank" pos="0 0 1"><joint name="turn" type="hinge" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.4" size="0.02" mass="0.5"/></body>
+  <body name="yoke" pos="0 0 1.4"><joint name="slide" type="slide" axis="0 0 1"/>
+    <geom type="box" size="0.1 0.1 0.1" mass="2"/></body>
+</worldbody><equality>{}</equality></mujoco>"""
+
+
+@pytest.mark.parametrize("contacts", [False, True])
+def test_equalities_that_leave_no_freedom_let_it_stand(tmp_path, contacts):
+    """As in MuJoCo: the weld of a crank's pin to a slider bears the slider's weight, 2 kg."""
+    file = tmp_path / "yoke.xml"
+    file.write_text(STANDING.format('<weld name="pin" body1="crank" body2="yoke"/>'))
+    with pytest.warns(BulletBridgeWarning, match="leave no freedom"):
+        model = bb.load(file, "new", contacts=contacts)
+    with model:
+        start = model.system.q.copy()
+        model.system.run(0.5)
+        assert model.system.dof == 0
+        np.testing.assert_allclose(model.system.q, start, rtol=0.0, atol=1e-14)
+        if not contacts:  # of which the last step's impulses would have to be told apart
+            force = model.system.reactions()["pin"].force
+            np.testing.assert_allclose(np.abs(force), [0.0, 0.0, 2.0 * 9.81], rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_what_stands_still_does_so_as_a_loops_file_and_by_hand(tmp_path):
+    """The file says so; a file that does not is refused with the word for it."""
+    file = tmp_path / "yoke.xml"
+    file.write_text(STANDING.format('<weld name="pin" body1="crank" body2="yoke"/>'))
+    written = convert(file, tmp_path / "same").files
+    loops = next(each for each in written if each.name.endswith(".loops.yaml"))
+    with bb.load(loops, "new") as model:
+        assert model.system.dof == 0
+    text = loops.read_text()
+    assert "allow_structure: true" in text
+    loops.write_text(text.replace("allow_structure: true", "allow_structure: false"))
+    with pytest.raises(OverconstrainedError, match="allow_structure"):
+        bb.load(loops, "new")
+    with bb.load(loops, "new", allow_structure=True) as model:
+        assert model.system.dof == 0
+
+
+def test_equalities_that_leave_a_freedom_allow_no_structure(tmp_path):
+    """A pin of the crank's foot to the slider takes one of two freedoms, and none is no error."""
+    file = tmp_path / "yoke.xml"
+    file.write_text(STANDING.format('<joint joint1="turn" joint2="slide"/>'))
+    assert not read_model(file).allow_structure

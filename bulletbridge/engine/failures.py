@@ -139,7 +139,8 @@ def require_freedom(solver: Solver, decision: Decision) -> None:
     remedy = likely_mistakes(solver, decision.by_name) or (FEWER_ROWS if fewer else LEAVE_OUT)
     raise OverconstrainedError(
         f"the constraints leave no freedom: {decision.cap} independent rows on "
-        f"{nv} rates ({counts}); {remedy}"
+        f"{nv} rates ({counts}); {remedy}, or let it stand by allow_structure=True (in a loops"
+        " file 'allow_structure: true')"
     )
 
 

@@ -58,6 +58,7 @@ class LoadOptions(SystemOptions, total=False):
 
     forces: Mapping[str, JointFunctions | Wrench] | None
     dt: float
+    allow_structure: bool
 
 
 class ReadingAndLoadOptions(Reading, LoadOptions, total=False):
@@ -226,6 +227,7 @@ def load(
         springs = system_options.get("springs")
         system_options["limits"] = limits = system_options.get("limits", steps.know_limits)
         system_options["springs"] = springs or "explicit"
+        system_options.setdefault("allow_structure", spec.allow_structure)
         system_options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
         system = System(mechanism, joining, world=bodies, **system_options)

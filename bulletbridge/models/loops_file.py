@@ -49,7 +49,8 @@ SCENERY = ("base", "scale")
 """Keys that an entry of ``scenery`` may have besides its name and file."""
 ROOT = (
     *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
-    *("joints", "forces", "joint_friction", "mimic", "beams", "wrenches", "scenery"),
+    *("joints", "forces", "joint_friction", "allow_structure"),
+    *("mimic", "beams", "wrenches", "scenery"),
 )
 TURNING = ("revolute", "continuous")
 """Kinds of joints whose position is an angle."""
@@ -346,6 +347,7 @@ def _joint_properties(node: Node) -> dict[str, JointProperties]:
 OF_MODEL: Readers = {
     "gravity": Node.triple,
     "joint_friction": Node.flag,
+    "allow_structure": Node.flag,
     "joints": _joint_properties,
 }
 FORCE: Readers = {

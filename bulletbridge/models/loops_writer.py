@@ -77,6 +77,7 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     start = _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {})
     data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
     data |= _unless("joint_friction", spec.joint_friction, False)
+    data |= _unless("allow_structure", spec.allow_structure, False)
     data |= _unless("joints", {n: _say_properties(p) for n, p in spec.joints.items()}, {})
     forces = [_without_zeros(force) for force in spec.forces]
     forces += [_say_element(element) for element in spec.elements]

@@ -111,6 +111,7 @@ class ModelSpec:
         scenery: What stands in the world beside the robots: it may be touched, and is no part of
             the mechanism.
         notes: What was lost, changed or assumed when another format was read, a sentence each.
+        allow_structure: Whether constraints may leave no freedom at all, so that it stands still.
         drawn_apart: Whether loops that are soft where it comes from are open as it draws them, of
             which those gaps mean nothing there that no joint can close.
     """
@@ -127,6 +128,7 @@ class ModelSpec:
     start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
     beams: tuple[BeamSpec, ...] = ()
     joint_friction: bool = False
+    allow_structure: bool = False
     elements: tuple[ForceElement, ...] = ()
     joints: dict[str, JointProperties] = field(default_factory=lambda: {})
     wrenches: tuple[Wrench, ...] = ()

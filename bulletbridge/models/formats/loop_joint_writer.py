@@ -93,6 +93,7 @@ def _lost(spec: ModelSpec) -> list[str]:
         "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
         "torques on joints": any(bool(force.torque) for force in spec.forces),
         "that friction of joints acts": spec.joint_friction,
+        "that it may have no freedom (allow_structure)": spec.allow_structure,
         "beams": bool(spec.beams),
         "what stands in the world (scenery)": bool(spec.scenery),
         "damping of the turns of floating bases": any(is_base(name) for name in spec.joints),

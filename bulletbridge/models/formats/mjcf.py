@@ -76,7 +76,7 @@ def read_mjcf(
     scene.gravity = _gravity(model, scene)
     _lift(model, places)
     add_constraints(model, places)
-    scene.drawn_apart = _is_drawn_apart(model)
+    _judge_equalities(model, scene)
     _start(model, places)
     add_drives(model, places, servos)
     _note_rest(spec, model, scene)
@@ -290,15 +290,24 @@ def _lift(model: Any, places: Places) -> None:
             scene.notes.append(what.format(names))
 
 
-def _is_drawn_apart(model: Any) -> bool:
-    """Whether equalities are open as drawn: by anchors none is, by sites and poses some are."""
+def _judge_equalities(model: Any, scene: Scene) -> None:
+    """Whether equalities are open as drawn, and whether they leave no freedom there.
+
+    By anchors none is open, by sites and poses some are. What has no freedom stands in MuJoCo.
+    """
     mujoco = library()
-    data, flags = mujoco.MjData(model), model.opt.disableflags
-    model.opt.disableflags = flags | int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    data, option = mujoco.MjData(model), model.opt
+    before = option.disableflags, option.jacobian
+    option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    option.jacobian = int(mujoco.mjtJacobian.mjJAC_DENSE)
     mujoco.mj_fwdPosition(model, data)
-    model.opt.disableflags = flags
     rows = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
-    return bool(np.abs(data.efc_pos[rows]).max(initial=0.0) > ROUND_OFF)
+    J = data.efc_J.reshape(-1, model.nv)[rows]
+    option.disableflags, option.jacobian = before
+    scene.drawn_apart = bool(np.abs(data.efc_pos[rows]).max(initial=0.0) > ROUND_OFF)
+    scene.allow_structure = bool(rows.any()) and int(np.linalg.matrix_rank(J)) == model.nv
+    if scene.allow_structure:
+        scene.notes.append("equalities leave no freedom, so it stands still (allow_structure)")
 
 
 def _start(model: Any, places: Places) -> None:

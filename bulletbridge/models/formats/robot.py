@@ -216,7 +216,7 @@ class Scene:
         notes: What was lost, changed or assumed.
         scenery: What stands in the world and is no part of a robot: a link each, in its place; each
             plane by itself.
-        drawn_apart: As of ``ModelSpec``.
+        allow_structure, drawn_apart: As of ``ModelSpec``.
     """
 
     name: str
@@ -233,6 +233,7 @@ class Scene:
     start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
     notes: list[str] = field(default_factory=lambda: [])
     scenery: list[Robot] = field(default_factory=lambda: [])
+    allow_structure: bool = False
     drawn_apart: bool = False
 
     def prefix(self, robot: Robot) -> str:

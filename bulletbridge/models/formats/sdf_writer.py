@@ -119,6 +119,8 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
         scene.notes.append(f"wrenches are left out: {names}")
     if scene.actuated:
         scene.notes.append("which joints are actuated is left out: SDF has no word for it")
+    if spec.allow_structure:
+        scene.notes.append("allow_structure is left out: SDF has no word for it")
     notes = [*spec.notes, *scene.notes]
     write_xml(root, file, [f"converted from {spec.path.name} by bulletbridge", *notes])
     return Written((file,), tuple(scene.notes))

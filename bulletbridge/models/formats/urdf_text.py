@@ -81,6 +81,7 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         notes=tuple(scene.notes),
         wrenches=tuple(scene.wrenches),
         scenery=tuple(scenery),
+        allow_structure=scene.allow_structure,
         drawn_apart=scene.drawn_apart,
     )
 
