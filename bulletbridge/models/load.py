@@ -43,6 +43,7 @@ from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.odd_inertias import tell_of_odd_inertias
 from bulletbridge.models.overlap import tell_of_overlap
+from bulletbridge.models.strained_bushings import tell_of_strained_bushings
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.assembly import Assembly
@@ -247,6 +248,7 @@ def load(
             remove_bodies(ids | scenery, client, before)
         raise
     tell_of_odd_inertias(system, bodies)
+    tell_of_strained_bushings(system)
     if system_options.get("contacts"):
         names = ids if len(ids) > 1 else [spec.name]
         tell_of_overlap(dict(zip(names, ids.values(), strict=True)), client)
