@@ -21,6 +21,7 @@ from bulletbridge.inequalities.impulses import FASTEST_FOLLOWING
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import FREE, REVOLUTE
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.system.inequality_steps import InequalitySteps
 from bulletbridge.system.stepping import WatchedSteps
 
@@ -36,6 +37,25 @@ def limited(model: str, joint: str, beyond: float, **options):
         return replace(mechanism, joints=joints, gravity=np.zeros(3))
 
     return bb.load(model, adjust=adjust, **options)
+
+
+@pytest.mark.parametrize(("lower", "reached"), [(0.2, False), (0.05, True)])
+def test_loops_that_close_beyond_limits_alone_say_so(lower, reached):
+    """A crank of 0.15 m and a rod of 0.5 m reach 0.65 m, where the slider is at 0.092 m."""
+    spec = replace(
+        read_model("slider_crank"),
+        start_q={},
+        start_v={},
+        start_guess={"slider": 0.25},
+        joints={"slider": bb.JointProperties(limits=(lower, 0.3))},
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with bb.load(spec, "new") as loaded:
+            slider = float(loaded.system.q[loaded.system.mechanism.joint("slider").q.start])
+    told = [str(w.message) for w in caught if "the limits of 'slider'" in str(w.message)]
+    assert (lower <= slider <= 0.0922) == reached
+    assert len(told) == (not reached)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.options import Options, SystemOptions
 from bulletbridge.system.system import System
+from bulletbridge.system.within_limits import joints_beyond
 
 
 class LoadOptions(SystemOptions, total=False):
@@ -175,7 +176,8 @@ def load(
         WorldError: There is no such client, or there are several and none was given.
 
     Warns:
-        BulletBridgeWarning: A joint starts beyond its limits, and these act; contacts act, and a
+        BulletBridgeWarning: A joint starts beyond its limits, and these act, or loops were not
+            found to close within them; contacts act, and a
             robot starts deep inside what stands there; links have inertias as of other units than
             their masses and sizes; or something of the file was lost, changed or assumed.
     """
@@ -232,10 +234,12 @@ def load(
         system_options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
         system = System(mechanism, joining, world=bodies, **system_options)
+        asked = start_of(spec, mechanism, system.q)
         assembly = _assemble(system, spec, placed=placed, within_limits=bool(limits))
         if springs is None:
             system.take_stiff_springs_implicitly()
         if limits:
+            _tell_of_limits_that_loops_leave(system, asked)
             for said in beyond_limits(mechanism, system.q):
                 warn_user(
                     f"{said} at the start; it is taken back step by step, at no more than"
@@ -328,7 +332,7 @@ def gravity_there(spec: ModelSpec, client: int) -> Triple:
 
 
 def start_of(spec: ModelSpec, mechanism: Mechanism, q: Array) -> Array:
-    """Positions (nq,) in which a model without loops starts: those of q that it does not name."""
+    """Positions (nq,) in which a model is to start, loops aside: q where it names none."""
     start = q.copy()
     for name, value in (spec.start_guess | spec.start_q).items():
         if name in mechanism.joints:  # the system says which are none
@@ -361,6 +365,18 @@ def _assemble(system: System, spec: ModelSpec, *, placed: bool, within_limits: b
             f"{error}; the base was held where the file places it: name '{BASE}' under"
             " 'guess' of 'start' to let it move"
         ) from None
+
+
+def _tell_of_limits_that_loops_leave(system: System, asked: Array) -> None:
+    """Warn where closing loops has led joints beyond limits within which they were asked to be."""
+    mechanism = system.mechanism
+    led = joints_beyond(mechanism, system.q) - joints_beyond(mechanism, asked)
+    if led:
+        names = ", ".join(f"'{name}'" for name in mechanism.joints if name in led)
+        warn_user(
+            f"the loops were not found to close within the limits of {names}, and may keep it"
+            " beyond them: check limits, lengths and frames, or start the robot elsewhere"
+        )
 
 
 def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:
