@@ -302,7 +302,8 @@ def _judge_equalities(model: Any, scene: Scene) -> None:
     option.jacobian = int(mujoco.mjtJacobian.mjJAC_DENSE)
     mujoco.mj_fwdPosition(model, data)
     rows = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
-    J = data.efc_J.reshape(-1, model.nv)[rows]
+    # MuJoCo's array may be longer than its rows
+    J = data.efc_J[: len(rows) * model.nv].reshape(len(rows), model.nv)[rows]
     option.disableflags, option.jacobian = before
     scene.drawn_apart = bool(np.abs(data.efc_pos[rows]).max(initial=0.0) > ROUND_OFF)
     scene.allow_structure = bool(rows.any()) and int(np.linalg.matrix_rank(J)) == model.nv
