@@ -22,10 +22,11 @@ import pybullet
 import pybullet_data
 from _minitaur_worlds import LEGS, MOTOR, minitaur
 from programs import compare
-from pybullet_utils.bullet_client import BulletClient as Native
+from pybullet_utils import bullet_client
 from rich.console import Console
 from rich.table import Table
 
+from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.console import write_json
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of
@@ -266,6 +267,16 @@ def calls(p: Any) -> dict[str, Call]:
         "changeConstraint": lambda k: p.changeConstraint(held, [0, 0, 1 + 1e-6 * k], maxForce=10),
         "getContactPoints": lambda _: p.getContactPoints(robot),
     }
+
+
+class Native(bullet_client.BulletClient):
+    """PyBullet's client with its functions as they are without any of our clients beside it."""
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = super().__getattr__(name)
+        if isinstance(attribute, partial):
+            return partial(native_of(attribute.func), **attribute.keywords)
+        return attribute
 
 
 def clients(modes: list[Mode]) -> dict[str, Any]:

@@ -111,7 +111,8 @@ def test_a_group_that_fails_later_leaves_the_others_alone():
         p, bodies, _ = four_bars(3)
         for k in range(40):
             if k == 30 and broken:
-                pybullet.resetJointState(bodies[1], 0, np.nan, physicsClientId=p._client)
+                with pytest.warns(BulletBridgeWarning, match="resetJointState of PyBullet's own"):
+                    pybullet.resetJointState(bodies[1], 0, np.nan, physicsClientId=p._client)
                 with pytest.warns(BulletBridgeWarning, match="not a number"):
                     p.stepSimulation()
             else:
@@ -125,7 +126,8 @@ def test_masses_that_are_changed_past_the_client_are_told_now_and_then():
     p, bodies, _ = four_bars(2)
     for _ in range(3):
         p.stepSimulation()
-    pybullet.changeDynamics(bodies[1], 1, mass=3.0, physicsClientId=p._client)
+    with pytest.warns(BulletBridgeWarning, match="changeDynamics of PyBullet's own module"):
+        pybullet.changeDynamics(bodies[1], 1, mass=3.0, physicsClientId=p._client)
     with pytest.warns(BulletBridgeWarning, match="had mass .* when it was read and has 3.0"):
         for _ in range(LOOKS):
             p.stepSimulation()

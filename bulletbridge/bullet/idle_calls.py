@@ -1,18 +1,13 @@
-"""Calls of PyBullet's own module that do nothing to bodies that a system advances are told of.
+"""Calls of PyBullet's own module that do nothing to bodies that a system advances are told of."""
 
-Bullet has no question that would answer whether a motor was set. So, while there are such bodies,
-these functions stand in the module with a look at their arguments.
-"""
-
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
-import pybullet
 
 from bulletbridge.bullet.state import BulletBodies
+from bulletbridge.bullet.watched_calls import unwatch, watch
 from bulletbridge.errors import WorldError, warn_user
 
 
@@ -50,7 +45,7 @@ IDLE = {
     "applyExternalTorque": Idle(4, OBJECT, (2, "torqueObj"), PUSH),
     "createConstraint": Idle(10, PARENT_AND_CHILD, NO_FORCE, JOIN),
     "removeConstraint": Idle(1, (), NO_FORCE, 'it lets go by system.disconnect("constraint #")'),
-    "changeConstraint": Idle(9, (), NO_FORCE, MOVE),
+    "changeConstraint": Idle(8, (), NO_FORCE, MOVE),
 }
 
 _advanced: dict[tuple[int, int], ref[BulletBodies]] = {}
@@ -60,51 +55,39 @@ _taken: dict[tuple[int, int], int] = {}
 _told: set[tuple[int, int, str]] = set()
 
 
-class Watched:
-    """One of PyBullet's functions, which tells where it does nothing."""
+def look(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Tell where a call does nothing."""
+    idle = IDLE[name]
 
-    def __init__(self, name: str, idle: Idle) -> None:
-        self.native: Callable[..., Any] = getattr(pybullet, name)
-        self.idle, self.__name__, self.__doc__ = idle, name, self.native.__doc__
+    def given(place: int, name: str, default: object = None) -> Any:
+        return args[place] if len(args) > place else kwargs.get(name, default)
 
-    @property
-    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """What it stands for: pybullet_utils gives its client id to builtins only."""
-        return types.BuiltinFunctionType
+    client = given(idle.places, "physicsClientId", 0)
+    if not idle.bodies:
+        number = given(*CONSTRAINT)
+        if (client, number) in _taken:
+            tell(name, client, _taken[client, number], str(number))
+    for place, body in idle.bodies:
+        if (client, given(place, body)) in _advanced and np.any(given(*idle.force, 1.0)):
+            tell(name, client, given(place, body))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it, then look whom it was for."""
-        answer = self.native(*args, **kwargs)
 
-        def given(place: int, name: str, default: object = None) -> Any:
-            return args[place] if len(args) > place else kwargs.get(name, default)
-
-        client = given(self.idle.places, "physicsClientId", 0)
-        if not self.idle.bodies:
-            number = given(*CONSTRAINT)
-            if (client, number) in _taken:
-                self._tell(client, _taken[client, number], str(number))
-        for place, name in self.idle.bodies:
-            if (client, given(place, name)) in _advanced and np.any(given(*self.idle.force, 1.0)):
-                self._tell(client, given(place, name))
-        return answer
-
-    def _tell(self, client: int, body: int, number: str = "") -> None:
-        """Warn once of each body, or of each constraint."""
-        bodies, place = _advanced[client, body](), (client, body, self.__name__ + number)
-        if bodies is None or place in _told:
-            return
-        try:
-            bodies.check(False)
-        except WorldError:  # it is another body by now
-            return
-        _told.add(place)
-        name = next(name for name, known in bodies.body_ids.items() if known == body)
-        instead = self.idle.instead.replace(NUMBER, number)
-        warn_user(
-            f"{self.__name__} does nothing to body '{name}' (id {body}), which a System advances:"
-            f" {instead}. bulletbridge.BulletClient follows such calls"
-        )
+def tell(function: str, client: int, body: int, number: str = "") -> None:
+    """Warn once of each body, or of each constraint."""
+    bodies, place = _advanced[client, body](), (client, body, function + number)
+    if bodies is None or place in _told:
+        return
+    try:
+        bodies.check(False)
+    except WorldError:  # it is another body by now
+        return
+    _told.add(place)
+    name = next(name for name, known in bodies.body_ids.items() if known == body)
+    instead = IDLE[function].instead.replace(NUMBER, number)
+    warn_user(
+        f"{function} does nothing to body '{name}' (id {body}), which a System advances:"
+        f" {instead}. bulletbridge.BulletClient follows such calls"
+    )
 
 
 def tell_of_idle_calls(bodies: BulletBodies, taken: Sequence[int] = ()) -> None:
@@ -128,9 +111,7 @@ def tell_of_idle_calls(bodies: BulletBodies, taken: Sequence[int] = ()) -> None:
         for key in [key for key, body in _taken.items() if (key[0], body) not in _advanced]:
             del _taken[key]
         if not _advanced:
-            for name in IDLE:
-                now = getattr(pybullet, name)
-                setattr(pybullet, name, getattr(now, "native", now))
+            unwatch(IDLE, look)
 
     known = ref(bodies, forget)
     for key in keys:
@@ -138,6 +119,4 @@ def tell_of_idle_calls(bodies: BulletBodies, taken: Sequence[int] = ()) -> None:
         _told.difference_update([place for place in _told if place[:2] == key])
     _taken.update({(client, number): first for number in taken})
     # last: what is let go of meanwhile may have been the last that was watched
-    for name, idle in IDLE.items():
-        if not hasattr(getattr(pybullet, name), "native"):
-            setattr(pybullet, name, Watched(name, idle))
+    watch(IDLE, look)

@@ -26,6 +26,7 @@ from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, matrix, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.bullet.shaped_bodies import Way, shaped_bodies
+from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.bullet.worlds import body_ids, text_of, time_step
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
@@ -210,9 +211,9 @@ class Port:
         """Function of the numbers of q and v that puts the body's part of them into Bullet."""
         body, client, indices = self.body_id, self.client, self.converter.indices
         joints, base = self.converter.joint_lists(), self.converter.base_lists()
-        reset_joints = pybullet.resetJointStatesMultiDof
-        reset_pose = pybullet.resetBasePositionAndOrientation
-        reset_velocity = pybullet.resetBaseVelocity
+        reset_joints = native_of(pybullet.resetJointStatesMultiDof)
+        reset_pose = native_of(pybullet.resetBasePositionAndOrientation)
+        reset_velocity = native_of(pybullet.resetBaseVelocity)
         floats, (q_part, v_part) = self.base is None, self.converter.parts()
 
         def write_columns(q: list[float], v: list[float]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pybullet
 
 from bulletbridge.bullet.state import now_and_then
+from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.drop_in.filtered import FilteredGroup
 from bulletbridge.drop_in.group import ALONE, Group
 from bulletbridge.inequalities.filter import Filters
@@ -50,7 +51,7 @@ class Closing:
                 counts.append(count)
         if not taking:
             return
-        filters, reset = self._of(taking), pybullet.resetJointStatesMultiDof
+        filters, reset = self._of(taking), native_of(pybullet.resetJointStatesMultiDof)
         all_filtered = filters(found, counts)
         for group, filtered, part in zip(taking, all_filtered, filters.parts, strict=True):
             plain = group.plain

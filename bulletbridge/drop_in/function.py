@@ -6,6 +6,7 @@ from typing import Any
 
 import pybullet
 
+from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.drop_in.actions import nothing_of
 from bulletbridge.drop_in.session import (
     EXACT,
@@ -90,7 +91,7 @@ class Direct(Function):
 
     def __init__(self, name: str, count: int, text: str | None) -> None:
         self.__name__, self.__doc__ = name, f"Bullet's. {text}"
-        self._native, self.count = getattr(pybullet, name), count
+        self._native, self.count = native_of(getattr(pybullet, name)), count
 
 
 class Noted(Direct):

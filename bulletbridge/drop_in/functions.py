@@ -18,7 +18,7 @@ from bulletbridge.drop_in.function import (
     lookup,
     replaces,
 )
-from bulletbridge.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
+from bulletbridge.drop_in.session import REAL_TIME, SESSIONS, Session, end_session, session_of
 from bulletbridge.drop_in.settings import HOOKS
 from bulletbridge.models.loaded_files import mimics_of_body
 from bulletbridge.viewer.overlay import has_window
@@ -267,7 +267,7 @@ class Connect(Function):
         elif method in (pybullet.GUI, pybullet.GUI_SERVER):
             require_display("p.GUI", "use p.DIRECT, or bulletbridge run --headless")
         client: int = pybullet.connect(*args, **kwargs)
-        SESSIONS.pop(client, None)
+        end_session(client)
         return client
 
 
@@ -275,9 +275,7 @@ class Connect(Function):
 def disconnect(session: Session, given: Given) -> None:
     """Bullet's."""
     session.native("disconnect", given)
-    session.start_real_time(False)
-    EXACT.discard(session)
-    del SESSIONS[session.client]
+    end_session(session.client)
 
 
 def connect(_session: Session, _given: Given) -> None:

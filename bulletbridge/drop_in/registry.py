@@ -18,6 +18,7 @@ from bulletbridge.bullet.constraints import (
     is_held,
     judged,
 )
+from bulletbridge.bullet.watched_calls import native_of
 
 MOVES = {"jointChildPivot", "jointChildFrameOrientation"}
 EVERY_STEP = MOVES | {"userConstraintUniqueId", "maxForce"}
@@ -78,7 +79,7 @@ class Registry:
         """Change a constraint in Bullet, and here what follows from it."""
         loop = self.loops.get(given.get("userConstraintUniqueId", NOBODY))
         told = given if loop is None else without_gear_erp(loop, given)
-        answer = pybullet.changeConstraint(**told, physicsClientId=self._client)
+        answer = native_of(pybullet.changeConstraint)(**told, physicsClientId=self._client)
         if loop is None:
             return Changed(answer)
         if loop.moving and not loop.by_base and loop.twin < 0 and given.keys() <= EVERY_STEP:

@@ -19,6 +19,7 @@ from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.reader import read_together
 from bulletbridge.bullet.shaped_bodies import Way, shaped_bodies
+from bulletbridge.bullet.watched_calls import native_of, unwatch, watch
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.drop_in.actions import WEIGHT, Actions
 from bulletbridge.drop_in.closing import Closing
@@ -26,6 +27,14 @@ from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
 from bulletbridge.drop_in.filtered import FilteredGroup
 from bulletbridge.drop_in.group import Group, GroupMemory
 from bulletbridge.drop_in.joined_bodies import named
+from bulletbridge.drop_in.past_calls import (
+    END,
+    PAST,
+    PastCall,
+    is_led_here,
+    past_call,
+    what_is_past,
+)
 from bulletbridge.drop_in.registry import Registry
 from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError, warn_user
@@ -122,6 +131,8 @@ class Session:
             set()
         )  # what looks at Bullet's own steps, which are then made
         self.sensors: set[tuple[int, int]] = set()  # joints whose reactions are measured
+        self._passed: set[PastCall] = set()  # calls past us that may concern us yet
+        self._told_past: set[str] = set()  # functions whose calls past us were told of
         self._alone = False  # whether nothing moves but what is stepped exactly
         self._counted = -1  # bodies in the world when that was looked at
         self._tells_contacts = False  # whether contacts of our last step are the newest
@@ -156,6 +167,46 @@ class Session:
     def native(self, name: str, given: dict[str, Any]) -> Any:
         """Call PyBullet's own function for this client."""
         return getattr(pybullet, name)(**given, physicsClientId=self.client)
+
+    # what passes us by
+
+    def pass_by(self, call: PastCall) -> None:
+        """Note a call of PyBullet's own module, which we were not told of.
+
+        Warns:
+            BulletBridgeWarning: It concerns what we step; said once of each function.
+        """
+        concerns = call.name not in self._told_past and self._concerns(call)
+        may_yet = call.lasts and call.name not in self._told_past and call not in self._passed
+        if not (concerns or may_yet) or is_led_here(depth=4):
+            return
+        if concerns:
+            self._tell_past(call)
+        else:
+            self._passed.add(call)
+
+    def _tell_past(self, call: PastCall) -> None:
+        self._told_past.add(call.name)
+        warn_user(what_is_past(call.name, self.client))
+
+    def _concerns(self, call: PastCall) -> bool:
+        """Whether a call has to do with what we step now."""
+        _, whom, of, _ = call
+        if whom == "everyone":
+            return "native" != self.mode or any(mode != "native" for mode in self._modes.values())
+        if whom == "loops":
+            return bool(self.groups) or any(map(self._closes, self.constraints.loops))
+        if whom == "loop":
+            return self._closes(of)
+        if whom == "body" or of is not None:
+            group = None if of is None else self._group_of.get(of)
+            return group is not None and (whom == "body" or group.exact)
+        return any(group.exact for group in self.groups.values())
+
+    def _closes(self, number: int | None) -> bool:
+        """Whether a constraint is closed by us, or is to be."""
+        loop = None if number is None else self.constraints.loops.get(number)
+        return loop is not None and loop.exact and self._mode_of(loop.bodies) != "native"
 
     # constraints
 
@@ -457,7 +508,7 @@ class Session:
             self._tells_contacts = False
             if self.actions.withheld:
                 self.actions.tell()
-            answer = pybullet.stepSimulation(physicsClientId=self.client)
+            answer = native_of(pybullet.stepSimulation)(physicsClientId=self.client)
             self._unseen = False
             self._put_bases([(body, there, velocity) for body, _, there, velocity in drifting])
         self._closing.finish_step(self.groups.values())
@@ -646,6 +697,9 @@ class Session:
         ours = frozenset[int]().union(*self.groups)
         for loop in [loop for loop in self.constraints.loops.values() if loop.slides]:
             self._predict(loop, not (loop.exact and set(loop.bodies) <= ours))
+        for call in [call for call in self._passed if self._concerns(call)]:
+            self._passed.remove(call)
+            self._tell_past(call)
 
     def _leave_to_bullet(self, bodies: frozenset[int], reason: str) -> None:
         """Let Bullet step bodies that were to be stepped exactly, and close their loops then."""
@@ -736,5 +790,28 @@ def session_of(client: int) -> Session:
     """The session of a client, made when it is first asked for."""
     session = SESSIONS.get(client)
     if session is None:
+        watch(PAST, look)
         session = SESSIONS[client] = Session(client)
     return session
+
+
+def end_session(client: int) -> None:
+    """Forget a client, which is no more."""
+    session = SESSIONS.pop(client, None)
+    if session is not None:
+        EXACT.discard(session)
+        REAL_TIME.discard(session)
+    if not SESSIONS:
+        unwatch(PAST, look)
+
+
+def look(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Note a call of PyBullet's own module, if it is for a client of ours."""
+    client, call = past_call(name, args, kwargs)
+    session = SESSIONS.get(client)
+    if session is None:
+        return
+    if name == END:
+        end_session(client)
+    else:
+        session.pass_by(call)

@@ -13,6 +13,7 @@ import pybullet
 
 from bulletbridge.bullet.constraints import CreatedConstraint, info_of
 from bulletbridge.bullet.coordinates import Floats, matrix, unit
+from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.told_gaps import TOLD_GAP, add_gaps
 from bulletbridge.drop_in.forces import POINTS
@@ -87,7 +88,7 @@ class ToldGaps:
             self._change(self._places)
 
     def _change(self, places: Iterable[tuple[Floats, Floats]]) -> None:
-        change, client = pybullet.changeConstraint, self._client
+        change, client = native_of(pybullet.changeConstraint), self._client
         for (number, turns), (place, quat) in zip(self._numbers, places, strict=True):
             if turns:
                 change(
