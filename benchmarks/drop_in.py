@@ -12,9 +12,11 @@ may be others than on open ones.
 import argparse
 from collections.abc import Callable
 from functools import partial
+from inspect import isbuiltin
 from pathlib import Path
 from statistics import median
 from time import process_time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,6 @@ from pybullet_utils import bullet_client
 from rich.console import Console
 from rich.table import Table
 
-from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.console import write_json
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of
@@ -35,6 +36,7 @@ from bulletbridge.drop_in.settings import Mode
 BATCHES, STEPS, CALLS, PROGRAM_STEPS = 21, 50, 50, 600
 SETTLING = 300  # steps
 DATA = pybullet_data.getDataPath()
+PLAIN = SimpleNamespace(**vars(pybullet))  # before anything stands in the module
 FOUR_BAR = Path(__file__).parent.parent / "urdf" / "four_bar.urdf"
 WHEEL = (
     "pybullet_examples/mimicJointConstraint.py",
@@ -270,12 +272,14 @@ def calls(p: Any) -> dict[str, Call]:
 
 
 class Native(bullet_client.BulletClient):
-    """PyBullet's client with its functions as they are without any of our clients beside it."""
+    """PyBullet's client, with functions at which nobody looks for the sake of ours beside it."""
 
     def __getattr__(self, name: str) -> Any:
-        attribute = super().__getattr__(name)
-        if isinstance(attribute, partial):
-            return partial(native_of(attribute.func), **attribute.keywords)
+        attribute = getattr(PLAIN, name)
+        if isbuiltin(attribute):
+            attribute = partial(attribute, physicsClientId=self._client)
+        if name == "disconnect":
+            self._client = -1
         return attribute
 
 

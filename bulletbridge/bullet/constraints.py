@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.bullet.worlds import joint_ids, link_ids
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Motion
@@ -182,7 +183,7 @@ def change_twin(loop: CreatedConstraint, given: dict[str, Any], client: int) -> 
         axis = HINGE_SPAN * np.asarray(loop.axis) / np.linalg.norm(loop.axis)
         changes["jointChildPivot"] = across(info, axis)
     if changes:
-        pybullet.changeConstraint(loop.twin, **changes, physicsClientId=client)
+        native_of(pybullet.changeConstraint)(loop.twin, **changes, physicsClientId=client)
 
 
 def across(info: Info, offset: Array) -> list[float]:

@@ -204,14 +204,13 @@ class ShapedBodies:
         self._at = np.zeros((0, 3))  # lower corners of their own, when they left those
         self._held = self._looked = False
 
-    @contextmanager
-    def held(self) -> Generator[None]:
-        """Let all that look meanwhile see what the first one saw."""
+    def hold(self) -> None:
+        """Let all that look until ``let_go`` see what the first one sees."""
         self._held, self._looked = True, False
-        try:
-            yield
-        finally:
-            self._held = False
+
+    def let_go(self) -> None:
+        """Look anew from now on, whoever does."""
+        self._held = False
 
     def look(self) -> None:
         """See which bodies there are, and where."""

@@ -334,8 +334,8 @@ class ExactGroup:
     def _must_get_ready(self) -> bool:
         """Whether anybody has done or asked something since the last step, or aims in each."""
         joined = self.joined
-        asked = self._pushed or self._aimed or self._actions.asks_since(self._commanded)
-        return bool(asked or joined.disturbed or joined.must_be_driven)
+        due = joined.disturbed or joined.must_be_driven or self._pushed or self._aimed
+        return bool(due or self._actions.asks_since(self._commanded))
 
     def _get_ready(self) -> bool:
         """Do all that was asked for; whether bodies were put elsewhere."""

@@ -363,10 +363,10 @@ class FilteredGroup:
         of what takes it along must act there too: elsewhere the two would turn it.
         """
         known, self._prescribed = self.system.known_filter, None
-        factored = 0 if known is None else known.solver.control[0]["factored"].item()
+        factored = 0 if known is None else known.solver.control["factored"].item()
         self.joined.drive(self._lead)
         if known is not None:
-            known.solver.control[0]["factored"] = factored
+            known.solver.control["factored"] = factored
 
     def undo(self) -> None:
         """Take back ``before_step``, but for what Bullet's step would mend."""

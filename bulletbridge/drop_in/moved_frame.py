@@ -1,5 +1,6 @@
 """Frames of constraints that a program puts elsewhere while it runs, alone or with a fixed base."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from bulletbridge.bullet.constraints import (
 )
 from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
+from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.motion import Formula, Motion, require_finite
 from bulletbridge.constraints.moved_frames import MOVED, drive_frame
@@ -90,21 +92,20 @@ class Way(Motion):
         Raises:
             ModelError: One of them is not finite.
         """
-        span, lines = self.span, list[list[tuple[float, float, float]]]()
-        ways: list[tuple[float, float]] = [
-            *zip(self.before.tolist(), self.rates.tolist(), strict=True)
-        ]
-        for time in t.tolist():
+        span, numbers, times = self.span, list[float](), t.tolist()
+        ways = [*zip(self.before.tolist(), self.rates.tolist(), strict=True)]
+        for time in times:
             left, past = (span.until - time) / span.dt, time - span.until
-            if left < ENDED:
-                lines.append([(0.0, rate, 0.0) for _, rate in ways])
-            elif left < 1.0 - ENDED:
-                lines.append([(rate * past, rate, 0.0) for _, rate in ways])
-            else:
-                part = span.part
-                lines.append([(rate * past, was, (rate - was) / part) for was, rate in ways])
-        found = np.array(lines)
-        require_finite(found, t)
+            for was, rate in ways:
+                if left < ENDED:
+                    numbers += 0.0, rate, 0.0
+                elif left < 1.0 - ENDED:
+                    numbers += rate * past, rate, 0.0
+                else:
+                    numbers += rate * past, was, (rate - was) / span.part
+        found = np.array(numbers).reshape(len(times), len(ways), 3)
+        if not all(map(math.isfinite, numbers)):
+            require_finite(found, t)
         return found
 
 
@@ -243,7 +244,7 @@ class MovedFrame:
 
     def _tell(self, place: Floats, quat: Floats) -> None:
         told: dict[str, Any] = {"jointChildPivot": place, "jointChildFrameOrientation": quat}
-        pybullet.changeConstraint(self._number, **told, physicsClientId=self._client)
+        native_of(pybullet.changeConstraint)(self._number, **told, physicsClientId=self._client)
         if self._loop.twin >= 0:
             change_twin(self._loop, told, self._client)
 

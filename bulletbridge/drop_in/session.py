@@ -496,7 +496,8 @@ class Session:
             self._tell_of_loose_joints()
         drifting = self._drifting_bases() if self.actions.belts else []
         try:
-            self._put_bases([(body, there, velocity) for body, _, there, velocity in drifting])
+            if drifting:
+                self._put_bases([(body, there, velocity) for body, _, there, velocity in drifting])
             while not self._prepare():
                 pass
         except BaseException:
@@ -510,7 +511,8 @@ class Session:
                 self.actions.tell()
             answer = native_of(pybullet.stepSimulation)(physicsClientId=self.client)
             self._unseen = False
-            self._put_bases([(body, there, velocity) for body, _, there, velocity in drifting])
+            if drifting:
+                self._put_bases([(body, there, velocity) for body, _, there, velocity in drifting])
         self._closing.finish_step(self.groups.values())
         self.actions.end_step()
         return answer
@@ -585,12 +587,12 @@ class Session:
         asked = self.actions.asks_since(self._commands) or self.actions.belts
         last = [*self.groups.values()][-1:]
         try:
-            with self._around.held():  # all groups see the others where they are now
-                for group in self.groups.values():
-                    alone = None if asked else group.alone
-                    if alone is None or alone(()):
-                        group.before_step(may_undo=group not in last)
-                    ready.append(group)
+            self._around.hold()  # all groups see the others where they are now
+            for group in self.groups.values():
+                alone = None if asked else group.alone
+                if alone is None or alone(()):
+                    group.before_step(may_undo=group not in last)
+                ready.append(group)
         except BaseException as error:
             for group in ready:
                 group.undo()
@@ -604,6 +606,8 @@ class Session:
             self._met.add((error.body, error.other))
             self._stale |= {error.body, error.other}
             return False
+        finally:
+            self._around.let_go()
         self._commands = self.actions.commands
         return True
 
