@@ -9,7 +9,7 @@ restored runs that end otherwise than the one that came after ``saveState`` (at 
 after a restore); in brackets where the scene has other constraints or frames by then, which no
 state holds: that is no fault. The other columns count different ends of restores alike: of this
 state, of a file, of the state at the point before. Exits with 1 where one was to be the same and is
-not. In filter mode contacts are Bullet's, which keeps some that no state of its own holds: where
+not. The order in which Bullet lists contacts does not count: none of its states holds it. Where
 ``--mode native`` differs too, it is Bullet's fault.
 """
 
@@ -138,7 +138,7 @@ class Trial:
                 return f"{type(error).__name__} at {k}: {found.hexdigest()[:8]}"
             found.update(state(p))
         forces = [p.getConstraintState(p.getConstraintUniqueId(k)) for k in count(p)]
-        forces += [(point[8], point[9]) for point in p.getContactPoints()]
+        forces += [(point[8], point[9]) for point in sorted(p.getContactPoints())]
         found.update(np.array([x for force in forces for x in force]).tobytes())
         return found.hexdigest()
 

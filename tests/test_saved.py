@@ -22,6 +22,7 @@ from test_islands import several
 from test_links import row
 
 import bulletbridge as bb
+from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.constraints.motion import Motion, Sine
 from bulletbridge.drop_in.client import BulletClient
@@ -320,6 +321,39 @@ def test_links_of_one_robot_that_meet_first_after_a_save_do_so_again(tmp_path, w
     for _ in range(2):
         client.restoreState(**given)
         assert run() == first
+
+
+def test_points_that_stick_are_the_same_in_whatever_order_bullet_lists_them():
+    """Of a beam that came to one block after the other, and to both at once in a restore."""
+    client = native_client()
+    client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
+    client.setGravity(0, 0, -9.81)
+    block, beam = [
+        client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=extents)
+        for extents in ([0.1, 0.1, 0.1], [0.6, 0.05, 0.05])
+    ]
+    for x in (-0.5, 0.5):
+        client.createMultiBody(0.0, block, -1, [x, 0, 0])
+    body = client.createMultiBody(1.0, beam, -1, [-0.9, 0, 0.151])
+    reader = StickingReader(client._client, {body: (1,)})
+
+    def step() -> tuple[list[Any], bytes, list[float]]:
+        client.stepSimulation()
+        listed = [point[1:5] for point in client.getContactPoints(body)]
+        return listed, reader.read().tobytes(), reader.forces
+
+    step()
+    client.resetBasePositionAndOrientation(body, [0, 0, 0.151], [0, 0, 0, 1])
+    for _ in range(60):
+        client.stepSimulation()
+    kept, (listed, *first) = client.saveState(), step()
+    client.resetBasePositionAndOrientation(body, [0, 0, 9], [0, 0, 0, 1])
+    for _ in range(40):
+        client.stepSimulation()
+    client.restoreState(kept)
+    listed_now, *found = step()
+    assert listed_now != listed and sorted(listed_now) == sorted(listed)
+    assert found == first and len(reader.forces) > 2
 
 
 def test_what_is_known_of_who_collides_is_part_of_a_state(tmp_path):

@@ -88,12 +88,16 @@ class StickingReader:
         Between two bridged bodies it is the relative motion, and a contact that both report counts
         once; against what stands still it is the motion itself. What may move and is not bridged
         keeps nothing in place: it is carried, or is carried along.
+
+        They are sorted: in what order Bullet lists contacts hangs on what was there before, which
+        no state of its own holds.
         """
         pairs = self._pairs
         numbers: list[float] = []
         forces: list[float] = []
         self.carries, self.forces = False, forces
-        for _, body, other, link, other_link, at, _, normal, _, force, f1, _, f2, _ in points:
+        for point in sorted(points):
+            _, body, other, link, other_link, at, _, normal, _, force, f1, _, f2, _ = point
             if not force > 0.0:
                 continue
             key = body, other, link, other_link
