@@ -18,6 +18,7 @@ from support.bullet_worlds import SLIDER
 from support.hoppers import LOOP, STEPS, WARM, advance, bridge, drive, tip
 from support.planar import planar_chain
 from support.users_constraints import PointOnSphere
+from test_client import linkage
 from test_islands import several
 from test_links import row
 
@@ -354,6 +355,33 @@ def test_points_that_stick_are_the_same_in_whatever_order_bullet_lists_them():
     listed_now, *found = step()
     assert listed_now != listed and sorted(listed_now) == sorted(listed)
     assert found == first and len(reader.forces) > 2
+
+
+@pytest.mark.parametrize("way", ["reset", "file"])
+def test_what_gives_way_to_a_force_starts_from_where_it_was_put(tmp_path, way):
+    """As what is rigid: where its last step had led to before does not count."""
+    ends = []
+    for limit, steps in ((None, 0), (9999.0, 0), (9999.0, 60), (9999.0, 120)):
+        client = BulletClient(pybullet.DIRECT, mode="filter")
+        body, made = linkage(client, tmp_path)
+        client.stepSimulation()  # which closes it
+        if limit is not None:
+            client.changeConstraint(made, maxForce=limit)
+        joints = range(3)
+        start = [client.getJointState(body, joint)[:2] for joint in joints]
+        client.saveBullet(str(tmp_path / "world.bullet"))
+        for turn in range(2):  # from a file, the first time the bodies are read
+            for _ in range(steps * turn):
+                client.stepSimulation()
+            if way == "file":
+                client.restoreState(fileName=str(tmp_path / "world.bullet"))
+            else:
+                for joint, (angle, rate) in zip(joints, start, strict=True):
+                    client.resetJointState(body, joint, angle, rate)
+            client.stepSimulation()
+        ends.append([client.getJointState(body, joint)[:2] for joint in joints])
+    assert ends[1] == ends[2] == ends[3]
+    assert np.abs(np.subtract(ends[0], ends[1])).max() < 1e-14
 
 
 def test_what_is_known_of_who_collides_is_part_of_a_state(tmp_path):

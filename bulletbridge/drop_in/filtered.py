@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -531,6 +532,12 @@ class FilteredGroup:
                     self._close_opened()
                     return
             system.filter(open=self._given_way, assemble=not self._given_way, led=False)
+        else:
+            self._start_from(self._world.numbers())
+
+    def _start_from(self, numbers: Iterable[float]) -> None:
+        """Have what Bullet's next step leads to be closed as come from here."""
+        self.system.take_back(np.array([*numbers, self.system.t]))
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         """Close all loops but those that Bullet pulls with all of their force limits."""
@@ -622,6 +629,8 @@ class FilteredGroup:
                 sticking = sticking[presses]
                 forces = [force for force, pressed in zip(forces, presses, strict=True) if pressed]
                 self._impulses = self.system.filter(sticking, names_now, found=found, led=led)
+        else:
+            self._start_from(chain(*found))
         self._given_way = set(names)
 
     def _presses(self, forces: list[float]) -> list[bool]:
