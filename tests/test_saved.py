@@ -357,6 +357,29 @@ def test_points_that_stick_are_the_same_in_whatever_order_bullet_lists_them():
     assert found == first and len(reader.forces) > 2
 
 
+def test_what_loops_carry_is_told_bullet_again_after_bodies_were_read_anew(tmp_path):
+    """A load on a plank that two points hold, restored after a file was, which holds no loads."""
+    client = BulletClient(pybullet.DIRECT, mode="filter")
+    client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
+    client.setGravity(0, 0, -9.81)
+    shapes = [
+        client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=extents)
+        for extents in ([0.3, 0.1, 0.02], [0.05, 0.05, 0.05])
+    ]
+    plank = client.createMultiBody(1.0, shapes[0])
+    load = client.createMultiBody(20.0, shapes[1], -1, [0.1, 0, 0.07])
+    for x in (-0.3, 0.3):
+        kind, at = pybullet.JOINT_POINT2POINT, [x, 0, 0]
+        client.createConstraint(plank, -1, -1, -1, kind, [0, 0, 0], at, at)
+    for _ in range(30):
+        client.stepSimulation()
+    kept, from_file = client.saveState(), kept_by(client, "file", tmp_path)
+    first = trajectory_in_bullet(client, load, 20)
+    for given in (from_file, {"stateId": kept}):
+        client.restoreState(**given)
+    assert trajectory_in_bullet(client, load, 20) == first
+
+
 @pytest.mark.parametrize("way", ["reset", "file"])
 def test_what_gives_way_to_a_force_starts_from_where_it_was_put(tmp_path, way):
     """As what is rigid: where its last step had led to before does not count."""

@@ -120,14 +120,11 @@ class ShownWorld:
             )
         return self.world
 
-    def known_filter(self, solver: Solver) -> Filter | None:
-        """The filter of the rows of a solver; None before its first use."""
-        known = self._filter
-        return known if known is not None and known.solver is solver else None
-
     def filter_of(self, solver: Solver, decision: Decision) -> Filter:
         """The filter of the rows of a solver, made when it is first asked for."""
-        known = self._filter = self.known_filter(solver) or Filter(solver, decision)
+        known = self._filter
+        if known is None or known.solver is not solver:
+            known = self._filter = Filter(solver, decision)
         return known
 
     def forget_filter(self) -> None:

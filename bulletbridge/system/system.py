@@ -1639,8 +1639,14 @@ class System:
 
     @property
     def known_filter(self) -> Filter | None:
-        """The compiled part of ``filter`` as the constraints are now; None before its first use."""
-        return self._shown.known_filter(self._active.solver)
+        """The compiled part of ``filter`` as the constraints are now.
+
+        None before it is decided which of their rows are redundant, as at its first use.
+        """
+        active = self._active
+        if active.decision is None:
+            return None
+        return self._shown.filter_of(active.solver, active.decision)
 
     def write(self) -> None:
         """Show the state in the world.
