@@ -407,6 +407,24 @@ def test_what_gives_way_to_a_force_starts_from_where_it_was_put(tmp_path, way):
     assert np.abs(np.subtract(ends[0], ends[1])).max() < 1e-14
 
 
+def test_what_has_given_way_keeps_bullets_own_numbers(tmp_path):
+    """Written back they would be rounded, and of what was just read they were."""
+    client = BulletClient(pybullet.DIRECT, mode="filter")
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.1, 0.2, 0.3])
+    body = client.createMultiBody(1.0, shape)
+    kind, ends = pybullet.JOINT_POINT2POINT, ([0.1, 0.2, 0.3], [0.15, 0.2, 0.3])
+    made = client.createConstraint(body, -1, -1, -1, kind, [0, 0, 0], *ends)
+    client.changeConstraint(made, maxForce=10)
+    client.setTimeStep(0.005)  # so that Bullet, which keeps the impulse, never pulls with all of it
+    client.resetBaseVelocity(body, [0, 0, 0], [1, 2, 3])
+    trajectory_in_bullet(client, body, 12)
+    given, found = kept_by(client, "file", tmp_path), list[str]()
+    for _ in range(3):
+        client.restoreState(**given)
+        found.append(trajectory_in_bullet(client, body, 20))
+    assert found[0] == found[1] == found[2]
+
+
 def test_what_is_known_of_who_collides_is_part_of_a_state(tmp_path):
     """Of links that have met since it is not known, in a copy of those that had met it is."""
     system = slider_system(tmp_path)

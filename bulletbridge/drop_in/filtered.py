@@ -541,21 +541,24 @@ class FilteredGroup:
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         """Close all loops but those that Bullet pulls with all of their force limits."""
-        found = self._world.finite(numbers)
+        found, limited = self._world.finite(numbers), bool(self.joined.limited)
         was_open, undecided = self._given_way, self.system.known_filter is None
         try:
-            self._filter_without(pulled, sticking, found)
+            self._filter_without(pulled, sticking, found, write=not limited)
         except AssemblyError:
             if not was_open:
                 raise
-            self._filter_without(pulled | was_open, sticking, found)
+            self._filter_without(pulled | was_open, sticking, found, write=not limited)
+        if not limited:
+            return
         if undecided and self._is_compromise() and self._leave_out(closed=True):
             self._close(numbers, sticking, NO_NAMES)
             return
-        over = self._over(was_open) if self.joined.limited else NO_NAMES
-        if over:
-            self._world.put_numbers(numbers)
+        over = self._over(was_open)
+        if over:  # of what gives way Bullet keeps its own numbers, which writing would round
             self._filter_without(self._given_way | over, sticking, found)
+        elif len(self._given_way) < len(self.joined.loops):
+            self.system.write()
 
     def _is_compromise(self) -> bool:
         """Whether the system has rigid loops open, as far as those with force limits contradict.
@@ -616,19 +619,23 @@ class FilteredGroup:
         return sticking if len(sticking) else NO_STICKING_POINTS
 
     def _filter_without(
-        self, names: Set[str], sticking: np.ndarray, found: tuple[Array, Array]
+        self,
+        names: Set[str],
+        sticking: np.ndarray,
+        found: tuple[Array, Array],
+        write: bool = True,
     ) -> None:
         """Close the loops but the named ones, which give way, where they were found."""
         self._impulses, self._sticking_count = None, UNKNOWN
         if len(names) < len(self.joined.loops):
             names_now, forces = sorted(names), self._world.sticking_forces
             led = not self._attempts.failed  # nor from where a step before has begun
-            self._impulses = self.system.filter(sticking, names_now, found=found, led=led)
+            self._impulses = self.system.filter(sticking, names_now, False, found, write, led)
             self.filter = self.system.known_filter
             while len(sticking) and False in (presses := self._presses(forces)):
                 sticking = sticking[presses]
                 forces = [force for force, pressed in zip(forces, presses, strict=True) if pressed]
-                self._impulses = self.system.filter(sticking, names_now, found=found, led=led)
+                self._impulses = self.system.filter(sticking, names_now, False, found, write, led)
         else:
             self._start_from(chain(*found))
         self._given_way = set(names)
