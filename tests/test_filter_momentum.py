@@ -121,6 +121,16 @@ def inside_one_another(p):
     )  # fmt: skip
 
 
+def require_rest(p, low, high):
+    """Check that they stay as they were made for 60 steps, and do not touch."""
+    for _ in range(60):
+        p.stepSimulation()
+    place, turn = p.getBasePositionAndOrientation(low)
+    assert place == pytest.approx((0.0, 0.0, 0.1), abs=1e-3)
+    assert turn[:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-3)
+    assert not p.getContactPoints(low, high)
+
+
 def test_bodies_held_inside_one_another_rest_until_they_are_let_go():
     """They stand on a plane as one body; let go, they are pushed apart as Bullet does.
 
@@ -133,12 +143,7 @@ def test_bodies_held_inside_one_another_rest_until_they_are_let_go():
     low, high, held = inside_one_another(p)
     with pytest.warns(BulletBridgeWarning, match=r"inside one another.*0\.05 m"):
         p.stepSimulation()
-    for _ in range(60):
-        p.stepSimulation()
-    place, turn = p.getBasePositionAndOrientation(low)
-    assert place == pytest.approx((0.0, 0.0, 0.1), abs=1e-3)
-    assert turn[:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-3)
-    assert not p.getContactPoints(low, high)
+    require_rest(p, low, high)
     p.changeConstraint(held, maxForce=1e3)  # it may give way now
     p.stepSimulation()
     assert p.getContactPoints(low, high)
@@ -164,17 +169,35 @@ def test_a_limit_that_contacts_do_not_reach_holds_inside_one_another():
     p.changeConstraint(held, maxForce=1e5)
     with pytest.warns(BulletBridgeWarning, match=r"inside one another.*0\.05 m"):
         p.stepSimulation()
-    for _ in range(60):
-        p.stepSimulation()
-    place, turn = p.getBasePositionAndOrientation(low)
-    assert place == pytest.approx((0.0, 0.0, 0.1), abs=1e-3)
-    assert turn[:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-3)
-    assert not p.getContactPoints(low, high)
+    require_rest(p, low, high)
     p.changeConstraint(held, maxForce=1e3)
     p.restoreState(start)  # who collides is restored, too
     for place in places:
         p.stepSimulation()
         assert p.getBasePositionAndOrientation(high) == place
+    p.disconnect()
+
+
+def test_what_stands_still_inside_one_another_is_left_alone():
+    """No constraint holds it; the hands of two arms are joined."""
+    p = bb.BulletClient(pybullet.DIRECT, mode="filter")
+    shapes = [p.createCollisionShape(pybullet.GEOM_SPHERE, radius=r) for r in (0.2, 0.05)]
+    arms = [
+        p.createMultiBody(
+            0, basePosition=[x, 0, 0], linkMasses=[1.0, 1.0], linkCollisionShapeIndices=shapes,
+            linkVisualShapeIndices=[-1, -1], linkPositions=[[0, 0, 0.5], [0, 0, 0.8]],
+            linkOrientations=[[0, 0, 0, 1]] * 2, linkInertialFramePositions=[[0, 0, 0]] * 2,
+            linkInertialFrameOrientations=[[0, 0, 0, 1]] * 2, linkParentIndices=[0, 1],
+            linkJointTypes=[pybullet.JOINT_FIXED, pybullet.JOINT_SPHERICAL],
+            linkJointAxis=[[0, 0, 1]] * 2,
+        )
+        for x in (0.0, 0.3)
+    ]  # fmt: skip
+    halves = [0.15, 0, 0], [-0.15, 0, 0]
+    p.createConstraint(arms[0], 1, arms[1], 1, pybullet.JOINT_FIXED, [0] * 3, *halves)
+    for _ in range(3):
+        p.stepSimulation()
+    assert p.getContactPoints(*arms, 0, 0)
     p.disconnect()
 
 

@@ -100,7 +100,8 @@ class HeldInside:
                 part = self._part_of(pair[0])
                 if part != self._part_of(pair[1]) or pair in self._pairs:
                     continue
-                if depth * self._push(one, other) > self._limits[part]:
+                limit = self._limits.get(part)  # None of what stands still by itself
+                if limit is None or depth * self._push(one, other) > limit:
                     continue
                 self._pairs.append(pair)
                 self._collide(pair, False)
