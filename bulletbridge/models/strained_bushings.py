@@ -4,14 +4,13 @@ import numpy as np
 
 from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.records import BUSHING
+from bulletbridge.models.model_spec import EARTH
 from bulletbridge.models.odd_inertias import extent
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
 FALLS = 10.0
 """So many falls through the robot's own size, or the ways apart, are more than is meant."""
-EARTH = 9.81
-"""[m/s²]"""
 SHOWN = 3
 """Bushings that the warning names."""
 
@@ -24,7 +23,7 @@ def tell_of_strained_bushings(system: System) -> None:
             way: Array = np.asarray(spring.position)[3:]
             force: Array = np.asarray(spring.force)[3:]
             apart[name] = float(np.linalg.norm(way)), 0.5 * abs(float(way @ force))
-    weight = EARTH * float(system.mechanism.bodies["mass"].sum())
+    weight = -EARTH[2] * float(system.mechanism.bodies["mass"].sum())
     energy = sum(held for _, held in apart.values())
     size = max((extent(system), *(way for way, _ in apart.values())))
     if not energy > FALLS * weight * size:
