@@ -22,7 +22,6 @@ from test_constraints import SAMPLES, closed_world
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.joints import JointModel
 from bulletbridge.constraints.motion import Motion, Polynomial
-from bulletbridge.engine import redundancy
 from bulletbridge.engine.plausible import LOST
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.whitened import whiten
@@ -521,13 +520,6 @@ def test_constraints_that_are_there_twice_may_leave_no_freedom(tmp_path, number)
     """
     record = TogetherRun(number, tmp_path, "exact").record(8)
     assert record["end"] == "held" and not record["faults"], record
-
-
-def test_an_error_names_what_stays_open_beside_gears_of_bounded_force(tmp_path, monkeypatch):
-    """Gears of this one have a maxForce: what cannot close (here, see above) was "unknown"."""
-    monkeypatch.setattr(redundancy, "LATER", 0.0, raising=False)
-    record = TogetherRun(950069, tmp_path, "exact").record(8)
-    assert "cannot close" in record["message"], record
 
 
 @pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")

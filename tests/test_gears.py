@@ -6,6 +6,7 @@ import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
 
 from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import BulletBridgeWarning
 from bulletbridge.models.bundled import find
 
@@ -176,6 +177,16 @@ def test_a_gear_goes_on_from_where_all_else_is_closed(tmp_path, mode, limit, shi
         client.stepSimulation()
     q, v = turns(client, body)
     assert np.abs(q[:2]).max() < 1e-6 and np.abs(v[:2]).max() < 1e-12
+    client.disconnect()
+
+
+def test_only_rigid_gears_give_way_to_what_else_is_closed(tmp_path):
+    """One with a maxForce has no rows in exact mode: it was an "unknown constraint" there."""
+    client = connect("exact")
+    mesh(client, wheels(client, tmp_path), maxForce=20.0)
+    client.stepSimulation()
+    (group,) = session_of(client._client).groups.values()
+    assert not group.joined.close_before_gears(set())
     client.disconnect()
 
 
