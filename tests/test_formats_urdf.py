@@ -783,6 +783,28 @@ def test_scikit_robots_closures_are_hinges_in_the_roots_frame(put):
         assert max(gap.metres for gap in loaded.system.evaluate().gaps) < 1e-12
 
 
+def test_closures_by_points_of_both_links_are_balls_and_pins(put):
+    path = put(four_bar_with(""))
+    at = "parent: rocker, parent_xyz: [0.7, 0, 0], child: ground, child_xyz: [1, 0, 0]"
+    more = "actuated_joints: [crank, knee_actuator]\nball_limit_deg: 15.0\n"
+    put(f"pin_loops: [{{name: pin, {at}, axis: [0, 1, 0]}}]\n{more}", "loop_closures.yaml")
+    spec = read_model(path, fixed_base=True)
+    (pin,) = spec.constraints
+    assert (pin.name, pin.model) == ("pin", JointModel.REVOLUTE) and spec.actuated == ("crank",)
+    assert any("ball_limit_deg" in x for x in spec.notes)
+    assert any("knee_actuator" in x for x in spec.notes)
+    put(f"ball_loops: [{{name: pin, {at}}}]\nball_upgrades: [coupler]\n", "loop_closures.yaml")
+    spec = read_model(path, fixed_base=True)
+    (ball,) = spec.constraints
+    assert ball.model is JointModel.BALL
+    with load(spec) as loaded:
+        assert loaded.system.mechanism.joints["coupler"].kind == "spherical"
+        assert max(gap.metres for gap in loaded.system.evaluate().gaps) < 1e-12
+    put("ball_loop: []\n", "loop_closures.yaml")
+    with pytest.raises(LoopFileError, match="did you mean 'ball_loops'"):
+        read_model(path)
+
+
 def test_mimics_are_couplings_with_chains_resolved(put):
     path = put(
         chain(

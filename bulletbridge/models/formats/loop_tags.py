@@ -261,11 +261,11 @@ def _axes(
     if model is JointModel.UNIVERSAL:
         tree.fail(f"{where} is universal and has one axis; give <parent_axis> and <child_axis>")
     if first is not None and first.get("frame") == "parent":
-        return _seen_from_both(tree, axis, ends)
+        return seen_from_both(tree, axis, ends)
     return axis, None
 
 
-def _seen_from_both(
+def seen_from_both(
     tree: UrdfTree, axis: Triple, ends: tuple[Frame, Frame]
 ) -> tuple[Triple, Triple]:
     """An axis of the first link's frame, in frames a and b, all joints at zero."""

@@ -1,7 +1,8 @@
-"""Loops that stand in a YAML file beside a URDF: Gepetto's extended URDF, scikit-robot's closures.
+"""Loops that stand in a YAML file beside a URDF: Gepetto's extended URDF, loop_closures.yaml.
 
 Sources: Batto, de Matteis and Mansard, "Extended URDF" (arXiv 2504.04767), whose robots are in
-Gepetto/example-parallel-robots; scikit-robot's loop_closures.yaml.
+Gepetto/example-parallel-robots; loop_closures.yaml of scikit-robot, and that of
+Humanoid-Project/robonex-description, which has frames on both links.
 """
 
 import re
@@ -13,8 +14,9 @@ import numpy as np
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.errors import nearest
 from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.models.formats.loop_tags import seen_from_both
 from bulletbridge.models.formats.robot import listed
-from bulletbridge.models.formats.urdf_tree import UrdfTree, end
+from bulletbridge.models.formats.urdf_tree import UrdfTree, X, end
 from bulletbridge.models.model_spec import Z
 from bulletbridge.models.strict_yaml import Node
 from bulletbridge.models.urdf_file import is_file
@@ -30,6 +32,10 @@ MARKS = ("closed_loop", "joint_type", "name_closedloop", *SPHERICAL)
 GEPETTO_KEYS = (
     *("closed_loop", "type", "name_mot", "type_mot", "joint_name", "joint_type"),
     *("name_closedloop", "closed_loop_number", *SPHERICAL),
+)
+CLOSURE_KEYS = (
+    *("closures", "dependent", "independent", "version", "root"),
+    *("ball_loops", "pin_loops", "ball_upgrades", "actuated_joints"),
 )
 OTHERWISE = "6d"
 """What Gepetto's loader takes where no type is given."""
@@ -118,13 +124,7 @@ def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
     )
     if "type_mot" in keys:
         found.notes.append(f"'type_mot' of {root.path.name} is left out: kinds of motors")
-    unknown = [key for key in keys if key not in GEPETTO_KEYS]
-    for key in unknown:
-        hint = nearest(key, GEPETTO_KEYS, most=1, cutoff=0.8)
-        if hint:
-            keys[key].fail(f"unknown key '{key}'; {hint}")
-    if unknown:
-        found.notes.append(f"left out of {root.path.name}, for it is not known: {listed(unknown)}")
+    _note_unknown(root, GEPETTO_KEYS, found)
     pairs = _pairs(tree, keys)
     taken: set[str] = set()
     for pair, model in zip(pairs, _kinds(root, keys, len(pairs), found), strict=True):
@@ -134,6 +134,22 @@ def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
     _read_retyped(tree, root, keys, found)
     if "name_mot" in keys:
         _read_motors(tree, keys["name_mot"], found)
+
+
+def _note_unknown(root: Node, known: tuple[str, ...], found: Sidecar) -> None:
+    """Tell of keys that nobody here knows.
+
+    Raises:
+        LoopFileError: One is nearly a known one.
+    """
+    keys = root.table()
+    unknown = [key for key in keys if key not in known]
+    for key in unknown:
+        hint = nearest(key, known, most=1, cutoff=0.8)
+        if hint:
+            keys[key].fail(f"unknown key '{key}'; {hint}")
+    if unknown:
+        found.notes.append(f"left out of {root.path.name}, for it is not known: {listed(unknown)}")
 
 
 def _pairs(tree: UrdfTree, keys: dict[str, Node]) -> list[Pair]:
@@ -232,7 +248,7 @@ def _note_absent(key: str, absent: list[Node], moving: list[str], found: Sidecar
         hint = nearest(absent[0].text(), moving, most=1, cutoff=0.8)
         found.notes.append(
             f"'{key}' of {absent[0].path.name} names what is no joint that moves, and is left out"
-            f" there, as by Gepetto's loader: {listed(each.text() for each in absent)}"
+            f" there: {listed(each.text() for each in absent)}"
             + (f"; {hint}" if hint else "")
         )
 
@@ -259,8 +275,11 @@ def _common(a: str, b: str, taken: set[str]) -> str:
 
 
 def _read_closures(tree: UrdfTree, root: Node, found: Sidecar) -> None:
-    """Hinges by point and axis in the root's frame, the robot's joints at zero."""
-    keys = root.mapping((), ("closures", "dependent", "independent", "version", "root"))
+    """Hinges by point and axis in the root's frame, joints at zero; loops by points of both links."""
+    if not root.is_mapping():
+        root.mapping()
+    keys = root.table()
+    _note_unknown(root, CLOSURE_KEYS, found)
     taken = {loop.name for loop in found.loops}
     for node in _items(keys, "closures"):
         entry = node.mapping(("link_a", "link_b", "point"), ("axis", "name", "type", "joint"))
@@ -272,7 +291,28 @@ def _read_closures(tree: UrdfTree, root: Node, found: Sidecar) -> None:
         taken.add(name)
         model = JointModel.BALL if axis is None else JointModel.REVOLUTE
         found.loops.append(LoopJoint(name, model, a, b, axis or Z))
+    for key, model in (("ball_loops", JointModel.BALL), ("pin_loops", JointModel.REVOLUTE)):
+        for node in _items(keys, key):
+            entry = node.mapping(("name", "parent", "child"), ("parent_xyz", "child_xyz", "axis"))
+            a, b = (_point_of(tree, entry, end) for end in ("parent", "child"))
+            axes = Z, None
+            if model is JointModel.REVOLUTE:
+                axis = entry["axis"].direction() if "axis" in entry else X
+                axes = seen_from_both(tree, axis, (a, b))
+            found.loops.append(LoopJoint(entry["name"].text(), model, a, b, *axes))
+    for node in _items(keys, "ball_upgrades"):
+        found.retyped[node.known(tree.joints, "joint ")] = Retyped("spherical")
     found.actuated += [each.known(tree.joints, "joint ") for each in _items(keys, "independent")]
+    driven = _items(keys, "actuated_joints")
+    found.actuated += [each.text() for each in driven if each.text() in tree.joints]
+    absent = [each for each in driven if each.text() not in tree.joints]
+    _note_absent("actuated_joints", absent, list(tree.joints), found)
+
+
+def _point_of(tree: UrdfTree, entry: dict[str, Node], end: str) -> Frame:
+    """The frame of a link at its ``xyz``, which is its origin where none is given."""
+    link, at = entry[end].known(tree.links, "link "), f"{end}_xyz"
+    return Frame(link, entry[at].triple() if at in entry else (0.0, 0.0, 0.0))
 
 
 def _frame_at(tree: UrdfTree, link: str, point: np.ndarray) -> Frame:
