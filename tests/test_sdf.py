@@ -583,6 +583,19 @@ def test_names_may_have_that_of_their_model_before_them(tmp_path: Path) -> None:
     np.testing.assert_array_equal(terms_at(system, q, v).h, terms_at(oracle, q, v).h)
 
 
+def test_a_lower_limit_above_the_upper_one_limits_nothing(tmp_path: Path) -> None:
+    limit = "<limit><lower>1000</lower><upper>-1000</upper></limit>"
+    free = read(arm(joint(OWN)), tmp_path)
+    spec = read(arm(joint(OWN + limit)), tmp_path)
+    assert [note for note in spec.notes if note not in free.notes] == [
+        "joint 'j2' has a lower limit of 1000 and an upper one of -1000: nothing limits it, as in"
+        " ODE; write the lower one first if it is meant"
+    ]
+    with bb.load(spec, "new") as loaded:
+        joint2 = loaded.system.mechanism.joint("j2")
+        assert (joint2.lower, joint2.upper) == (-np.inf, np.inf)
+
+
 def test_thin_rods_and_plates_however_turned_are_ones_that_bullet_takes() -> None:
     rng = np.random.default_rng(1)
     for turn in Rotation.random(50, random_state=1).as_matrix():

@@ -74,6 +74,7 @@ def take_gazebo_links(tree: UrdfTree) -> GazeboLinks:
         forces += _hang(tree, scope, joint.get("name", ""), name, other)
         taken.append(name)
     notes = [f"links in <gazebo> are links of the robot: {listed(taken)}"] if taken else []
+    notes += scope.notes
     if assumed:
         notes.append(f"without <inertial>, so 1 kg and 1 kg m², as SDF has it: {listed(assumed)}")
     for what, names in lost.items():

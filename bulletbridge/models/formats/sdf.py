@@ -125,7 +125,7 @@ def read_sdf(
         scope = open_scope(outermost, version, path.resolve(), top)
     beside = list(open_scope(around, version, path.resolve(), top).scopes())
     graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
-    graph.notes += settled + [note for each in (*scope.scopes(), *beside) for note in each.notes]
+    graph.notes += settled
     graph.gravity = _gravity(graph, worlds, version)
     graph.notes += _start_notes(root)
     graph.notes += _angle_notes(root)
@@ -144,6 +144,7 @@ def read_sdf(
     for each in scope.scopes():
         if id(each) not in scenery and not each.static:
             _hold_kinematic(graph, each)
+    graph.notes += [note for each in (*scope.scopes(), *beside) for note in each.notes]
     graph.notes += [
         f"a second model '{each.prefix}{name}' is called '{own}'"
         for each in scope.scopes()
@@ -588,7 +589,11 @@ def along_in(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> 
     )
     lower, upper = (x if abs(x) < NO_LIMIT else np.copysign(np.inf, x) for x in (lower, upper))
     if lower > upper:
-        raise ModelError(f"joint '{full}' has limits {lower:g} and {upper:g}; the lower one first")
+        scope.notes.append(
+            f"joint '{full}' has a lower limit of {lower:g} and an upper one of {upper:g}: nothing"
+            " limits it, as in ODE; write the lower one first if it is meant"
+        )
+        lower, upper = -np.inf, np.inf
     effort, velocity = (number_of(element, f"limit/{key}", -1.0) for key in ("effort", "velocity"))
     values = {
         "damping": "dynamics/damping",

@@ -205,7 +205,7 @@ class Scope:
         pose_element: What has its pose: the model, or what includes it.
         static: Whether all of it stands still.
         missing: What it includes that comes with Gazebo and is not there.
-        notes: What was assumed of the file that it includes models from.
+        notes: What was assumed of it, and of the file that it includes models from.
         renamed: Models in it whose name another one has, by the one that they got.
         called: Its name in the model that it is in.
         merged: Models in it whose names are its own, too.
