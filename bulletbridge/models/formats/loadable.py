@@ -247,6 +247,8 @@ def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
             if joint.get("type") != kind:
                 notes.append(f"joint '{name}' is {kind}, as the file beside the URDF says")
             joint.set("type", kind)
+            if kind == "spherical":  # without one Bullet warns
+                Xml.SubElement(joint, "axis", xyz="1 0 0")
             continue
         hinges = [Step(f"{name}_{axis}", "continuous", AXES[axis]) for axis in axes]
         _in_steps(tree, joint, hinges)

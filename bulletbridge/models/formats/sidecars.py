@@ -248,8 +248,7 @@ def _note_absent(key: str, absent: list[Node], moving: list[str], found: Sidecar
         hint = nearest(absent[0].text(), moving, most=1, cutoff=0.8)
         found.notes.append(
             f"'{key}' of {absent[0].path.name} names what is no joint that moves, and is left out"
-            f" there: {listed(each.text() for each in absent)}"
-            + (f"; {hint}" if hint else "")
+            f" there: {listed(each.text() for each in absent)}" + (f"; {hint}" if hint else "")
         )
 
 
@@ -275,7 +274,7 @@ def _common(a: str, b: str, taken: set[str]) -> str:
 
 
 def _read_closures(tree: UrdfTree, root: Node, found: Sidecar) -> None:
-    """Hinges by point and axis in the root's frame, joints at zero; loops by points of both links."""
+    """Hinges by point and axis in the root's frame, joints at zero, or by points of both links."""
     if not root.is_mapping():
         root.mapping()
     keys = root.table()
