@@ -276,3 +276,12 @@ def test_a_robot_that_starts_in_the_floor_is_told(client, height, told):
     said = [str(one.message) for one in caught]
     assert len(said) == told
     assert all("'foot' of" in one and "0.05 m inside" in one for one in said)
+
+
+@pytest.mark.parametrize(("at", "told"), [((300.0, 0.0, 100.0), True), ((30.0, 0.0, 10.0), False)])
+def test_a_robot_as_far_away_as_one_placed_in_millimetres_is_told(at, told):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        load("four_bar", "new", base_position=at).close()
+    said = [str(one.message) for one in caught]
+    assert any("if millimetres are meant, write (0.3, 0, 0.1)" in one for one in said) == told

@@ -29,7 +29,7 @@ from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.engine.force_signals import JointFunctions
-from bulletbridge.errors import PACKAGE, AssemblyError, ModelError, warn_user
+from bulletbridge.errors import PACKAGE, AssemblyError, ModelError, nearest, warn_user
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.frames import matrix_rpy, triple
@@ -42,7 +42,7 @@ from bulletbridge.models.loops_file import OF_START
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.odd_inertias import tell_of_odd_inertias
-from bulletbridge.models.overlap import tell_of_overlap
+from bulletbridge.models.overlap import tell_of_far_robots, tell_of_overlap
 from bulletbridge.models.strained_bushings import tell_of_strained_bushings
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
@@ -102,6 +102,8 @@ class LoadedModel:
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what it has not, of which most is its system's."""
         hint = f"; write model.system.{name}" if hasattr(System, name) else ""
+        if name in ("disconnect", "unload", "remove"):
+            hint = "; write model.close()"
         frame = inspect.currentframe()
         asking = frame.f_back if frame is not None else None
         if hint and asking is not None and asking.f_code.co_filename.startswith(PACKAGE):
@@ -178,13 +180,18 @@ def load(
     Warns:
         BulletBridgeWarning: A joint starts beyond its limits, and these act, or loops were not
             found to close within them; contacts act, and a
-            robot starts deep inside what stands there; links have inertias as of other units than
+            robot starts deep inside what stands there; one starts as far away as if its place were
+            in millimetres; links have inertias as of other units than
             their masses and sizes; or something of the file was lost, changed or assumed.
     """
     how = cast(Reading, {name: x for name, x in options.items() if name in OF_READING})
     system_options = cast(
         LoadOptions, {name: x for name, x in options.items() if name not in OF_READING}
     )
+    for name in system_options.keys() - LoadOptions.__annotations__.keys():
+        hint = nearest(name, (*OF_READING, "base_position", "base_orientation"), 1, cutoff=0.75)
+        if hint:
+            raise ModelError(f"load has no option '{name}'; {hint}")
     steps = Options.of(
         cast(SystemOptions, {n: x for n, x in system_options.items() if n not in OF_LOAD})
     )
@@ -253,6 +260,7 @@ def load(
         raise
     tell_of_odd_inertias(system, bodies)
     tell_of_strained_bushings(system)
+    tell_of_far_robots(system, spec)
     if system_options.get("contacts"):
         names = ids if len(ids) > 1 else [spec.name]
         tell_of_overlap(dict(zip(names, ids.values(), strict=True)), client)

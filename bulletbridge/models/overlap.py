@@ -1,4 +1,4 @@
-"""Robots that start deep inside what stands in their world."""
+"""Robots that start where nobody means them: deep inside what stands there, or far away."""
 
 from collections.abc import Mapping
 
@@ -8,9 +8,27 @@ import pybullet
 from bulletbridge.bullet.worlds import body_ids, text_of
 from bulletbridge.errors import warn_user
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.system.system import System
 
 NOTICED = 0.01
 """Depth inside another body, as a share of a robot's size, of which somebody should know."""
+FAR, AWAY = 100.0, 100.0
+"""Distance from the origin [m], and in mechanism lengths, beyond which millimetres are likely."""
+
+
+def tell_of_far_robots(system: System, spec: ModelSpec) -> None:
+    """Warn of a robot that is as far away as one whose place is in millimetres."""
+    joints = system.mechanism.joints.values()
+    floating = [system.q[joint.q][:3] for joint in joints if joint.kind == "free"]
+    places = np.array([*(body.xyz for body in spec.bodies), *floating])
+    away = np.linalg.norm(places, axis=1)
+    if away.max() > max(FAR, AWAY * system.encoded.length):
+        x, y, z = places[away.argmax()]
+        warn_user(
+            f"a robot starts at ({x:g}, {y:g}, {z:g}) m, far from the world's origin: if"
+            f" millimetres are meant, write ({x / 1e3:g}, {y / 1e3:g}, {z / 1e3:g})"
+        )
 
 
 def tell_of_overlap(ids: Mapping[str, int], client: int) -> None:
