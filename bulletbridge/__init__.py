@@ -175,6 +175,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
+COMMANDS = "compare", "inspect", "convert", "demo", "doctor", "inertia", "bench", "paper"
+"""What only the command line has."""
 CALLED_HERE = {
     **dict.fromkeys(("Gear", "Chain", "Belt", "Mimic", "RackAndPinion"), "Coupling"),
     **dict.fromkeys(
@@ -202,6 +204,8 @@ def __getattr__(name: str) -> Any:
             said = f"{said}; it is PyBullet's: pybullet.{name}"
         elif hasattr(System, name):
             said = f"{said}; it is one of a system, as in system.{name}"
+        elif name in COMMANDS:
+            said = f"{said}; it is a command: bulletbridge {name}"
         elif name in CALLED_HERE:
             said = f"{said}; it is called bulletbridge.{CALLED_HERE[name]}"
         elif isinstance(getattr(errors, name, None), type):

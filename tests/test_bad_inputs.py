@@ -149,6 +149,8 @@ def test_what_other_programs_have_is_told_with_ours(robot, client):
         ("mass_matrix", "write system.dynamics"),
         ("joints", "write system.mechanism.joints"),
         ("inverse_kinematics", r"write bb.inverse_kinematics\(system"),
+        ("joint_names", r"write list\(system.mechanism.joints\)"),
+        ("set_q", "write system.set_state"),
         ("no_such", "$"),
     ):
         with pytest.raises(AttributeError, match=f"a system has no '{name}'.*{remedy}"):
@@ -172,6 +174,35 @@ def test_what_other_programs_have_is_told_with_ours(robot, client):
     attempt(ModelError, "give bb.Desired", client, lambda: law(system.q, system.v, 0.0))
     law = bb.Tracking(bb.plant_of(system), lambda t: bb.Desired([0.0], [0.0], [0.0]), 1.0, 1.0)
     attempt(ModelError, "needs 3 positions", client, lambda: law(system.q, system.v, 0.0))
+
+
+def test_what_newcomers_write_is_told_in_our_words(robot, client):
+    system = attach(robot, client, PIN)
+    for call, message in (
+        (lambda: system.evaluate().gaps.items(), "write for gap in gaps: gap.name"),
+        (lambda: system.evaluate().total_energy, r"write \.energy"),
+        (lambda: system.q.crank, r"write q\['crank'\]"),
+        (lambda: system.motors.position("crank", 1.0), r"write motors.set\('joint', position="),
+        (lambda: bb.compare("four_bar"), "it is a command: bulletbridge compare"),
+    ):
+        with pytest.raises(AttributeError, match=message):
+            call()
+    for call, message in (
+        (lambda: system.motors["crank"], r"write motors.set\('crank', velocity="),
+        (lambda: system.motors.servo("crank", kp=1.0), "stiffness=..., damping=..."),
+    ):
+        attempt(TypeError, message, client, call)
+    for option, message in (
+        ("gravity", "setGravity"),
+        ("base_pos", "base_position"),
+        ("repair_inertias", "'repair_inertia'"),
+    ):
+        attempt(
+            ModelError, message, client, lambda o=option: bb.load("four_bar", "new", **{o: True})
+        )
+    attempt(ModelError, "second argument", client, lambda: bb.attach(robot, client, loops=[PIN]))
+    with bb.load("four_bar", "new") as model, pytest.raises(AttributeError, match="model.close"):
+        model.disconnect()
 
 
 def test_a_property_of_a_system_that_raises_keeps_its_own_message():

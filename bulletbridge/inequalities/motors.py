@@ -1,14 +1,15 @@
 """Motors with force limits, as PyBullet's ``setJointMotorControl2`` defines them, and friction."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, NoReturn
 from weakref import WeakMethod
 
 import numpy as np
 
 from bulletbridge.constraints.joints import Motor
 from bulletbridge.constraints.records import MOTOR_ROW
-from bulletbridge.errors import ModelError, nearest
+from bulletbridge.errors import Hinting, ModelError, called_as, nearest
 from bulletbridge.inequalities.encode import LoopAxes
 from bulletbridge.mechanism.model import SINGLE, Joint, Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
@@ -33,7 +34,7 @@ ELSEWHERE = {
 KNOWN = "force", "velocity", "position", "velocity_gain", "position_gain", "max_velocity"
 
 
-class Motors:
+class Motors(Hinting):
     """A motor for every way that a joint turns or slides, off until it is set, and its friction.
 
     A motor asks for the rate v + velocity_gain (velocity - v) + position_gain (position - q)/dt,
@@ -52,6 +53,12 @@ class Motors:
         on: Numbers of those that have a force.
     """
 
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("position", "velocity"), "motors.set('joint', position=..., velocity=...)"
+        ),
+        **dict.fromkeys(("torque", "effort"), "system.tau['joint'] = ..."),
+    }
     __slots__ = "_axes", "_index", "_mechanism", "_switched", "_turning", "exerted", "on", "records"
 
     def __init__(self, mechanism: Mechanism, loop_axes: LoopAxes) -> None:
@@ -184,6 +191,11 @@ class Motors:
         self.records[i] = self._axes[i], self.records["row"][i], *numbers
         self._note(i, numbers[FORCE])
 
+    def __getitem__(self, joint: str) -> NoReturn:
+        """Refuse the motor of a joint, which is no object."""
+        raise TypeError(f"a motor is no object; write motors.set('{joint}', velocity=...)")
+
+    @called_as("motors.servo('joint', stiffness=..., damping=..., position=..., force=...)")
     def servo(
         self,
         joint: str,

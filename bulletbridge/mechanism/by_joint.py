@@ -1,7 +1,7 @@
 """Coordinates of a mechanism as arrays that also know the names of its joints."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,14 @@ class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
 
     of: Mechanism | None = None
     what = ""
+
+    if not TYPE_CHECKING:  # a checker is to know which attributes there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Refuse an attribute; a joint goes by its name in brackets."""
+            there = self.of is not None and name in self.of.joints
+            hint = f"; write {self.what}['{name}']" if there else ""
+            raise AttributeError(f"an array has no '{name}'{hint}", name=name, obj=self)
 
     def __getitem__(self, key: Any) -> Any:
         """Entries, by a joint's name or as of any array; plain ones."""

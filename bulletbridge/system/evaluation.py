@@ -57,10 +57,13 @@ class Gap(Hinting):
     kept_rate_radians: float
 
 
-class Gaps(tuple[Gap, ...]):
+class Gaps(Hinting, tuple[Gap, ...]):
     """A gap for each constraint, by number or by name, as ``gaps["pin"]``."""
 
     __slots__ = ()
+    ELSEWHERE: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("items", "keys", "values"), "for gap in gaps: gap.name, gap.metres, gap.radians"
+    )
 
     @overload
     def __getitem__(self, key: SupportsIndex | str, /) -> Gap: ...
@@ -93,9 +96,13 @@ class Evaluation(Hinting):
         in_metres: Which of them are in metres.
     """
 
-    ELSEWHERE: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("gap", "metres", "radians", "max_gap"), ".largest('metres'), or .gaps of each constraint"
-    )
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("gap", "metres", "radians", "max_gap"),
+            ".largest('metres'), or .gaps of each constraint",
+        ),
+        **dict.fromkeys(("total", "total_energy", "mechanical_energy"), ".energy"),
+    }
 
     gaps: Gaps
     kinetic: float

@@ -290,6 +290,15 @@ NOT_HERE: dict[str, str] = {
         ("fixedbase", "usefixedbase"),
         "load has fixed_base=True, pybullet.loadURDF has useFixedBase=True",
     ),
+    **dict.fromkeys(
+        ("baseposition", "basepos", "position", "xyz"),
+        "load has base_position=(x, y, z), pybullet.loadURDF has basePosition=[x, y, z]",
+    ),
+    **dict.fromkeys(
+        ("loops", "constraints", "joints"),
+        "attach takes constraints as its second argument: attach(body, [bb.LoopJoint(...)])",
+    ),
+    "gravity": "call pybullet.setGravity before, or set system.gravity",
     "physicsclientid": "load and attach take the number of a client as client=...",
     **dict.fromkeys(
         ("gui", "render", "headless", "window"),
@@ -515,8 +524,12 @@ ELSEWHERE = {
     ),
     "jacobian": "system.kinematics().point(bb.Frame('link')).J",
     **dict.fromkeys(("joints", "links", "nq", "nv"), "system.mechanism.{}"),
+    **dict.fromkeys(("joint_names", "names"), "list(system.mechanism.joints)"),
+    "link_names": "list(system.mechanism.links)",
     **dict.fromkeys(("position", "positions", "qpos"), "system.q"),
     **dict.fromkeys(("velocity", "velocities", "qvel"), "system.v"),
+    **dict.fromkeys(("set_q", "set_v"), "system.set_state(q=system.q, v=system.v)"),
+    **dict.fromkeys(("link_position", "link_state"), "system.link_pose('link')"),
     **dict.fromkeys(("getJointState", "getJointStates"), "system.q['joint'], system.v['joint']"),
     **dict.fromkeys(("resetJointState", "resetJointStates"), "system.assemble({{'joint': 0.5}})"),
     **dict.fromkeys(
