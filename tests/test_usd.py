@@ -182,6 +182,14 @@ def test_masses_come_from_shapes_where_nothing_says_them(load, kind):
     assert_allclose(system.q[:3], [0.3, 0.0, 0.0], atol=1e-12)
 
 
+def test_what_usd_says_is_told_and_not_printed(load, capfd):
+    lost = parallelogram() + 'def "a" (references = @./paint.usda@</a>) {}\n'
+    wrong = 'def "b" (references = </nothing/here>) {}\n'
+    with pytest.warns(BulletBridgeWarning, match=r"USD says: .*</b>.*not there \(.*paint\.usda"):
+        load(lost + wrong)
+    assert "Warning: in" not in capfd.readouterr().err
+
+
 def test_what_cannot_be_read_says_why(load, tmp_path):
     with pytest.raises(ModelError, match="USD cannot read"):
         load("#usda 1.0\ndef Xform {")

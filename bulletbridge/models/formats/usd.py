@@ -119,7 +119,7 @@ def read_usd(
             modelled.
         MissingExtraError: USD is not installed.
     """
-    stage, lost = _open(path, (inside or path.parent).resolve())
+    stage, lost, told = _open(path, (inside or path.parent).resolve())
     physics = library("UsdPhysics")
     geometry = library("UsdGeom")
     units = Units(
@@ -129,6 +129,7 @@ def read_usd(
     read = Read(
         stage, physics, units, {}, JointGraph(path.stem), {}, servos, _angle(stage), [], [], {}, []
     )
+    read.graph.notes += told
     read.graph.digits = LEAST_DIGITS  # single precision has no more
     read.graph.gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
     _add_links(read, folder)
@@ -144,8 +145,8 @@ def read_usd(
     return specify(scene, path, folder)
 
 
-def _open(path: Path, top: Path) -> tuple[Any, str]:
-    """The stage of a file, all of whose layers are in a folder, and which of them are missing.
+def _open(path: Path, top: Path) -> tuple[Any, str, list[str]]:
+    """The stage of a file, all of whose layers are in a folder; what is missing; other notes.
 
     Raises:
         ModelError: It cannot be read, or a layer is elsewhere.
@@ -171,13 +172,19 @@ def _open(path: Path, top: Path) -> tuple[Any, str]:
                 waiting.append(sdf.Layer.FindOrOpen(place))
                 if waiting[-1] is None:
                     lost.append(place)
+        told = library("UsdUtils").CoalescingDiagnosticDelegate()  # takes what USD would print
         stage = usd.Stage.Open(str(path))
+        said = [
+            each.commentary.partition(" (instantiating")[0]
+            for each in told.TakeUncoalescedDiagnostics()
+        ]
     except tf.ErrorException as error:
         said = " ".join(str(error).rpartition(" : ")[2].split()).strip("'")
         raise ModelError(f"USD cannot read {path}: {said}; correct it") from None
     if stage is None:
         raise ModelError(f"USD cannot read {path}; check that it is a USD file")
-    return stage, f"layers that are not there ({listed(lost)})" if lost else ""
+    notes = [f"USD says: {each}" for each in said if not any(place in each for place in lost)]
+    return stage, f"layers that are not there ({listed(lost)})" if lost else "", notes
 
 
 def _angle(stage: Any) -> float:
