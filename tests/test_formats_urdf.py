@@ -783,7 +783,7 @@ def test_scikit_robots_closures_are_hinges_in_the_roots_frame(put):
         assert max(gap.metres for gap in loaded.system.evaluate().gaps) < 1e-12
 
 
-def test_closures_by_points_of_both_links_are_balls_and_pins(put):
+def test_closures_by_points_of_both_links_are_balls_and_pins(put, capfd):
     path = put(four_bar_with(""))
     at = "parent: rocker, parent_xyz: [0.7, 0, 0], child: ground, child_xyz: [1, 0, 0]"
     more = "actuated_joints: [crank, knee_actuator]\nball_limit_deg: 15.0\n"
@@ -800,6 +800,7 @@ def test_closures_by_points_of_both_links_are_balls_and_pins(put):
     with load(spec) as loaded:
         assert loaded.system.mechanism.joints["coupler"].kind == "spherical"
         assert max(gap.metres for gap in loaded.system.evaluate().gaps) < 1e-12
+    assert "no axis" not in "".join(capfd.readouterr())  # Bullet's warning
     put("ball_loop: []\n", "loop_closures.yaml")
     with pytest.raises(LoopFileError, match="did you mean 'ball_loops'"):
         read_model(path)
