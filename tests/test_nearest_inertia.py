@@ -69,6 +69,27 @@ def test_impossible_inertias_are_errors_unless_they_are_repaired(tmp_path):
     assert "upper" in read_model(path, repair_inertia=True).notes[0]
 
 
+ROUNDED = """<robot name="finger"><link name="base"/><link name="tip"><inertial><mass value="0.05"/>
+<inertia ixx="1e-05" iyy="2.0e-05" izz="{}" ixy="-0.0" ixz="0" iyz="0"/></inertial></link>
+<joint name="pin" type="continuous"><parent link="base"/><child link="tip"/><axis xyz="0 1 0"/>
+</joint></robot>"""
+
+
+def test_inertias_that_rounding_made_impossible_are_those_that_were_rounded(tmp_path):
+    """A third of a unit in the last digit of each moment is within rounding, a whole one is not."""
+    path = tmp_path / "finger.urdf"
+    path.write_text(ROUNDED.format("3.1e-05"))
+    with (
+        pytest.warns(BulletBridgeWarning, match="'tip': .* and the same in the file's digits"),
+        bb.load(path, "new", fixed_base=True) as loaded,
+    ):
+        M = float(loaded.system.terms().M[0, 0])
+        assert abs(M - 2.0e-5) <= 0.5e-6 and M != 2.0e-5
+    path.write_text(ROUNDED.format("3.3e-05"))
+    with pytest.raises(ModelError, match="repair_inertia=True"):
+        bb.load(path, "new", fixed_base=True)
+
+
 FRAME = """<robot name="dog"><link name="base"><inertial><mass value="0.001"/>
 <inertia ixx="1e-6" iyy="1e-6" izz="1e-6" ixy="1e-6" ixz="1e-6" iyz="1e-6"/></inertial></link>
 <link name="trunk"><inertial><origin xyz="0.1 0 0"/><mass value="5"/>

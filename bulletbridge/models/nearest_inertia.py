@@ -8,7 +8,9 @@ projections on manifolds" (2008), theorem A.1 on spectral sets.
 """
 
 from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pybullet
@@ -25,6 +27,8 @@ from bulletbridge.numerics.records import Array
 
 LEAST = 1e-5
 """Least second moment over the largest principal moment; Bullet finds these to 1e-6."""
+ROUNDED = 0.05
+"""Change of a tensor, over its norm, up to which rounding of its entries may have made it."""
 FROM_SECOND = np.ones((3, 3)) - np.eye(3)
 """Principal moments are the sums of two second moments each."""
 
@@ -48,12 +52,14 @@ def nearest_inertia(J: Array) -> Array:
     return (axes * (FROM_SECOND @ (more + least))) @ axes.T
 
 
-def with_nearest_inertias(spec: ModelSpec, folder: Path) -> ModelSpec:
+def with_nearest_inertias(spec: ModelSpec, folder: Path, *, rounded: bool) -> ModelSpec:
     """The model with URDFs in which every link with mass has an inertia that a body can have.
 
     Args:
         spec: The model.
         folder: Where changed URDFs go.
+        rounded: Whether only those are changed that rounding to the digits of the file has made
+            impossible: the nearest one, rounded alike, is what stands there.
 
     Raises:
         ModelError: A URDF cannot be read or written.
@@ -68,13 +74,16 @@ def with_nearest_inertias(spec: ModelSpec, folder: Path) -> ModelSpec:
             tensor = None if inertial is None else inertial.find("inertia")
             if inertial is None or tensor is None or found is None or found.mass <= 0.0:
                 continue
-            if found.is_possible() and not _is_line(found.J):
+            if found.is_possible() and (rounded or not _is_line(found.J)):
                 continue
             J = nearest_inertia(found.J)
-            said.append(f"link '{name}': {_change(found.J, J)}")
             _, rpy = tree.origin(inertial.find("origin"), f"link '{name}'")
             R = rpy_matrix(rpy)
             own = R.T @ J @ R
+            if rounded and not _is_rounded(tensor, own, R.T @ found.J @ R):
+                continue
+            as_rounded = ", and the same in the file's digits" if rounded else ""
+            said.append(f"link '{name}': {_change(found.J, J)}{as_rounded}")
             for key, i, j in ENTRIES:
                 tensor.set(key, repr(float(own[i, j])))
         if said:
@@ -83,6 +92,18 @@ def with_nearest_inertias(spec: ModelSpec, folder: Path) -> ModelSpec:
             bodies[k] = replace(body, urdf=urdf)
             notes += said
     return replace(spec, bodies=tuple(bodies), notes=tuple(notes))
+
+
+def _is_rounded(tensor: Xml.Element, nearest: Array, written: Array) -> bool:
+    """Whether the tensor that is written is the nearest possible one, but for its digits."""
+    try:
+        numbers = [Decimal(tensor.get(key, "0").strip()) for key, _, _ in ENTRIES]
+    except InvalidOperation:
+        return False
+    digits = min(int(number.as_tuple().exponent) for number in numbers)
+    change = nearest - written
+    close = np.linalg.norm(change) <= ROUNDED * np.linalg.norm(written)
+    return bool(close and np.abs(change).max() <= 0.5 * 10.0**digits)
 
 
 def give_nearest_inertias(ids: dict[str, int], client: int) -> list[str]:

@@ -118,7 +118,8 @@ class Reading(TypedDict, total=False):
         fixed_base: Whether the robot's base is part of the world; None for what the file says,
             and a floating one, as of ``loadURDF``, where it says nothing.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
-            can (``models/nearest_inertia.py``), with a note; they are an error otherwise.
+            can (``models/nearest_inertia.py``), with a note; they are an error otherwise, but for
+            those that only the digits of the file have made impossible.
         repair_frames: Whether frames of loops that no joint can bring together are moved to where
             they meet (``models/meeting_frames.py``), with a note; they are an error otherwise. None
             for what they are where the file comes from: they do nothing in MuJoCo.
@@ -173,7 +174,7 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
                 raise
             raise ModelError(f"{path}: {error}") from None
     spec = _with_base(spec, how.get("fixed_base"), form is None or form.says_base)
-    spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
+    spec = with_nearest_inertias(spec, folder, rounded=not repair_inertia)
     spec = with_folded_links(spec, folder)
     meet = how.get("repair_frames")
     return with_meeting_frames(spec) if (spec.drawn_apart if meet is None else meet) else spec
