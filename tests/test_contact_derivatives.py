@@ -194,6 +194,19 @@ def test_a_ball_that_bounces(solids, mu):
     assert_allclose(normal @ found.A[9:, 9:], -0.6 * normal, atol=1e-9)
 
 
+def test_a_ball_that_lands_on_another(solids):
+    """Both move, and the normal turns with either."""
+    solids.ground(plane=True)
+    lower, upper = (
+        solids.solid('<sphere radius="0.1"/>', place, moments=[0.008] * 3, friction=0.4)
+        for place in ((0, 0, 0.1 + 2e-6), (0.06, 0.03, 0.1002 + np.sqrt(0.0355)))
+    )
+    system = solids.system([lower, upper])
+    system.set_state(v=[0.1, 0.2, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.5, 0.1, -0.5])
+    found = require_short_differences(system)
+    assert len(found.active) == 2
+
+
 def test_bodies_on_one_another_on_a_slope(solids):
     """A ball slides and rolls down a block that stands, on more points than it takes."""
     _, normal = solids.ground(0.3, plane=True)
@@ -375,6 +388,23 @@ def test_steps_of_few_calls_that_land_on_feet(connect, monkeypatch):
     """Loops are closed in the air, then while feet stick."""
     system = falling_minitaur(connect()._client)
     system.rollout(60)
+    while not any(load.normal_force > 0.0 for load in system.contacts()):
+        before = system.save(world=False)
+        system.step()
+    system.restore(before, write=False)
+    require_steps_of_few_calls(system, 12, monkeypatch)
+
+
+def test_steps_of_few_calls_that_land_with_motors(connect, monkeypatch):
+    """One motor holds a rate, one is at its force, one goes somewhere softly, one is a servo."""
+    system = falling_minitaur(connect()._client)
+    names = [name for name in system.mechanism.joints if name.startswith("motor")]
+    soft = {"velocity_gain": 0.4, "position": 1.0, "position_gain": 0.003}
+    system.motors.set(names[0], velocity=0.06, force=5.0)
+    system.motors.set(names[1], velocity=0.5, force=0.01)
+    system.motors.set(names[2], velocity=0.09, force=5.0, **soft)
+    system.motors.servo(names[-1], stiffness=15.0, damping=2.0, position=2.0, force=100.0)
+    system.rollout(30)
     while not any(load.normal_force > 0.0 for load in system.contacts()):
         before = system.save(world=False)
         system.step()

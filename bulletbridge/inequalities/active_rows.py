@@ -10,11 +10,15 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.engine.records import SystemArrays
 from bulletbridge.engine.step_derivatives import put_zeros
-from bulletbridge.inequalities.arrays import MOVING
+from bulletbridge.inequalities.arrays import MOVING, X
 from bulletbridge.inequalities.contact_slopes import (
     CLEAR,
     CONES,
+    JOINT_ABOUT_TO_CHANGE,
+    JOINT_BEYOND,
+    JOINT_OF_LOOP,
     NOT_COULOMBS,
     ROW_ABOUT_TO_CHANGE,
     WHYS,
@@ -25,8 +29,21 @@ from bulletbridge.inequalities.contact_slopes import (
     put_contact_slopes,
     put_pushing,
 )
+from bulletbridge.inequalities.joint_slopes import (
+    ALONG_LOOP,
+    BESIDE,
+    DOUBTFUL,
+    FAR_BEYOND,
+    HOLDS,
+    Held,
+    Step,
+    held_by_limit,
+    held_by_motor,
+    step_along,
+)
+from bulletbridge.mechanism.records import Axis
 from bulletbridge.numerics.many_sides import add_product
-from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.records import Array, Ints, Records
 
 WEAKEST = 1e-10
 """Share of the strongest that a row which holds must have for itself, or it follows from others."""
@@ -128,6 +145,77 @@ def rest(a: ActiveRows, k: int, r: int) -> None:
     a.idle[n, 0], a.idle[n, 1] = k, r
 
 
+@helper
+def hold_axis(a: ActiveRows, axis: int, row: Held, force: float) -> int:
+    """Add an axis of a joint that holds a rate; its number."""
+    n = a.counts[0]
+    a.counts[0] = n + 1
+    for j in range(a.rows.shape[1]):
+        a.rows[n, j] = 0.0
+    for j in range(a.bent.shape[1]):
+        a.bent[n, j] = a.sides[n, j] = 0.0
+    for j in range(a.K.shape[1]):
+        a.K[n, j] = a.L[n, j] = 0.0
+    a.rows[n, axis] = a.L[n, n] = 1.0
+    a.K[n, n], a.sides[n, axis] = row.compliance, row.slope
+    a.rates[n], a.forces[n], a.strengths[n] = row.rate, force, math.nan
+    a.rooms[n], a.least[n] = row.room, BESIDE
+    a.of[n, 0], a.of[n, 1] = -1, axis
+    return n
+
+
+@helper
+def why_not(how: int) -> int:
+    """Why what a row of a joint does is not known; 0 if it is."""
+    if how == DOUBTFUL:
+        return JOINT_ABOUT_TO_CHANGE
+    if how == ALONG_LOOP:
+        return JOINT_OF_LOOP
+    return JOINT_BEYOND if how == FAR_BEYOND else 0
+
+
+@outlined
+def put_rows_of_joints(a: ActiveRows, axes: Records[Axis], start: Array, ahead: Ahead) -> int:
+    """Have the rows of joints; 0, or which axis is the first that is not known, and why.
+
+    Args:
+        a: Receives them.
+        axes: Of the mechanism.
+        start: (nq + nv + 1,) state at the start of the step.
+        ahead: Where that leads.
+    """
+    a.counts[0] = a.counts[1] = 0
+    x, dt, motors = ahead.contacts.impulses[X], ahead.contacts.dt, ahead.motor_rows
+    for i in range(len(motors)):
+        motor = motors[i]
+        if motor.row < 0:
+            continue
+        axis, force = int(motor.axis), x[motor.row] / dt
+        s, soft = step_along(axes, axis, start, ahead.end, force, dt), motor.velocity_gain != 1.0
+        led = ahead.by_tau[axis] if soft and axis >= 0 else 0.0
+        row = held_by_motor(motor, Step(s.start, s.end, led, s.rate, force, dt))
+        failure = why_not(row.how)
+        if failure != 0:
+            return WHYS * axis + failure if axis >= 0 else failure
+        if row.how == HOLDS:
+            n = hold_axis(a, axis, row, force)
+            if 2 * i < len(motors):  # friction follows
+                a.strengths[n] = motor.force
+            if row.share != 0.0:
+                for j in range(a.sides.shape[1]):
+                    a.sides[n, j] += row.share * ahead.by_tau_by_all[axis, j]
+    for i in range(len(ahead.joint_limits)):
+        limit = ahead.joint_limits[i]
+        axis, force = int(limit.axis), x[limit.row] / dt if limit.row >= 0 else 0.0
+        row = held_by_limit(limit, step_along(axes, axis, start, ahead.end, force, dt))
+        failure = why_not(row.how)
+        if failure != 0:
+            return WHYS * axis + failure if axis >= 0 else failure
+        if row.how == HOLDS:
+            hold_axis(a, axis, row, force)
+    return 0
+
+
 @outlined
 def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes) -> int:
     """Add the rows of contacts; 0, or which is the first that is not known, and why.
@@ -201,23 +289,32 @@ def put_answers(a: ActiveRows, changes: Array, e: Equations) -> int:
 
 
 @kernel
-def solve_contacts(
-    a: ActiveRows, c: PushingContacts, s: ContactSlopes, ahead: Ahead, e: Equations
+def solve_active_rows(
+    arrays: SystemArrays,
+    a: ActiveRows,
+    c: PushingContacts,
+    s: ContactSlopes,
+    ahead: Ahead,
+    e: Equations,
 ) -> int:
-    """Add the rows of contacts, and solve for what forces of all rows change by.
+    """Have the rows of joints and contacts, and solve for what forces of all rows change by.
 
     Args:
-        a: Rows of joints.
+        arrays: At the start of the step.
+        a: Receives rows.
         c: Contacts, of which rows are known, and what they change by.
         s: Receives what they ask for.
         ahead: Where the step leads.
         e: As of ``solve_rows``.
 
     Returns:
-        0, or which contact or row is the first that is not known, and why.
+        0, or which axis, contact or row is the first that is not known, and why.
     """
     nv = len(ahead.v)
     put_zeros(e.turned)
+    failure = put_rows_of_joints(a, arrays.axes, arrays.state, ahead)
+    if failure != 0:
+        return failure
     if len(c.compliance) > 0:
         failure = put_pushing(c, ahead.numbers, ahead.contacts)
         moving = ahead.contacts.impulses[MOVING, :nv]

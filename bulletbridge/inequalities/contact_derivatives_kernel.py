@@ -1,15 +1,14 @@
 """Many steps with contacts in one compiled call, and what each of them changes by.
 
 Each is made as ``steps_kernel`` does, and differentiated where it was made, by its active set as
-``system.bounded_derivatives`` has it. What takes more than that, as motors and limits that act,
-rows that follow from each other while loops are closed, or a step in parts, is left to that.
+``system.bounded_derivatives`` has it. What takes more than that, as rows that follow from each
+other while loops are closed, motors that agree, or a step in parts, is left to that.
 """
 
 import math
 from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import bundling, call_stored, caller, helper, outlined
-from bulletbridge.constraints.records import JointLimit, MotorRow
 from bulletbridge.engine.derivatives import DerivativeArrays
 from bulletbridge.engine.records import CORRECTION, DONE, EULER, SystemArrays
 from bulletbridge.engine.solver_copy import take_numbers
@@ -22,9 +21,9 @@ from bulletbridge.inequalities.active_rows import (
     UNIQUE,
     ActiveRows,
     Equations,
-    solve_contacts,
+    solve_active_rows,
 )
-from bulletbridge.inequalities.arrays import ALONE, APART, BY_LINKS, RESIDUAL, ROWS, TOGETHER, X
+from bulletbridge.inequalities.arrays import ALONE, APART, BY_LINKS, RESIDUAL, ROWS, TOGETHER
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.contact_slopes import (
     AWAY,
@@ -70,8 +69,6 @@ class RowsOfSteps(NamedTuple):
         on: (rows, 2, widest) and what is on each.
         all: (rows, nv) room for all.
         by_links: Whether steps are made by links.
-        motor_rows: (m,)
-        joint_limits: (l,)
     """
 
     own: Records[ContactRows]
@@ -81,8 +78,6 @@ class RowsOfSteps(NamedTuple):
     on: Array
     all: Array
     by_links: int
-    motor_rows: Records[MotorRow]
-    joint_limits: Records[JointLimit]
 
 
 class Blocks(NamedTuple):
@@ -137,7 +132,6 @@ class RoomOfStep(NamedTuple):
         end: (nq + nv + 1,) likewise.
         record: Empty.
         alike: Share of rates by which a step may be another one.
-        beside_limit: How far [rad or m] joints must be from a limit that does not push.
         contradicts: Share of what rows ask by which those that follow may ask for another.
     """
 
@@ -153,7 +147,6 @@ class RoomOfStep(NamedTuple):
     end: Array
     record: Array
     alike: float
-    beside_limit: float
     contradicts: float
 
 
@@ -197,8 +190,9 @@ def ahead_of(
     nv = len(a.exerted)
     return Ahead(
         x.targets, a.asked, arrays.state[nq + nv], arrays.state[nq : nq + nv], a.state, a.exerted,
-        x.reach, x.length, contacts, x.forces, x.lead, x.push, x.rates, x.led, x.where, x.found_at,
-        x.place, x.numbers, x.report,
+        x.reach, x.length, contacts, x.motor_rows, x.joint_limits, x.forces, x.lead, x.push,
+        x.rates, x.led, x.where, x.found_at, x.place, x.by_tau, x.by_tau_by_all, x.numbers,
+        x.report,
     )  # fmt: skip
 
 
@@ -212,29 +206,12 @@ def put_all_rows_of(a: StepArrays, r: RowsOfSteps, bodies: Any) -> None:
     put_rows_on_bodies(bodies, r.on_bodies, r.on, first, r.all[:n])
 
 
-@outlined
-def acts_by_contacts_alone(
-    a: StepArrays, r: RowsOfSteps, others: SystemArrays, beside: float
-) -> bool:
-    """Whether contacts are all that acts by inequalities in the last step, and nothing is told."""
-    report = a.report
-    by_links = 1 if report[BY_LINKS] > 0.0 else 0
-    if report[APART] > 0.0 or report[ALONE] > 0.0 or by_links != r.by_links:
+@helper
+def is_whole(report: Array, by_links: int) -> bool:
+    """Whether the last step was made as a whole, by links or not as before, and nothing is told."""
+    if report[APART] > 0.0 or report[ALONE] > 0.0 or report[RESIDUAL] > UNMET:
         return False
-    if report[RESIDUAL] > UNMET:
-        return False
-    for i in range(len(r.motor_rows)):
-        if r.motor_rows[i].row >= 0:
-            return False
-    for i in range(len(r.joint_limits)):
-        limit = r.joint_limits[i]
-        if limit.row >= 0 and a.impulses[X, limit.row] != 0.0:
-            return False
-        if limit.axis >= 0:
-            q = a.state[others.axes[limit.axis].q]
-            if min(q - limit.lower, limit.upper - q) <= beside:
-                return False
-    return True
+    return (1 if report[BY_LINKS] > 0.0 else 0) == by_links
 
 
 @helper
@@ -309,7 +286,7 @@ def differentiate_contact_steps(
             if call_stored(calls.step, ()) != DONE or a.counts[STEPS] != 1:
                 return NOT_MADE
             counts[MADE] = 1
-        if not acts_by_contacts_alone(a, r, others, x.beside_limit):
+        if not is_whole(a.report, r.by_links):
             return LEFT
         put_all_rows_of(a, r, others.bodies)
         take_numbers(arrays, others)
@@ -328,8 +305,7 @@ def differentiate_contact_steps(
             places = vary_contacts(calls.find, own.contacts, own.tree, x.beside)
             if places < x.beside.counts[1]:
                 return LEFT
-        x.active.counts[0] = x.active.counts[1] = 0
-        if solve_contacts(x.active, x.pushing, x.slopes, ahead, x.equations) != 0:
+        if solve_active_rows(arrays, x.active, x.pushing, x.slopes, ahead, x.equations) != 0:
             return LEFT
         if not is_unique(x, nc, size):
             return LEFT

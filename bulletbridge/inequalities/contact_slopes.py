@@ -9,6 +9,7 @@ import math
 from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import call_stored, caller, helper, outlined
+from bulletbridge.constraints.records import JointLimit, MotorRow
 from bulletbridge.engine.records import SystemArrays
 from bulletbridge.engine.step_derivatives import StepArrays, V, put_matrix, put_zeros
 from bulletbridge.inequalities.arrays import MOVING, ROOM, X
@@ -19,6 +20,7 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.spatial import copy_into
 
 CLEAR = 1e-6
 """Rate [m/s or rad/s] by which contacts must be clear of acting otherwise, and share of friction by
@@ -29,10 +31,12 @@ DEAD = 1e-14
 """Share of what moves most below which nothing moves along a row."""
 CONES = (1, 2), (3, 1), (4, 2)
 """First row of those that friction along tangents, spinning and rolling act along; how many."""
-ABOUT_TO_CHANGE, GIVES_AND_BOUNCES, HELD_BY_LOOPS, NOT_COULOMBS, ROW_ABOUT_TO_CHANGE, WHYS = range(
-    1, 7
-)
-"""Why a contact, or a row that acts, is not known; told as that many times its number, and why."""
+(
+    ABOUT_TO_CHANGE, GIVES_AND_BOUNCES, HELD_BY_LOOPS, NOT_COULOMBS, ROW_ABOUT_TO_CHANGE,
+    JOINT_ABOUT_TO_CHANGE, JOINT_OF_LOOP, JOINT_BEYOND, WHYS,
+) = range(1, 10)  # fmt: skip
+"""Why a contact, a row that acts, or an axis of a joint is not known; told as that many times its
+number, and why."""
 AWAY, SHARE, FURTHEST, AHEAD = range(4)
 """Of a step that is foreseen: how far it is from the one that was made; what share of what motors
 exert leads to where contacts are found, and which rate is farthest then."""
@@ -144,6 +148,8 @@ class Ahead(NamedTuple):
         reach: (nv,) how far a rate moves what is farthest from its joint, in mechanism lengths,
         length: of this [m].
         contacts: Of the step.
+        motor_rows: (n,) motors and friction of joints,
+        joint_limits: (n,) and limits.
         forces: (1, nv) scratch.
         lead: (nv,) scratch.
         push: (nv,) receives forces of inequalities on the rates,
@@ -152,6 +158,8 @@ class Ahead(NamedTuple):
         where: (2 nv, 3 nv) and what those change by that contacts were found at,
         found_at: (nq,) which is there,
         place: (nq,) where the rates lead,
+        by_tau: (nv,) rates that forces but those of inequalities lead to, where motors ask by them,
+        by_tau_by_all: (nv, 3 nv) and what these change by.
         numbers: (n,) contacts that push, or might,
         report: (AHEAD,)
     """
@@ -165,6 +173,8 @@ class Ahead(NamedTuple):
     reach: Array
     length: float
     contacts: ContactsOfStep
+    motor_rows: Records[MotorRow]
+    joint_limits: Records[JointLimit]
     forces: Array
     lead: Array
     push: Array
@@ -173,6 +183,8 @@ class Ahead(NamedTuple):
     where: Array
     found_at: Array
     place: Array
+    by_tau: Array
+    by_tau_by_all: Array
     numbers: Ints
     report: Array
 
@@ -188,11 +200,15 @@ def look_ahead(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) 
         ahead: The step.
     """
     put_push(ahead)
-    if len(ahead.contacts.points) > 0:
+    soft, touches = any_soft_motor(ahead.motor_rows), len(ahead.contacts.points) > 0
+    if soft or touches:
         put_forces(ahead, 0.0, 0.0)
         call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
         put_matrix(ahead.where, 1.0, s.of_all.changes)
-        if lead_by_motors(ahead):
+        if soft:
+            copy_into(ahead.by_tau, s.vectors[V])
+            put_matrix(ahead.by_tau_by_all, 1.0, s.of_all.changes[len(ahead.v) :])
+        if touches and lead_by_motors(ahead):
             put_forces(ahead, ahead.report[SHARE], 0.0)
             call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
             take_lead_by_motors(ahead, s.of_all.changes)
@@ -200,6 +216,15 @@ def look_ahead(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) 
     call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
     take_ahead(arrays, s, ahead)
     return list_touching(ahead)
+
+
+@helper
+def any_soft_motor(motor_rows: Records[MotorRow]) -> bool:
+    """Whether a motor asks for a part of the rate that forces alone lead to."""
+    for i in range(len(motor_rows)):
+        if motor_rows[i].row >= 0 and motor_rows[i].velocity_gain != 1.0:
+            return True
+    return False
 
 
 @outlined

@@ -900,7 +900,7 @@ class InequalityStepper:
             on_bodies, on = self._link.bodies[0], self._link.on[0]
         rows = RowsOfSteps(
             self.contact_rows, self.bound_records, self.D, on_bodies, on, np.zeros_like(self.C[1]),
-            int(by_links), self.motor_rows, self.joint_limits,
+            int(by_links),
         )  # fmt: skip
         return OneStep(whole, detector, self._step_arrays(detector.contacts), rows)
 

@@ -13,7 +13,6 @@ from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.linearisation import BESIDE
 
 OTHERWISE = "; use central differences of step()"
 ABOUT = (
@@ -80,15 +79,16 @@ class Active:
         by_q = np.zeros((nv, 0, 4 + ROWS_OF_ONE * nv))
         self.pushing = PushingContacts(none, compliance, of_forces, mu, C, by_q)
 
-    def begin(self) -> None:
-        """Have no rows."""
-        self.arrays.counts[:] = 0
-
     def take(self, s: Beside) -> None:
         """Have contacts that push, or might, with what they change by."""
         C = s.C[: ROWS_OF_ONE * len(s.compliant)]
         points = s.contact_points[: len(s.compliant)]
         self.pushing = self.pushing._replace(contact_points=points, C=C, by_q=s.by_q)
+
+    @property
+    def rates(self) -> tuple[str, ...]:
+        """(nv,) names of the rates."""
+        return rate_names(self._mechanism)
 
     @property
     def count(self) -> int:
@@ -101,28 +101,6 @@ class Active:
         found: list[list[int]] = self.arrays.idle[: self.arrays.counts[1]].tolist()
         return [(k, r) for k, r in found]
 
-    def hold(
-        self, axis: int, side: Array, rate: float, force: float, room: float, strength: float
-    ) -> int:
-        """Add an axis of a joint that holds a rate; its number.
-
-        Args:
-            axis: Which.
-            side: (3 nv,) what the rate changes by.
-            rate: That it holds.
-            force: That it exerts.
-            room: Force by which it is off acting otherwise.
-            strength: Largest force of a motor; not a number for others.
-        """
-        a, n = self.arrays, self.count
-        a.counts[0] = n + 1
-        a.rows[n] = a.bent[n] = a.K[n] = a.L[n] = 0.0
-        a.rows[n, axis] = a.L[n, n] = 1.0
-        a.sides[n], a.rates[n], a.forces[n] = side, rate, force
-        a.rooms[n], a.least[n], a.strengths[n] = room, BESIDE, strength
-        a.of[n] = -1, axis
-        return n
-
     def about(self, n: int) -> str:
         """What is said of a row that is about to act otherwise."""
         contact, which = self.arrays.of[n].tolist()
@@ -130,7 +108,7 @@ class Active:
 
     def about_axis(self, axis: int) -> str:
         """The same of a joint."""
-        return ABOUT.format(rate_names(self._mechanism)[axis])
+        return ABOUT.format(self.rates[axis])
 
     def about_contact(self, k: int) -> str:
         """The same of a contact."""
@@ -143,7 +121,7 @@ class Active:
     def rows_named(self, rows: Sequence[int]) -> str:
         """Rows in words: contacts with how many of their points, and joints."""
         of = {(k, 0 if k >= 0 else axis) for k, axis in self.arrays.of[rows].tolist()}
-        joints = [f"'{rate_names(self._mechanism)[axis]}'" for k, axis in sorted(of) if k < 0]
+        joints = [f"'{self.rates[axis]}'" for k, axis in sorted(of) if k < 0]
         points = Counter(self.name(k) for k, _ in sorted(of) if k >= 0)
         return ", ".join(
             [f"{name} at {n} points" if n > 1 else name for name, n in points.items()] + joints

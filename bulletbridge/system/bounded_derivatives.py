@@ -11,7 +11,6 @@ change by with forces, and K δf + L δw = r what each of them asks for (a servo
 gives the changes of their forces (Acary and Brogliato 2008, ch. 10, of the step).
 """
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -31,7 +30,7 @@ from bulletbridge.inequalities.active_rows import (
     SCALE,
     UNIQUE,
     WEAKEST,
-    solve_contacts,
+    solve_active_rows,
     solve_rows,
 )
 from bulletbridge.inequalities.arrays import APART, BY_LINKS, TAKEN
@@ -53,6 +52,9 @@ from bulletbridge.inequalities.contact_slopes import (
     CLEAR,
     GIVES_AND_BOUNCES,
     HELD_BY_LOOPS,
+    JOINT_ABOUT_TO_CHANGE,
+    JOINT_BEYOND,
+    JOINT_OF_LOOP,
     NOT_COULOMBS,
     ROW_ABOUT_TO_CHANGE,
     WHYS,
@@ -72,11 +74,9 @@ from bulletbridge.inequalities.held_closing_kernel import (
     count_sticking,
     take_sticking,
 )
-from bulletbridge.inequalities.motor_limit_rows import SHALLOW
-from bulletbridge.inequalities.stepper import InequalityStepper, OneStep, Surroundings, X
-from bulletbridge.mechanism.by_joint import rate_names
+from bulletbridge.inequalities.stepper import InequalityStepper, OneStep, Surroundings
 from bulletbridge.mechanism.records import STICKING_POINT
-from bulletbridge.numerics.records import Array, Ints, Mask
+from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.asked_rows import (
     ABOUT_CONTACT,
     OTHERWISE,
@@ -85,7 +85,7 @@ from bulletbridge.system.asked_rows import (
 )
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import Ended, held_closing, room_of_closing
-from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
+from bulletbridge.system.linearisation import ALIKE
 from bulletbridge.system.motor_agreement import Agreement
 
 CONTRADICTS = 1e-7
@@ -192,8 +192,7 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     touch, ahead = calls.look_ahead(made)
     size = max(1.0, float(np.abs(ahead.rates).max(initial=0.0)))
     touching = _contacts_that_touch(made, ahead, touch) if touch else None
-    acting = calls.acting(_most_rows(made, touch), touch)
-    _add_joint_rows(acting, made)
+    acting = calls.acting(made.step, touch)
     pushes = _change_of_forces(calls, ahead, (acting, touching), made, size)
     sticking = None
     if touching is not None and nc:
@@ -223,7 +222,8 @@ class Calls:
         nv, nq = len(solver.v), len(solver.q)
         self._ahead = (
             np.zeros((1, nv)), np.zeros(nv), np.zeros(nv), np.zeros(nv), np.zeros((2 * nv, 3 * nv)),
-            np.zeros((2 * nv, 3 * nv)), np.zeros(nq), np.zeros(nq),
+            np.zeros((2 * nv, 3 * nv)), np.zeros(nq), np.zeros(nq), np.zeros(nv),
+            np.zeros((nv, 3 * nv)),
         )  # fmt: skip
         self._report, self._acting = np.zeros(AHEAD), None
         self._look_ahead: Callable[[Any], int] | None = None
@@ -241,7 +241,8 @@ class Calls:
         ahead = Ahead(
             targets, solver.forces(1), solver.t, solver.v, made.after.state, step.exerted,
             solver.vectors[ONE_OVER_UNITS, :nv], float(solver.control[0]["length"]), contacts,
-            *self._ahead, np.zeros(len(contacts.points), np.int64), self._report,
+            step.motor_rows, step.joint_limits, *self._ahead,
+            np.zeros(len(contacts.points), np.int64), self._report,
         )  # fmt: skip
         if self._look_ahead is None:
             arrays, _, found = differentiator.arrays
@@ -263,7 +264,7 @@ class Calls:
         differentiator.begin(by_euler=True)
         failure, rows = MORE_ROOM, contact_rows_of(solver)
         while failure == MORE_ROOM:
-            rest = self._room(one, rows, asked.counts), asked
+            rest = self._room(step, one, asked.counts), asked
             if self._steps is None or one is not self._one:
                 d, find = differentiator, one.detector.call
                 predict, closing, by_euler = (
@@ -281,24 +282,24 @@ class Calls:
         step.forget_failure()
         return failure
 
-    def _room(self, one: OneStep, rows: RowsAt, counts: Ints) -> RoomOfStep:
+    def _room(self, step: InequalityStepper, one: OneStep, counts: Ints) -> RoomOfStep:
         """What steps are differentiated in of which as many contacts push, and stick."""
         solver, a, r = self._differentiator.solver, one.arrays, one.rows
         touch, closing = int(counts[TOUCHING]), self.closing(int(counts[STICKING]))
         dt, reach = float(solver.control[0]["dt"]), solver.vectors[ONE_OVER_UNITS, : len(solver.v)]
-        acting = self.acting(len(r.motor_rows) + len(r.joint_limits) + ROWS_OF_ONE * touch, touch)
-        beside = rows.room(touch, len(solver.q), dt)
+        acting = self.acting(step, touch)
+        beside = contact_rows_of(solver).room(touch, len(solver.q), dt)
         acting.take(beside)
         contacts = ContactsOfStep(a.points, r.own, r.all, r.bounds, a.impulses, r.D, False, dt)
         ahead = Ahead(
             solver.still, solver.tau, solver.t, solver.v, solver.state, a.exerted, reach,
-            float(solver.control[0]["length"]), contacts, *self._ahead,
-            np.zeros(len(a.points), np.int64), self._report,
+            float(solver.control[0]["length"]), contacts, step.motor_rows, step.joint_limits,
+            *self._ahead, np.zeros(len(a.points), np.int64), self._report,
         )  # fmt: skip
         return RoomOfStep(
             ahead, acting.arrays, acting.pushing, acting.slopes_of, acting.equations, beside,
             closing, *self._differentiator.room, np.zeros_like(solver.state), NO_RECORD, ALIKE,
-            BESIDE, CONTRADICTS,
+            CONTRADICTS,
         )  # fmt: skip
 
     def closing(self, points: int) -> HeldClosing:
@@ -309,20 +310,21 @@ class Calls:
             found = self._closing = room_of_closing(solver, points)
         return found
 
-    def acting(self, most: int, touch: int) -> Active:
-        """Room for so many rows, of so many contacts; until the next one is asked for."""
-        found = self._acting
+    def acting(self, step: InequalityStepper, touch: int) -> Active:
+        """Room for the rows of joints and so many contacts; until the next one is asked for."""
+        found, of_joints = self._acting, len(step.motor_rows) + len(step.joint_limits)
+        most = of_joints + ROWS_OF_ONE * touch
         if found is None or found.room != (most, touch):
             found = self._acting = Active(self._differentiator.solver.mechanism, most, touch)
-        found.begin()
         return found
 
     def solve(self, acting: Active, ahead: Ahead) -> int:
-        """``solve_contacts`` for all rows of a step."""
+        """``solve_active_rows`` of a step."""
         rest = acting.arrays, acting.pushing, acting.slopes_of, ahead, acting.equations
         if self._solve is None:
-            with announce_compilation(solve_contacts):
-                self._solve = StoredCall(solve_contacts, (), rest).call
+            fixed = (self._differentiator.arrays[0],)
+            with announce_compilation(solve_active_rows):
+                self._solve = StoredCall(solve_active_rows, fixed, rest).call
         return self._solve(rest)
 
 
@@ -362,11 +364,6 @@ def _require_alike(made: Made, away: float, size: float) -> None:
         )
 
 
-def _most_rows(made: Made, touch: int) -> int:
-    """How many rows may act in a step of which so many contacts push."""
-    return len(made.step.motor_rows) + len(made.step.joint_limits) + ROWS_OF_ONE * touch
-
-
 def _change_of_forces(
     calls: Calls,
     ahead: Ahead,
@@ -381,7 +378,7 @@ def _change_of_forces(
     Args:
         calls: Kernels.
         ahead: Where forces lead.
-        rows: Those of joints, which receive those of contacts, and contacts that push, or might.
+        rows: Receives those that act; contacts that push, or might.
         made: The step.
         size: Of rates.
 
@@ -438,13 +435,21 @@ def _change_of_forces(
 
 
 def _refuse(acting: Active, k: int, why: int) -> None:
-    """Say why contact k, or row k that acts, is not known.
+    """Say why contact, row or axis k is not known.
 
     Raises:
         UnsupportedError: Always.
     """
     if why == ROW_ABOUT_TO_CHANGE:
         raise UnsupportedError(acting.about(k))
+    if why == JOINT_ABOUT_TO_CHANGE:
+        raise UnsupportedError(acting.about_axis(k))
+    if why == JOINT_OF_LOOP:
+        raise UnsupportedError(
+            f"a motor, friction or limit acts along an axis of a loop{OTHERWISE}"
+        )
+    if why == JOINT_BEYOND:
+        raise UnsupportedError(f"'{acting.rates[k]}' is beyond its limit{OTHERWISE}")
     told = {
         ABOUT_TO_CHANGE: ABOUT_CONTACT,
         GIVES_AND_BOUNCES: GIVES_AND_BOUNCES_ABOUT,
@@ -468,165 +473,6 @@ def _admissible(solver: Solver) -> Array:
     return found
 
 
-class AskedByMotors(NamedTuple):
-    """What motors within their bounds ask for: rate = this - compliance * force. A motor a column.
-
-    Attributes:
-        rates: [rad/s or m/s].
-        slopes: What they change by with the position of the joint,
-        shares: and with the rate that forces alone lead to.
-        compliance: Of servos, zero of other motors.
-        beside: Whether the motor is about to be as fast as it may, or not any more.
-    """
-
-    rates: Array
-    slopes: Array
-    shares: Array
-    compliance: Array
-    beside: Mask
-
-
-def asked_by_motors(
-    motors: np.ndarray, positions: Array, free: Array | float, dt: float
-) -> AskedByMotors:
-    """What motors of joints ask of the rate at the end of a step, as ``put_motor_rows`` has it.
-
-    Args:
-        motors: (m,) records.
-        positions: (m,) or (n, m) of their joints where the step starts.
-        free: As many rates, that forces alone lead to; only asked for by a velocity gain below one.
-        dt: [s]
-    """
-    velocity, gain = motors["velocity"], motors["position_gain"]
-    stiffness, damping, fastest = motors["stiffness"], motors["damping"], motors["fastest"]
-    through = damping + dt * stiffness
-    servo = through > 0.0
-    compliance = np.divide(1.0, through, out=np.zeros(len(motors)), where=servo)
-    places = (stiffness != 0.0) | (gain != 0.0)  # others may be set to go nowhere
-    away = np.where(places, motors["position"] - positions, 0.0)
-    by_servo = compliance * (stiffness * away + damping * velocity)
-    left = np.where(servo, 0.0, 1.0 - motors["velocity_gain"])
-    wanted = velocity + left * (free - velocity) + gain * away / dt
-    slopes = np.where(servo, -compliance * stiffness, -gain / dt)
-    beside = ~servo & ((slopes != 0.0) | (left != 0.0))
-    beside = beside & (np.abs(np.abs(wanted) - fastest) <= BESIDE)
-    slow = servo | (np.abs(wanted) <= fastest)
-    return AskedByMotors(
-        np.where(servo, by_servo, np.clip(wanted, -fastest, fastest)),
-        np.where(slow, slopes, 0.0),
-        np.where(slow, left, 0.0),
-        compliance,
-        beside,
-    )
-
-
-class AskedByLimits(NamedTuple):
-    """What limits of joints that push ask for. A limit a column.
-
-    Attributes:
-        rates: [rad/s or m/s].
-        slopes: What they change by with the position of the joint.
-        beyond: How far the joint is beyond the limit at the start of the step [rad or m].
-    """
-
-    rates: Array
-    slopes: Array
-    beyond: Array
-
-
-def asked_by_limits(limits: np.ndarray, positions: Array, dt: float) -> AskedByLimits:
-    """What limits of joints ask of the rate at the end of a step, where they push.
-
-    Args:
-        limits: (l,) records.
-        positions: (l,) or (n, l) of their joints where the step starts.
-        dt: [s]
-    """
-    lower, upper = limits["lower"], limits["upper"]
-    beyond = np.maximum(lower - positions, positions - upper)
-    way = np.where(positions >= 0.5 * (lower + upper), beyond, -beyond)
-    inside = beyond <= 0.0
-    return AskedByLimits(np.where(inside, -way / dt, 0.0), np.where(inside, -1.0 / dt, 0.0), beyond)
-
-
-def _add_joint_rows(acting: Active, made: Made) -> None:
-    """Add the rows of motors, friction and limits of joints that hold, and not just so.
-
-    Raises:
-        UnsupportedError: It says which row is not known, or about to change.
-    """
-    solver, after, step = made.solver, made.after, made.step
-    if not (len(step.motor_rows) or len(step.joint_limits)):
-        return
-    x, dt, nv = step.impulses[X], step.dt, len(solver.v)
-    motors, limits = (np.asarray(x) for x in (step.motor_rows, step.joint_limits))
-    places = np.asarray(solver.axes)["q"]
-    if np.any(acts := motors["row"] >= 0):
-        _add_motors(acting, made, motors, acts)
-    if not len(limits):
-        return
-    axes = places[limits["axis"]]
-    room = np.minimum(after.q[axes] - limits["lower"], limits["upper"] - after.q[axes])
-    pushes = (limits["row"] >= 0) & (x[limits["row"]] != 0.0)
-    idle = ~pushes & (limits["axis"] >= 0)
-    if np.any(beside := idle & (room <= BESIDE)):
-        raise UnsupportedError(acting.about_axis(int(limits["axis"][beside][0])))
-    if not np.any(pushes):
-        return
-    of_limits = asked_by_limits(limits, solver.q[axes], dt)
-    for k in np.flatnonzero(pushes):
-        axis = int(limits["axis"][k])
-        _require_joint(axis)
-        if of_limits.beyond[k] >= SHALLOW:
-            name, beyond = rate_names(solver.mechanism)[axis], of_limits.beyond[k]
-            raise UnsupportedError(f"'{name}' is {beyond:.3g} beyond its limit{OTHERWISE}")
-        side = np.zeros(3 * nv)
-        side[axis] = of_limits.slopes[k]
-        force = float(x[limits["row"][k]] / dt)
-        acting.hold(axis, side, float(of_limits.rates[k]), force, math.inf, math.nan)
-
-
-def _add_motors(acting: Active, made: Made, motors: np.ndarray, acts: Mask) -> None:
-    """Add the rows of motors and friction, of which some act.
-
-    Raises:
-        UnsupportedError: As of ``_add_joint_rows``.
-    """
-    solver, after, step = made.solver, made.after, made.step
-    x, dt, nv = step.impulses[X], step.dt, len(solver.v)
-    proper = (2 * np.arange(len(motors)) < len(motors))[acts]  # friction follows
-    motors, places = motors[acts], np.asarray(solver.axes)["q"]
-    for axis in motors["axis"]:
-        _require_joint(int(axis))
-    free, changes = np.zeros(nv), np.zeros((nv, 3 * nv))
-    if np.any(motors["velocity_gain"] != 1.0):
-        free, by_all = step_differentiator_of(solver).prediction(free)
-        changes = by_all[nv:]
-    asked = asked_by_motors(motors, solver.q[places[motors["axis"]]], free[motors["axis"]], dt)
-    for k, motor in enumerate(motors):
-        axis, force = int(motor["axis"]), x[motor["row"]] / dt
-        if asked.beside[k]:
-            raise UnsupportedError(acting.about_axis(axis))
-        side = asked.shares[k] * changes[axis]
-        side[axis] += asked.slopes[k]
-        rate = float(asked.rates[k] - asked.compliance[k] * force)
-        room = min(float(motor["force"]) - force, force - float(motor["least"]))
-        if room > (1.0 - SATURATED) * motor["force"]:
-            strength = float(motor["force"]) if proper[k] else math.nan
-            n = acting.hold(axis, side, rate, force, room, strength)
-            if asked.compliance[k]:
-                acting.arrays.K[n, n] = float(asked.compliance[k])
-        elif abs(after.v[axis] - rate) <= BESIDE:
-            raise UnsupportedError(acting.about_axis(axis))
-
-
-def _require_joint(axis: int) -> None:
-    if axis < 0:
-        raise UnsupportedError(
-            f"a motor, friction or limit acts along an axis of a loop{OTHERWISE}"
-        )
-
-
 class Touching(NamedTuple):
     """Contacts that push, or might.
 
@@ -648,6 +494,7 @@ def _contacts_that_touch(made: Made, ahead: Ahead, touch: int) -> Touching:
     numbers, dt = ahead.numbers[:touch], step.dt
     compliant = step.contact_rows["compliance"][numbers] > 0.0
     rows, moving = contact_rows_of(solver), ahead.lead
+
 
     def find(q: Array) -> np.ndarray:
         return surroundings.contact_points(q, moving, dt)

@@ -19,6 +19,7 @@ from bulletbridge.engine.failures import check_finite
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, UnsupportedError, warn_user
+from bulletbridge.inequalities.joint_slopes import BESIDE, SATURATED
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.displacement import configuration_difference
@@ -35,16 +36,12 @@ from bulletbridge.system.tangents import Tangents, point_of
 What = Literal["step", "continuous"]
 By = Literal["equations", "differences"]
 Complexes = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
-BESIDE = 2e-4
-"""Distance from a limit [rad or m] that counts as beside it: what differences go, and some more."""
 ALIKE = 1e-10
 """What round-off takes steps apart by that are made one by one and in a row, and some more."""
 BESIDE_LIMIT = (
     "a joint is at a limit in this step or beside it, where equations are others; use central"
     " differences"
 )
-SATURATED = 1.0 - 1e-9
-"""Share of a largest force from which on it counts as reached."""
 OF_FRAMES = tuple(
     f"{kind}.{axis}"
     for kind in ("turn", "position", "angular_velocity", "velocity")
