@@ -207,6 +207,22 @@ def test_a_ball_that_lands_on_another(solids):
     assert len(found.active) == 2
 
 
+def test_a_ball_on_a_height_field_that_bullet_detects(solids):
+    """Bullet alone tells where they meet: it is asked again beside by each rate."""
+    n = 16
+    heights = [0.02 * np.sin(0.7 * i) * np.cos(0.5 * j) for j in range(n) for i in range(n)]
+    field = pybullet.createCollisionShape(
+        pybullet.GEOM_HEIGHTFIELD, meshScale=[0.5, 0.5, 1], heightfieldData=heights,
+        numHeightfieldRows=n, numHeightfieldColumns=n, physicsClientId=solids.client,
+    )  # fmt: skip
+    pybullet.createMultiBody(0, field, physicsClientId=solids.client)
+    ball = solids.solid('<sphere radius="0.1"/>', (0.1, 0.1, 0.13), moments=[0.008] * 3)
+    system = solids.system(ball)
+    while not system.step_derivatives().active:
+        system.step()
+    require_short_differences(system)
+
+
 def test_bodies_on_one_another_on_a_slope(solids):
     """A ball slides and rolls down a block that stands, on more points than it takes."""
     _, normal = solids.ground(0.3, plane=True)

@@ -33,7 +33,7 @@ from bulletbridge.inequalities.contact_slopes import (
     PushingContacts,
     look_ahead,
 )
-from bulletbridge.inequalities.contact_variations import Beside, Tree, vary_contacts
+from bulletbridge.inequalities.contact_variations import Beside, Tree, find_beside
 from bulletbridge.inequalities.held_closing_kernel import (
     HeldClosing,
     LedToClosing,
@@ -44,7 +44,6 @@ from bulletbridge.inequalities.held_closing_kernel import (
 )
 from bulletbridge.inequalities.loose_bodies import put_rows_on_bodies
 from bulletbridge.inequalities.steps_kernel import CONTACTS, HELD, STEPS, UNMET, StepArrays
-from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.many_sides import add_product
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -86,7 +85,8 @@ class Blocks(NamedTuple):
     Attributes:
         step: ``steps_kernel.step_with_contacts`` for one step, with all its arguments.
         predict: ``differentiate_prediction``.
-        find: ``contact_detection.find_contacts``.
+        find: ``contact_detection.find_contacts``,
+        vary: ``vary_contacts``.
         closing: ``differentiate_closing``.
         by_euler: ``differentiate_steps``.
     """
@@ -94,6 +94,7 @@ class Blocks(NamedTuple):
     step: Any
     predict: Any
     find: Any
+    vary: Any
     closing: Any
     by_euler: Any
 
@@ -106,14 +107,12 @@ class DerivativesIn(NamedTuple):
         d: Those of equations,
         s: and of a step.
         tree: Whose contacts these are; poses and axes are written.
-        contacts: That ``find`` writes.
     """
 
     arrays: SystemArrays
     d: DerivativeArrays
     s: DerivativesOfStep
     tree: Tree
-    contacts: Records[ContactPoint]
 
 
 class RoomOfStep(NamedTuple):
@@ -222,7 +221,7 @@ def put_beside(s: Beside, ahead: Ahead) -> None:
     for k in range(len(s.compliant)):
         i = int(ahead.numbers[k])
         s.contact_points[k] = ahead.contacts.points[i]
-        s.compliant[k], s.flat[k] = ahead.contacts.own[i].compliance > 0.0, False
+        s.compliant[k] = ahead.contacts.own[i].compliance > 0.0
 
 
 @outlined
@@ -302,8 +301,7 @@ def differentiate_contact_steps(
             size = max(size, math.fabs(ahead.rates[k]))
         if counts[TOUCHING] > 0:
             put_beside(x.beside, ahead)
-            places = vary_contacts(calls.find, own.contacts, own.tree, x.beside)
-            if places < x.beside.counts[1]:
+            if find_beside(calls.find, calls.vary, own.tree, x.beside) == 0:
                 return LEFT
         if solve_active_rows(arrays, x.active, x.pushing, x.slopes, ahead, x.equations) != 0:
             return LEFT

@@ -1,21 +1,30 @@
 """What contacts change by with the configuration that they are found at.
 
-Shapes have no derivatives of their own: points, normals and gaps are found at configurations beside
-the one at hand, and differences are taken of them alone, of nothing that is solved for.
+Shapes have no derivatives of their own: points, normals and gaps are found where one body is beside
+where it was against the other, and differences are taken of them alone. What axes do to both
+bodies, and to rows, follows from their twists.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.jit import call_stored, caller, kernel, outlined
+from bulletbridge.compilation.jit import call_stored, caller, helper, kernel, outlined
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.inequalities.contact_rows import relative_row, tangents
+from bulletbridge.mechanism.contact_detection import (
+    DIRECTION,
+    GAP,
+    NORMAL,
+    ORDER_4,
+    POSITION,
+    SLOPES,
+    Nearby,
+)
 from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.derivatives import is_carried
 from bulletbridge.mechanism.kinematics import axis_twist, displace, kinematics
@@ -31,7 +40,10 @@ from bulletbridge.mechanism.records import (
 from bulletbridge.numerics.records import Array, Ints, Mask, Records
 from bulletbridge.numerics.spatial import (
     ZERO,
+    Pair,
     Vector,
+    add,
+    cross,
     dot,
     motion_cross,
     norm,
@@ -43,9 +55,7 @@ from bulletbridge.numerics.spatial import (
 )
 
 REACH = 2e-5
-"""What configurations are displaced by [rad, or lengths of the mechanism]."""
-ORDER_4 = (-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0)
-"""Times that, and weights: a central difference of order four."""
+"""What bodies are displaced by [rad, or lengths of the mechanism]."""
 NEAR = 1e-3
 """Distance [lengths of the mechanism] within which a contact of the same shapes that has another
 name is the same: of two faces that are flat on each other either names the points."""
@@ -103,23 +113,21 @@ def put_all_rows(
 
 
 class Beside(NamedTuple):
-    """Contacts of a configuration, and the same ones beside it.
+    """Contacts of a configuration, and what they change by.
 
     Attributes:
         q: (nq,) where they were found.
         compliant: (n,) which give way, and so meet inside each other.
-        flat: (n,) which of them change their gap as along their normal alone.
+        flat: (n,) receives which of them change their gap as along their normal alone.
         v: (nv,) rates that they are found with,
         dt: in a step [s].
-        near: Distance within which they are the same [m].
-        reaches: (nv,) displacements.
-        u: (nv,) scratch: zero before, and after.
-        moving: (nv,) receives the rates that move bodies in contact,
-        counts: (2,) how many, and of places: four for each, and q.
-        places: (1 + 4 nv, nq) receives these: q, and beside it in the order of ``ORDER_4``.
-        contact_points: ((1 + 4 nv) n,) receives contacts there; those at q are there.
-        directions: (2 n, 3) scratch.
-        C: (12 n, nv) receives rows in its first half.
+        near: Distance within which they are the same [m],
+        way: by which bodies are displaced [m].
+        chains: (nv,) scratch: zero before, and after.
+        contact_points: (n,)
+        slopes: (n, 6, SLOPES) what they change by as body b moves against body a.
+        directions: (n, 3) scratch.
+        C: (6 n, nv) receives rows.
         by_q: (nv, n, 4 + 6 nv) receives changes of gap, place and rows.
     """
 
@@ -129,132 +137,173 @@ class Beside(NamedTuple):
     v: Array
     dt: float
     near: float
-    reaches: Array
-    u: Array
-    moving: Ints
-    counts: Ints
-    places: Array
+    way: float
+    chains: Ints
     contact_points: Records[ContactPoint]
+    slopes: Array
     directions: Array
     C: Array
     by_q: Array
 
 
-@kernel
-def put_places_beside(tree: Tree, s: Beside) -> int:
-    """Which rates move bodies in contact, and configurations beside by these; how many.
-
-    Args:
-        tree: Of whom.
-        s: Contacts; receives them.
-    """
-    bodies, count, u = tree.bodies, 0, s.u
-    for i in range(len(s.compliant)):
-        for side in range(2):
-            point = s.contact_points[i]
-            k = bodies[point.body_a if side == 0 else point.body_b].axis
-            while k >= 0:
-                u[k] = s.reaches[k]
-                k = tree.axes[k].below
-    for k in range(len(u)):
-        if u[k] != 0.0:
-            s.moving[count] = k
-            count += 1
-        u[k] = 0.0
-    for j in range(len(s.q)):
-        s.places[0, j] = s.q[j]
-    for m in range(count):
-        k = s.moving[m]
-        u[k] = s.reaches[k]
-        for i in range(4):
-            displace(bodies, s.q, u, ORDER_4[i][0], s.places[1 + 4 * m + i])
-        u[k] = 0.0
-    s.counts[0], s.counts[1] = count, 1 + 4 * count
-    return 1 + 4 * count
+def nearby(s: Beside) -> Nearby:
+    """These, as what varies them takes them; for Python."""
+    return Nearby(s.contact_points, s.dt, REACH, s.way, s.near, s.flat, s.slopes)
 
 
 @caller
-def vary_contacts(find: Any, contacts: Records[ContactPoint], tree: Tree, s: Beside) -> int:
-    """Find contacts again beside a configuration, and what they change by.
+def find_beside(find: Any, vary: Any, tree: Tree, s: Beside) -> int:
+    """What contacts change by with the configuration; 1 if they are found beside it, or 0.
 
     Args:
-        find: ``contact_detection.find_contacts`` with its arrays, stored.
-        contacts: That it writes.
+        find: ``contact_detection.find_contacts``,
+        vary: and ``vary_contacts``, with their arrays, stored.
         tree: Of whom; poses and axes are written.
         s: Contacts; receives it.
-
-    Returns:
-        The first place where not all of them have one of their name, from which on nothing is
-        found; or how many places there are.
     """
-    count = put_places_beside(tree, s)
-    for p in range(1, count):
-        if not take_again(contacts, call_stored(find, (s.places[p], s.v, s.dt)), s, p):
-            return p
-    return put_variations(tree, s)
-
-
-@outlined
-def take_again(contacts: Records[ContactPoint], count: int, s: Beside, p: int) -> bool:
-    """Take the contacts that were found at place p; whether each has one of its name there."""
-    n = len(s.compliant)
-    for i in range(n):
-        wanted, same = s.contact_points[i], 0
-        for j in range(count):
-            c = contacts[j]
-            if c.pair != wanted.pair or c.feature != wanted.feature:
-                continue
-            same += 1
-            away = sub(vec(c.position), vec(wanted.position))
-            if norm(away) > s.near:
-                return False
-            s.contact_points[p * n + i] = contacts[j]
-        if same != 1:
-            return False
-    return True
+    call_stored(find, (s.q, s.v, s.dt))
+    beside = Nearby(s.contact_points, s.dt, REACH, s.way, s.near, s.flat, s.slopes)
+    if call_stored(vary, (beside,)) < len(s.contact_points):
+        return 0
+    put_variations(tree, s)
+    return 1
 
 
 @kernel
 def put_variations(tree: Tree, s: Beside) -> int:
-    """Rows of contacts, and what these, gaps and places change by; how many places it takes.
+    """Rows of contacts, and what these, gaps and places change by; how many contacts.
 
     Args:
         tree: Of whom; poses and axes are written.
-        s: Contacts at all places; receives it.
+        s: Contacts, and what they change by with their bodies; receives it.
     """
-    n, nv, C, directions = len(s.compliant), s.C.shape[1], s.C, s.directions
-    for k in range(nv):
-        for i in range(n):
+    kinematics(tree.bodies, tree.beams, tree.stations, s.q, tree.poses, tree.axes)
+    for i in range(len(s.contact_points)):
+        contact = s.contact_points[i]
+        gap = 0.0 if s.compliant[i] else contact.gap
+        put(s.directions[i], vec(contact.direction))
+        put_six_rows(tree, contact, gap, s.directions[i], s.C, ROWS_OF_ONE * i)
+        mark(tree, contact, s.chains, 1)
+        for k in range(len(s.by_q)):
             for j in range(s.by_q.shape[2]):
                 s.by_q[k, i, j] = 0.0
-    for p in range(s.counts[1]):
-        kinematics(tree.bodies, tree.beams, tree.stations, s.places[p], tree.poses, tree.axes)
-        k, weight = 0, 0.0
-        if p > 0:
-            k = s.moving[(p - 1) // 4]
-            weight = ORDER_4[(p - 1) % 4][1] / s.reaches[k]
-        for i in range(n):
-            contact, at = s.contact_points[p * n + i], i if p == 0 else n + i
-            turns = vec(s.contact_points[i].direction) != ZERO
-            if p == 0 or turns:
-                put(directions[at], vec(contact.direction))
-            else:
-                put(directions[at], vec(directions[i]))
-            gap = 0.0 if s.compliant[i] else contact.gap
-            put_six_rows(tree, contact, gap, directions[at], C, ROWS_OF_ONE * at)
-            if p > 0:
-                changes = s.by_q[k, i]
-                changes[0] += weight * contact.gap
-                for c in range(3):
-                    changes[1 + c] += weight * contact.position[c]
-                for r in range(ROWS_OF_ONE):
-                    for j in range(nv):
-                        changes[4 + nv * r + j] += weight * C[ROWS_OF_ONE * at + r, j]
-    for i in range(n):
-        if s.flat[i]:  # no mean of what each face tells
-            for k in range(nv):
-                s.by_q[k, i, 0] = C[ROWS_OF_ONE * i, k]
-    return int(s.counts[1])
+            if s.chains[k] != 0:
+                vary_by(tree, s, i, k)
+            if s.flat[i]:  # no mean of what each face tells
+                s.by_q[k, i, 0] = s.C[ROWS_OF_ONE * i, k]
+        mark(tree, contact, s.chains, 0)
+    return len(s.contact_points)
+
+
+OF_B, OF_A = 1, 2
+"""Whether an axis moves the one or the other body of a contact, or, as a sum, both."""
+
+
+@helper
+def mark(tree: Tree, contact: ContactPoint, chains: Ints, size: int) -> None:
+    """Mark which axes move which body of a contact, or neither any more."""
+    k = tree.bodies[contact.body_b].axis
+    while k >= 0:
+        chains[k] = size * OF_B
+        k = tree.axes[k].below
+    k = tree.bodies[contact.body_a].axis
+    while k >= 0:
+        chains[k] = size * (chains[k] + OF_A)
+        k = tree.axes[k].below
+
+
+@helper
+def slope(slopes: Array, first: int, twist: Pair) -> Vector:
+    """What a vector of a contact changes by with a twist of body b against body a."""
+    total = ZERO
+    for c in range(3):
+        x, y = twist[0][c], twist[1][c]
+        for_turn = slopes[c, first], slopes[c, first + 1], slopes[c, first + 2]
+        for_way = slopes[3 + c, first], slopes[3 + c, first + 1], slopes[3 + c, first + 2]
+        total = add(total, add(scale(x, for_turn), scale(y, for_way)))
+    return total
+
+
+@outlined
+def vary_by(tree: Tree, s: Beside, i: int, k: int) -> None:
+    """What contact i, and its rows, change by with axis k."""
+    contact, slopes, changes, chain = s.contact_points[i], s.slopes[i], s.by_q[k, i], s.chains[k]
+    place, normal, own = vec(contact.position), vec(contact.normal), axis_twist(tree.axes[k])
+    at_b = sub(place, vec(tree.poses[contact.body_b].origin))
+    at_a = sub(place, vec(tree.poses[contact.body_a].origin))
+    against, carried = (ZERO, ZERO), (ZERO, ZERO)  # of b against a, and along with a
+    if chain != OF_B:
+        carried = own[0], velocity_at(own, at_a)
+    if chain == OF_B:
+        against = own[0], velocity_at(own, at_b)
+    elif chain == OF_A:
+        against = scale(-1.0, carried[0]), scale(-1.0, carried[1])
+    gap = 0.0
+    for c in range(3):
+        gap += slopes[c, GAP] * against[0][c] + slopes[3 + c, GAP] * against[1][c]
+    moved = add(slope(slopes, POSITION, against), carried[1])
+    turned = add(slope(slopes, NORMAL, against), cross(carried[0], normal))
+    changes[0] = gap
+    put(changes[1:4], moved)
+    t1, t2 = tangents(normal, vec(s.directions[i]))
+    along, by = t1, ZERO
+    if vec(contact.direction) != ZERO:  # it turns with what friction depends on
+        along = vec(contact.direction)
+        by = add(slope(slopes, DIRECTION, against), cross(carried[0], along))
+    high = dot(along, normal)
+    first = sub(along, scale(high, normal))
+    by = sub(by, add(scale(dot(by, normal) + dot(along, turned), normal), scale(high, turned)))
+    t1_by = scale(1.0 / norm(first), sub(by, scale(dot(by, t1), t1)))
+    ways = (normal, turned), (t1, t1_by), (t2, add(cross(turned, t1), cross(normal, t1_by)))
+    add_rows_by(
+        tree, (contact.body_b, k if chain != OF_A else -1), 1.0, (at_b, moved), ways, changes
+    )
+    if not s.compliant[i]:
+        at_a = sub(at_a, scale(contact.gap, normal))
+        moved = sub(moved, add(scale(gap, normal), scale(contact.gap, turned)))
+    add_rows_by(
+        tree, (contact.body_a, k if chain != OF_B else -1), -1.0, (at_a, moved), ways, changes
+    )
+
+
+Varied = tuple[Vector, Vector]
+"""A vector, and what it changes by."""
+
+
+@outlined
+def add_rows_by(
+    tree: Tree,
+    of: tuple[int, int],
+    sign: float,
+    at: Varied,
+    ways: tuple[Varied, Varied, Varied],
+    changes: Array,
+) -> None:
+    """Add what rows of a contact change by, as far as they are those of one of its bodies.
+
+    Args:
+        tree: Where poses are put.
+        of: The body, and the axis that moves it; -1 if what moves does not carry it.
+        sign: Of the body.
+        at: Where it meets the other, from the origin of its tree.
+        ways: Normal and tangents.
+        changes: (4 + 6 nv,) receives it.
+    """
+    axes, nv, k = tree.axes, len(tree.axes), of[1]
+    j = tree.bodies[of[0]].axis
+    while j >= 0:
+        twist = axis_twist(axes[j])
+        v, turns = velocity_at(twist, at[0]), ZERO
+        moves = cross(twist[0], at[1])
+        if k >= 0 and is_carried(tree.bodies, axes, k, j):
+            by = motion_cross(axis_twist(axes[k]), twist)
+            turns, moves = by[0], add(moves, velocity_at(by, at[0]))
+        for m in range(3):
+            way, by_way = ways[m]
+            here = 4 + nv * m + j
+            changes[here] += sign * (dot(by_way, v) + dot(way, moves))
+            changes[here + 3 * nv] += sign * (dot(by_way, twist[0]) + dot(way, turns))
+        j = axes[j].below
 
 
 @outlined
@@ -324,17 +373,20 @@ class RowsAt:
         self.lengths, self.length = lengths, length
         poses, axes = solver.poses.copy(), solver.axes.copy()
         self.tree = Tree(solver.bodies, solver.beams, solver.stations, poses, axes)
-        self._reaches = REACH * lengths
-        self._vary: tuple[tuple[Detector, int], Callable[[Any], int]] | None = None
+        self._beside: tuple[tuple[Detector, int], Callable[[Any], int]] | None = None
         self._room: Beside | None = None
         self._calls = dict[Any, Callable[[Any], int]]()  # compiled when they are first needed
 
-    def _call(self, what: Any, first: Any, rest: tuple[Any, ...]) -> int:
+    def _call(self, what: Any, rest: tuple[Any, ...]) -> None:
         """Call one of the kernels."""
         if what not in self._calls:
             with announce_compilation(what):
-                self._calls[what] = StoredCall(what, (first,), rest).call
-        return self._calls[what](rest)
+                self._calls[what] = StoredCall(what, (self.tree,), rest).call
+        self._calls[what](rest)
+
+    def put_variations(self, s: Beside) -> None:
+        """Put rows of contacts and what they change by, where ``slopes`` are known."""
+        self._call(put_variations, (s,))
 
     def __call__(self, q: Array, points: np.ndarray, first: Array) -> Array:
         """Rows (n, 6, nv) of contacts (n,) at a configuration.
@@ -345,68 +397,32 @@ class RowsAt:
             first: (n, 3) along which first tangents are; becomes these.
         """
         C = np.zeros((ROWS_OF_ONE * len(points), len(self.lengths)))
-        self._call(put_all_rows, self.tree, (np.ascontiguousarray(q), points, first, C))
+        self._call(put_all_rows, (np.ascontiguousarray(q), points, first, C))
         return C.reshape(len(points), ROWS_OF_ONE, len(self.lengths))
-
-    def beside(self, by: Finding, q: Array, points: np.ndarray, compliant: Mask) -> Beside:
-        """Contacts (n,) at a configuration (nq,), not varied yet; until the next are asked for.
-
-        Args:
-            by: How they are found.
-            q: Where they were.
-            points: These.
-            compliant: (n,) which of them give way, and so meet inside each other.
-        """
-        room = self.room(len(points), len(q), by.dt)
-        room.q[:], room.v[:] = q, by.v
-        np.asarray(room.contact_points)[: len(points)] = points
-        room.compliant[:], room.flat[:] = compliant, False
-        return room
 
     def room(self, n: int, nq: int, dt: float) -> Beside:
         """Room for n contacts in a step dt [s]; until that for others is asked for."""
         nv, room = len(self.lengths), self._room
-        most = 1 + len(ORDER_4) * nv
         near = NEAR * float(self.lengths.max(initial=0.0))
         if room is None or len(room.compliant) != n:
             room = self._room = Beside(
                 np.zeros(nq), np.zeros(n, bool), np.zeros(n, bool), np.zeros(nv), dt, near,
-                self._reaches, np.zeros(nv), np.zeros(nv, np.int64), np.zeros(2, np.int64),
-                np.zeros((most, nq)), np.empty(most * n, CONTACT_POINT), np.zeros((2 * n, 3)),
-                np.zeros((2 * ROWS_OF_ONE * n, nv)), np.zeros((nv, n, 4 + ROWS_OF_ONE * nv)),
+                REACH * self.length, np.zeros(nv, np.int64), np.empty(n, CONTACT_POINT),
+                np.zeros((n, 6, SLOPES)), np.zeros((n, 3)), np.zeros((ROWS_OF_ONE * n, nv)),
+                np.zeros((nv, n, 4 + ROWS_OF_ONE * nv)),
             )  # fmt: skip
         elif room.dt != dt:
             room = self._room = room._replace(dt=dt)
         return room
 
-    def vary(self, by: Finding, s: Beside, again: Callable[[Array], np.ndarray]) -> None:
-        """Find contacts beside a configuration, and what they change by.
-
-        Args:
-            by: How.
-            s: Contacts there; receives it.
-            again: Finds these (n,) at another configuration, where their names are others.
-        """
-        first, detector = 1, by.detector
-        if detector is None:
-            self._call(put_places_beside, self.tree, (s,))
-        else:
-            which = detector, detector.version
-            if self._vary is None or self._vary[0] != which:
-                fixed = detector.call.block, detector.contacts, self.tree
-                with announce_compilation(vary_contacts):
-                    self._vary = which, StoredCall(vary_contacts, fixed, (s,)).call
-            first = self._vary[1]((s,))
-        count, n = int(s.counts[1]), len(s.compliant)
-        if first < count or detector is None:
-            for p in range(first, count):
-                np.asarray(s.contact_points)[p * n : (p + 1) * n] = again(s.places[p])
-            self._call(put_variations, self.tree, (s,))
-
-
-def keys_of(points: np.ndarray) -> list[tuple[int, int]]:
-    """What contacts (n,) are known again by: the pair of shapes, and where on these."""
-    return list(zip(points["pair"].tolist(), points["feature"].tolist(), strict=True))
+    def vary(self, detector: Detector, s: Beside) -> bool:
+        """``find_beside`` by a detector."""
+        which = detector, detector.version
+        if self._beside is None or self._beside[0] != which:
+            fixed = detector.call.block, detector.vary(nearby(s)).block, self.tree
+            with announce_compilation(find_beside):
+                self._beside = which, StoredCall(find_beside, fixed, (s,)).call
+        return self._beside[1]((s,)) != 0
 
 
 class ContactVariations:
@@ -420,11 +436,10 @@ class ContactVariations:
         compliant: (n,) which of these give way, and so meet inside each other.
 
     Attributes:
-        C: (n, 6, nv) rows: along the normal, two tangents, turns about these three.
-        C_by_q: (nv, n, 6, nv) what they change by with each displacement; tangents as they are
-            carried along, or turn with the direction that friction depends on.
+        C_by_q: (nv, n, 6, nv) what rows along the normal, two tangents, and of turns about these
+            three change by with each displacement; tangents as they are carried along, or turn with
+            the direction that friction depends on.
         gap_by_q: (nv, n)
-        position_by_q: (nv, n, 3)
         beside: All of these, until others are asked for.
 
     Raises:
@@ -440,32 +455,63 @@ class ContactVariations:
         compliant: Mask,
     ) -> None:
         self._find, self._points = finding.find, points
-        self.beside = s = rows.beside(finding, q, points, compliant)
-        rows.vary(finding, s, self._again)
-        self.C = s.C[: ROWS_OF_ONE * len(points)].reshape(len(points), ROWS_OF_ONE, s.C.shape[1])
-        found = s.by_q
-        self.gap_by_q, self.position_by_q = found[:, :, 0], found[:, :, 1:4]
-        self.C_by_q = found[:, :, 4:].reshape(len(found), *self.C.shape)
+        self.beside = s = rows.room(len(points), len(q), finding.dt)
+        s.q[:], s.v[:], s.compliant[:] = q, finding.v, compliant
+        np.asarray(s.contact_points)[:] = points
+        if finding.detector is None or not rows.vary(finding.detector, s):
+            self._vary_by_all(rows)
+        nv = s.C.shape[1]
+        self.gap_by_q = s.by_q[:, :, 0]
+        self.C_by_q = s.by_q[:, :, 4:].reshape(nv, len(points), ROWS_OF_ONE, nv)
+
+    def _vary_by_all(self, rows: RowsAt) -> None:
+        """Find all contacts beside by each rate: of shapes that are not known, or flat faces."""
+        s, points, q = self.beside, self._points, self.beside.q
+        s.flat[:] = False
+        against, along = _twists(rows, q, points)
+        other = points.copy()
+        other["body_b"], other["body_a"] = points["body_a"], 0
+        carried = _twists(rows, q, other)[0]
+        changes, there = np.zeros((len(points), len(rows.lengths), SLOPES)), np.zeros_like(q)
+        bodies, u = rows.tree.bodies, np.zeros(len(rows.lengths))
+        for k in np.flatnonzero(np.any((against != 0.0) | (carried != 0.0), axis=(0, 2))):
+            u[:] = 0.0
+            u[k] = REACH * rows.lengths[k]
+            for place, weight in ORDER_4:
+                displace(bodies, q, u, place, there)
+                found = self._again(there)
+                told = [found[name] for name in ("position", "normal", "direction")]
+                changes[:, k] += weight / u[k] * np.column_stack([found["gap"], *told])
+        changes[:, :, POSITION:NORMAL] -= carried[:, :, 3:]
+        for first, way in ((NORMAL, along), (DIRECTION, points["direction"])):
+            changes[:, :, first : first + 3] -= np.cross(carried[:, :, :3], way[:, None])
+        for i, way in enumerate(against):
+            s.slopes[i] = np.linalg.lstsq(way, changes[i], rcond=None)[0]
+        rows.put_variations(s)
 
     def _again(self, q: Array) -> np.ndarray:
         """The same contacts (n,) at another configuration."""
-        there, own = self._find(q), keys_of(self._points)
-        keys = keys_of(there)
-        if keys == own and len({*own}) == len(own):
-            return there
-        found = defaultdict[tuple[int, int], list[int]](list)
-        for k, key in enumerate(keys):
-            found[key].append(k)
-        picked = list[int]()
-        for n, key in enumerate(own):
-            those = found.get(key) or np.flatnonzero(there["pair"] == key[0]).tolist()
-            away = there["position"][those] - self._points["position"][n]
-            apart = np.sqrt(np.sum(away**2, axis=1))
-            if apart.min(initial=np.inf) > self.beside.near:
+        there, points = self._find(q), self._points
+        picked, names = list[int](), [(c["pair"], c["feature"]) for c in there]
+        for n, point in enumerate(points):
+            own = [k for k, x in enumerate(names) if x == (point["pair"], point["feature"])]
+            those = own or np.flatnonzero(there["pair"] == point["pair"]).tolist()
+            away = np.linalg.norm(there["position"][those] - point["position"], axis=1)
+            if away.min(initial=np.inf) > self.beside.near:
                 raise UnsupportedError(
                     "contacts are others beside where they were found; use central differences of"
                     " step()"
                 )
-            self.beside.flat[n] |= key not in found
-            picked.append(those[int(np.argmin(apart))])
+            self.beside.flat[n] |= not own
+            picked.append(those[int(np.argmin(away))])
         return there[picked]
+
+
+def _twists(rows: RowsAt, q: Array, points: np.ndarray) -> tuple[Array, Array]:
+    """Of bodies b against a at contacts (n,) by each rate, (n, nv, 6): turns, ways; and normals."""
+    touching, first, normal = points.copy(), np.zeros((len(points), 3)), points["normal"]
+    touching["gap"] = 0.0
+    C = rows(q, touching, first)
+    ways = np.stack([normal, first, np.cross(normal, first)], axis=1)
+    turns, moves = (np.einsum("nmk,nmc->nkc", C[:, part], ways) for part in (slice(3, 6), slice(3)))
+    return np.concatenate([turns, moves], axis=2), normal

@@ -30,8 +30,10 @@ from bulletbridge.mechanism.kinematics import (
 )
 from bulletbridge.mechanism.records import Axis, Beam, Body, ContactPoint, Pose, Station
 from bulletbridge.mechanism.surfaces import MOST_LINKS, SurfaceLink, put_surface
-from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.records import Array, Ints, Mask, Records
 from bulletbridge.numerics.spatial import (
+    ZERO,
+    Matrix,
     add,
     apply,
     mat,
@@ -103,6 +105,36 @@ class Detection(NamedTuple):
     contacts: Records[ContactPoint]
     asked: Ints
     counts: Ints
+
+
+class Nearby(NamedTuple):
+    """Contacts whose bodies are to be displaced against each other.
+
+    Attributes:
+        contacts: (n,) that were found where the last detection was.
+        dt: Of the step in which they are found [s].
+        reach: Turn [rad] about them,
+        way: and displacement [m].
+        near: Distance within which they are the same [m].
+        flat: (n,) receives which of them have another name there: of two faces that are flat on
+            each other either names the points.
+        slopes: (n, 6, SLOPES) receives what they change by as body b turns about the axes of the
+            world at the contact, and moves along these, while body a stays.
+    """
+
+    contacts: Records[ContactPoint]
+    dt: float
+    reach: float
+    way: float
+    near: float
+    flat: Mask
+    slopes: Array
+
+
+GAP, POSITION, NORMAL, DIRECTION, SLOPES = 0, 1, 4, 7, 10
+"""Columns of ``Nearby.slopes``: a number, and three times three."""
+ORDER_4 = (-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0)
+"""Places, and weights, of a central difference of order four."""
 
 
 class LinksAround(NamedTuple):
@@ -189,6 +221,108 @@ def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
             add_contacts(d, i, j, limit)
     known = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[OUTSIDE] == 0
     return counts[CONTACTS] if known and counts[CONTACTS] <= len(d.contacts) else -1
+
+
+@kernel
+def vary_contacts(d: Detection, s: Nearby) -> int:
+    """What contacts change by with their bodies; the first that is not there, or how many.
+
+    Their shapes alone are placed beside where they were found last, and met: differences are taken
+    of no more than that.
+    """
+    for i in range(len(s.contacts)):
+        pair = shapes_of(d, s.contacts[i])
+        if pair < 0 or not vary_contact(d, s, i, (pair // len(d.shapes), pair % len(d.shapes))):
+            return i
+    return len(s.contacts)
+
+
+@helper
+def shapes_of(d: Detection, contact: ContactPoint) -> int:
+    """The pair of shapes that have met at a contact, as listed; -1 if none has."""
+    n, own = len(d.shapes), int(contact.feature) % SHAPES_OF_LINK**2
+    for k in range(min(d.counts[PAIRS], len(d.pairs))):
+        pair = int(d.pairs[k])
+        b, a = d.shapes[pair // n], d.shapes[pair % n]
+        at_a, at_b = d.links[a.link], d.links[b.link]
+        shapes = (pair // n - at_b.first) * SHAPES_OF_LINK + pair % n - at_a.first
+        if shapes == own and contact.pair == number_of_pair(at_a, at_b):
+            return -1 if a.kind == UNKNOWN or b.kind == UNKNOWN else pair
+    return -1
+
+
+@outlined
+def vary_contact(d: Detection, s: Nearby, i: int, pair: tuple[int, int]) -> bool:
+    """``vary_contacts`` of one of them, of two shapes; whether it is found beside."""
+    here, pose, contact = d.placed[pair[0]], d.poses[d.shapes[pair[0]].body], s.contacts[i]
+    R, p, turned, centre = mat(here.R), vec(here.p), mat(pose.R), vec(contact.position)
+    s.flat[i], found = False, True
+    for c in range(6):
+        for j in range(SLOPES):
+            s.slopes[i, c, j] = 0.0
+        for m in range(len(ORDER_4)):
+            x, weight = s.reach * ORDER_4[m][0], ORDER_4[m][1] / s.reach
+            turn, to = turn_about(c, x), ZERO
+            if c > 2:
+                way, weight = s.way * ORDER_4[m][0], ORDER_4[m][1] / s.way
+                to = (way if c == 3 else 0.0, way if c == 4 else 0.0, way if c == 5 else 0.0)
+            put_mat(here.R, mul(turn, R))
+            put(here.p, add(add(centre, to), apply(turn, sub(p, centre))))
+            put_mat(pose.R, mul(turn, turned))
+            found = found and add_beside(d, s, (i, c), pair, weight)
+    put_mat(here.R, R)
+    put(here.p, p)
+    put_mat(pose.R, turned)
+    return found
+
+
+@helper
+def turn_about(axis: int, x: float) -> Matrix:
+    """A turn about one of three axes; none about another."""
+    c, s = math.cos(x), math.sin(x)
+    if axis == 0:
+        return (1.0, 0.0, 0.0), (0.0, c, -s), (0.0, s, c)
+    if axis == 1:
+        return (c, 0.0, s), (0.0, 1.0, 0.0), (-s, 0.0, c)
+    if axis == 2:
+        return (c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)
+    return (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+@outlined
+def add_beside(
+    d: Detection, s: Nearby, at: tuple[int, int], pair: tuple[int, int], weight: float
+) -> bool:
+    """Add a contact, where its shapes are, to what it changes by; whether it is there.
+
+    Args:
+        d: Where shapes are placed; the first of its contacts is scratch.
+        s: Contacts.
+        at: Which one, and how its body was displaced.
+        pair: Its shapes.
+        weight: Of this place.
+    """
+    b, a, at_b, at_a = d.shapes[pair[0]], d.shapes[pair[1]], d.placed[pair[0]], d.placed[pair[1]]
+    wanted, slopes, touches = s.contacts[at[0]], s.slopes[at[0], at[1]], d.room.found
+    limit = told_up_to(a, b, at_a, at_b, s.dt)
+    nearest, least, named = -1, math.inf, False
+    for k in range(meet(a, b, at_a, at_b, d.hulls, d.room, limit)):
+        own = touches[k].feature == wanted.feature // SHAPES_OF_LINK**2
+        away = norm(sub(vec(touches[k].position), vec(wanted.position)))
+        if (own and not named) or (own == named and away < least):
+            nearest, least, named = k, away, own
+    if not least <= s.near:
+        return False
+    s.flat[at[0]] = s.flat[at[0]] or not named
+    touch, scratch = touches[nearest], d.contacts[0]
+    put(scratch.normal, vec(touch.normal))
+    put_surface(scratch, d.links[a.link], d.links[b.link], d.poses)
+    slopes[GAP] += weight * touch.gap
+    for c in range(3):
+        slopes[POSITION + c] += weight * touch.position[c]
+        slopes[NORMAL + c] += weight * touch.normal[c]
+        slopes[DIRECTION + c] += weight * scratch.direction[c]
+    return True
 
 
 @outlined

@@ -19,9 +19,11 @@ from bulletbridge.mechanism.contact_detection import (
     UPPER,
     Detection,
     LinksAround,
+    Nearby,
     find_contacts,
     finish_contacts,
     place_links,
+    vary_contacts,
 )
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT, POSE
@@ -82,6 +84,7 @@ class Detector:
             mechanism.axes.copy(),
         )
         self.version = 0
+        self._vary: StoredCall | None = None
         self._allocate(64, 256)
 
     def _allocate(self, contacts: int, pairs: int) -> None:
@@ -108,7 +111,15 @@ class Detector:
         rest = np.zeros(self._mechanism.nq), np.zeros(self._mechanism.nv), 0.0
         with announce_compilation(find_contacts):
             self.call = StoredCall(find_contacts, (made,), rest)
+        self._made, self._vary = made, None
         self.version += 1
+
+    def vary(self, example: Nearby) -> StoredCall:
+        """``vary_contacts`` with the arrays of this detector, stored, to be given ``Nearby``."""
+        if self._vary is None:
+            with announce_compilation(vary_contacts):
+                self._vary = StoredCall(vary_contacts, (self._made,), (example,))
+        return self._vary
 
     def place(self, first: int, before: Array, now: Array, reaches: Array) -> None:
         """Put links that no body of the mechanism carries where they are in the world.

@@ -67,6 +67,7 @@ from bulletbridge.inequalities.contact_variations import (
     ContactVariations,
     Finding,
     RowsAt,
+    nearby,
 )
 from bulletbridge.inequalities.held_closing_kernel import (
     HeldClosing,
@@ -272,8 +273,9 @@ class Calls:
                     d.closing_call(),
                     d.steps_call(EULER),
                 )
-                calls = (each.block for each in (one.whole, predict, find, closing, by_euler))
-                own = DerivativesIn(*d.arrays, rows.tree, one.detector.contacts)
+                vary = one.detector.vary(nearby(rest[0].beside))
+                calls = (each.block for each in (one.whole, predict, find, vary, closing, by_euler))
+                own = DerivativesIn(*d.arrays, rows.tree)
                 fixed = Blocks(*calls), own, solver.arrays, one.arrays, one.rows
                 with announce_compilation(differentiate_contact_steps):
                     self._steps = StoredCall(differentiate_contact_steps, fixed, rest).call
@@ -494,7 +496,6 @@ def _contacts_that_touch(made: Made, ahead: Ahead, touch: int) -> Touching:
     numbers, dt = ahead.numbers[:touch], step.dt
     compliant = step.contact_rows["compliance"][numbers] > 0.0
     rows, moving = contact_rows_of(solver), ahead.lead
-
 
     def find(q: Array) -> np.ndarray:
         return surroundings.contact_points(q, moving, dt)
