@@ -835,24 +835,36 @@ MOVED, PUSH, RATES, ASKED = range(4)
 """Lines of what ``differentiate_closing`` is given: changes of rates, forces, rates."""
 
 
+TERMS, THEIR_SLOPES = range(2)
+"""What is asked of ``differentiate_closing``: terms of loops, then what they change by."""
+
+
 @kernel
 def differentiate_closing(
-    arrays: SystemArrays, d: DerivativeArrays, s: StepArrays, targets: Array, given: Array
+    arrays: SystemArrays,
+    d: DerivativeArrays,
+    s: StepArrays,
+    targets: Array,
+    given: Array,
+    asked: int,
 ) -> int:
-    """Derivatives of M w - Jᵀ λ = push and of J v by positions at the state; the rank.
+    """Terms of M w - Jᵀ λ = push and of J v at the state, or their derivatives; the rank.
 
-    Leaves them in F and ``rate``, M and J as they are there, and maps of a displacement by w.
+    Leaves factors, M and J as they are there; and derivatives by positions, where terms were asked
+    for last, in ``bent`` and ``rate``, with maps of a displacement by w.
 
     targets (1, targets): prescribed motions; given (ASKED, nv): w, push and v.
     """
     a, f, nv = arrays_of(arrays), dense_factors(arrays, 0), len(arrays.axes)
     nq = len(arrays.state) - nv - 1
-    set_implicit_horizon(a, arrays.control[0].dt)
     q, v, now = arrays.state[:nq], given[RATES], Instant(arrays.state[nq + nv], targets[0])
-    factor_at(a, f, now, q, v)
-    put_metric(a, s)
-    put_end_terms(a, f, s, now)
+    if asked == TERMS:
+        set_implicit_horizon(a, arrays.control[0].dt)
+        factor_at(a, f, now, q, v)
+        put_end_terms(a, f, s, now)
+        return a.control.rank
     rank = a.control.rank
+    put_metric(a, s)
     differentiate_projection(a, f, d, s, now, rank, given[MOVED], given[PUSH])
     put_matrix(s.bent, 1.0, d.F[:, :nv])
     put_rate_derivatives(a, d, now.targets, v)

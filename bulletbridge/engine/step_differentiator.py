@@ -14,6 +14,8 @@ from bulletbridge.engine.step_derivatives import (
     MADE,
     NOT_PLAIN,
     OF_CORRECTION,
+    TERMS,
+    THEIR_SLOPES,
     TOO_FAR,
     Columns,
     StepArrays,
@@ -260,7 +262,9 @@ class StepDifferentiator:
         e, solver = self._equations, self.solver
         self.begin(by_euler=True)
         e.state[: len(q)] = q
-        rank = self.closing_call().call((solver.still, np.array([moved, push, rates])))
+        call, given = self.closing_call().call, np.array([moved, push, rates])
+        rank = call((solver.still, given, TERMS))
+        call((solver.still, given, THEIR_SLOPES))
         found, step = e.found, self.arrays[2]
         kept = e.rows["pivot"][0, :rank]
         nv = len(moved)
@@ -273,9 +277,9 @@ class StepDifferentiator:
         )
 
     def closing_call(self) -> StoredCall:
-        """The kernel of ``closing``, to be given prescribed motions, moved, push and rates."""
+        """The kernel of ``closing``: of prescribed motions, the other three, and what is asked."""
         if self._closing is None:
-            rest = self.solver.still, np.zeros((3, self._nv))
+            rest = self.solver.still, np.zeros((3, self._nv)), TERMS
             with announce_compilation(differentiate_closing):
                 self._closing = StoredCall(differentiate_closing, self.arrays, rest)
         return self._closing

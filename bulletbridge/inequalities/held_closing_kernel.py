@@ -14,6 +14,8 @@ from bulletbridge.engine.derivatives import DerivativeArrays
 from bulletbridge.engine.records import Control, SystemArrays
 from bulletbridge.engine.step_derivatives import (
     OF_CORRECTION,
+    TERMS,
+    THEIR_SLOPES,
     StepArrays,
     add_matrix,
     put_matrix,
@@ -28,8 +30,7 @@ from bulletbridge.inequalities.impulse_step import list_sticking
 from bulletbridge.mechanism.displacement_maps import CARRIED, TURNED, turn_columns, turn_lines
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.records import ContactPoint, StickingPoint
-from bulletbridge.numerics.lu import back_lines, lu_real
-from bulletbridge.numerics.many_sides import add_product
+from bulletbridge.numerics.many_sides import add_product, solve_down, solve_up
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import ZERO, copy_into, put, vec
@@ -45,8 +46,6 @@ class Sides(NamedTuple):
     """What M x = forces + Bᵀ y, A x = sides is solved in, of m rows and c columns.
 
     Attributes:
-        M: (nv, nv) factors,
-        turns: (nv,) and who changed places.
         A: (m, nv)
         answers: (nv, m) by rows B.
         G: (m, m) rates along A by forces along B.
@@ -57,8 +56,6 @@ class Sides(NamedTuple):
         columns: (m,) which unknown stands where.
     """
 
-    M: Array
-    turns: Ints
     A: Array
     answers: Array
     G: Array
@@ -81,7 +78,7 @@ class HeldPlace(NamedTuple):
         of_b: (3 n, nv) what moves the points with body b, along axes of the world.
         by_q: (nv, 3 n, nv) what S changes by with displacements,
         by_p: (3, 3 n, nv) and with places of the points.
-        M: (nv, nv) mass matrix.
+        L: (nv, nv) factors of the mass matrix, Lᵀ L.
         B: (nc + 3 n, nv) rows of loops, then those of points that count.
         forces: (nc + 3 n,) along these.
         bent: (nv, nv) M w - Jᵀ λ by displacements.
@@ -98,7 +95,7 @@ class HeldPlace(NamedTuple):
     of_b: Array
     by_q: Array
     by_p: Array
-    M: Array
+    L: Array
     B: Array
     forces: Array
     bent: Array
@@ -283,17 +280,19 @@ def put_three(tree: Tree, point: ContactPoint, C: Array, i: int) -> None:
 
 
 @outlined
-def answer(B: Array, A: Array, s: Sides) -> None:
+def answer(L: Array, B: Array, A: Array, s: Sides) -> None:
     """x with M x = forces + Bᵀ y, A x = sides, of as many rows as there are, whichever follow.
 
     Args:
+        L: (nv, nv) factors of M.
         B: (m, nv)
         A: (m, nv)
-        s: Has factors of M, x the forces and y the sides; receives x, and y of the first column.
+        s: Has x the forces and y the sides; receives x, and y of the first column.
     """
     m, nv, y, G = len(B), B.shape[1], s.y[: len(B)], s.G[: len(B)]
-    put_answers_of_rows(B, s)
-    back_lines(s.M, s.turns, s.x)
+    put_answers_of_rows(L, B, s)
+    solve_up(L.T, s.x)
+    solve_down(L, s.x)
     for i in range(m):
         total = 0.0
         for j in range(nv):
@@ -324,23 +323,21 @@ def answer(B: Array, A: Array, s: Sides) -> None:
 
 
 @helper
-def put_answers_of_rows(B: Array, s: Sides) -> None:
+def put_answers_of_rows(L: Array, B: Array, s: Sides) -> None:
     """Rates (nv,) by a force along each of the rows B, in columns."""
     for i in range(len(B)):
         for j in range(B.shape[1]):
             s.answers[j, i] = B[i, j]
-    back_lines(s.M, s.turns, s.answers)
+    solve_up(L.T, s.answers)
+    solve_down(L, s.answers)
 
 
 @outlined
 def leave_out(at: HeldPlace, s: Sides, mass: float) -> None:
-    """Let no rows of points count that take more than a mass to hold beside loops and longer ones.
-
-    Takes factors of M.
-    """
+    """Let no rows of points count that take more than a mass to hold beside loops and others."""
     nc, n, nv = at.counts[0], at.counts[1], at.S.shape[1]
     m, G = nc + n, s.G
-    put_answers_of_rows(at.B[:m], s)
+    put_answers_of_rows(at.L, at.B[:m], s)
     for i in range(m):
         for k in range(m):
             G[i, k] = 0.0
@@ -385,14 +382,23 @@ def take_out(G: Array, k: int, m: int) -> None:
 
 
 @helper
-def take_terms(arrays: SystemArrays, d: DerivativeArrays, s: StepArrays, at: HeldPlace) -> None:
-    """Terms of loops as ``differentiate_closing`` has left them."""
-    put_matrix(at.M, 1.0, s.M)
-    put_matrix(at.bent, 1.0, s.bent)
+def take_terms(arrays: SystemArrays, s: StepArrays, at: HeldPlace) -> None:
+    """Factors and rows of loops as ``differentiate_closing`` has left them."""
+    put_matrix(at.L, 1.0, arrays.L[0])
     for i in range(at.counts[0]):
         n = arrays.rows[0, i].pivot
         for j in range(at.B.shape[1]):
-            at.B[i, j], at.rate[i, j] = s.J[n, j], d.rate[n, j]
+            at.B[i, j] = s.J[n, j]
+
+
+@helper
+def take_slopes(arrays: SystemArrays, d: DerivativeArrays, s: StepArrays, at: HeldPlace) -> None:
+    """What these change by, likewise."""
+    put_matrix(at.bent, 1.0, s.bent)
+    for i in range(at.counts[0]):
+        n = arrays.rows[0, i].pivot
+        for j in range(at.rate.shape[1]):
+            at.rate[i, j] = d.rate[n, j]
 
 
 @helper
@@ -406,10 +412,8 @@ def give(arrays: SystemArrays, at: HeldPlace, asked: Array) -> None:
 
 @helper
 def put_forces(at: HeldPlace, h: HeldClosing) -> bool:
-    """Which rows count, the forces along them, and factors of M; whether these explain w."""
+    """Which rows count, and the forces along them; whether these explain w."""
     nv, one = len(at.w), h.one
-    put_matrix(one.M, 1.0, at.M)
-    lu_real(one.M, one.turns)
     nc, n = at.counts[0], at.counts[1]
     for i in range(n):
         for j in range(nv):
@@ -425,7 +429,7 @@ def put_forces(at: HeldPlace, h: HeldClosing) -> bool:
         off = max(off, abs(total)) if i >= nc else off
     for j in range(nv):
         one.x[j, 0] = 0.0
-    answer(B, B, one)
+    answer(at.L, B, B, one)
     for i in range(m):
         at.forces[i] = one.forces[i]
     for j in range(nv):
@@ -481,14 +485,6 @@ def take_turned_rows(at: HeldPlace, h: HeldClosing, Y: Array) -> None:
 
 
 @helper
-def take_factors(h: HeldClosing) -> None:
-    """Have those of M that ``put_forces`` has made."""
-    put_matrix(h.side.M, 1.0, h.one.M)
-    for k in range(len(h.one.turns)):
-        h.side.turns[k] = h.one.turns[k]
-
-
-@helper
 def move_points(here: HeldPlace, there: HeldPlace) -> None:
     """Take points along as w here moves their bodies b; the same rows count there."""
     for i in range(len(there.points)):
@@ -521,12 +517,12 @@ def differentiate_held(
     maps, bodies = s.maps[OF_CORRECTION], arrays.bodies
     put_held_rows(tree, here)
     give(arrays, here, asked)
-    here.counts[0] = call_stored(closing, (h.still, asked))
-    take_terms(arrays, d, s, here)
+    here.counts[0] = call_stored(closing, (h.still, asked, TERMS))
+    take_terms(arrays, s, here)
     if not put_forces(here, h):
         return GIVES_WAY
-    call_stored(closing, (h.still, asked))
-    take_terms(arrays, d, s, here)
+    call_stored(closing, (h.still, asked, THEIR_SLOPES))
+    take_slopes(arrays, d, s, here)
     nc, n = here.counts[0], here.counts[1]
     m = nc + n
     put_matrix(h.turned, 1.0, maps[TURNED])
@@ -535,12 +531,11 @@ def differentiate_held(
     add_product(-1.0, here.bent, 0, h.q_by_all, sides.x)
     take_turned_rows(here, h, sides.y[nc:m])
     turn_lines(bodies, maps[CARRIED], h.q_by_all)
-    take_factors(h)
     move_points(here, there)
     put_held_rows(tree, there)
     give(arrays, there, asked)
-    there.counts[0] = call_stored(closing, (h.still, asked))
-    take_terms(arrays, d, s, there)
+    there.counts[0] = call_stored(closing, (h.still, asked, TERMS))
+    take_terms(arrays, s, there)
     if there.counts[0] != nc:
         return OTHERS
     put_matrix(sides.A[:nc], 1.0, there.B[:nc])
@@ -548,17 +543,16 @@ def differentiate_held(
     put_zeros(sides.y[:nc])
     add_product(-1.0, sides.A[:nc], 0, h.q_by_all, sides.y[:nc])
     turn_columns(bodies, h.turned, sides.A[:nc])
-    answer(here.B[:m], sides.A[:m], sides)
+    answer(here.L, here.B[:m], sides.A[:m], sides)
     add_product(1.0, here.of_b, 0, sides.x, h.p_by_all)
     add_matrix(h.v_by_all, 1.0 / h.dt, sides.x)
     turn_lines(bodies, h.turned, sides.x)
     add_matrix(h.q_by_all, 1.0, sides.x)
     if not put_forces(there, h):
         return GIVES_WAY
-    call_stored(closing, (h.still, asked))
-    take_terms(arrays, d, s, there)
+    call_stored(closing, (h.still, asked, THEIR_SLOPES))
+    take_slopes(arrays, d, s, there)
     m = nc + there.counts[1]
-    take_factors(h)
     put_zeros(sides.x)
     add_turned_forces(there, h, sides.x)
     add_product(-1.0, there.bent, 0, h.q_by_all, sides.x)
@@ -566,6 +560,6 @@ def differentiate_held(
     put_zeros(sides.y[:nc])
     add_product(-1.0, there.rate, 0, h.q_by_all, sides.y[:nc])
     add_product(-1.0, there.B[:nc], 0, h.v_by_all, sides.y[:nc])
-    answer(there.B[:m], there.B[:m], sides)
+    answer(there.L, there.B[:m], there.B[:m], sides)
     add_matrix(h.v_by_all, 1.0, sides.x)
     return 0

@@ -80,10 +80,9 @@ def room_of_closing(solver: Solver, points: int) -> HeldClosing:
     ]  # fmt: skip
     sides = [
         Sides(
-            np.zeros((nv, nv)), np.zeros(nv, np.int64), np.zeros((nc + n, nv)),
-            np.zeros((nv, nc + n)), np.zeros((nc + n, nc + n)), np.zeros(nc + n),
-            np.zeros((nv, columns)), np.zeros((nc + n, columns)), np.zeros(nc + n),
-            np.zeros(nc + n, np.int64),
+            np.zeros((nc + n, nv)), np.zeros((nv, nc + n)), np.zeros((nc + n, nc + n)),
+            np.zeros(nc + n), np.zeros((nv, columns)), np.zeros((nc + n, columns)),
+            np.zeros(nc + n), np.zeros(nc + n, np.int64),
         )
         for columns in (m, 1)
     ]  # fmt: skip
