@@ -255,19 +255,20 @@ def vary_by(tree: Tree, s: Beside, i: int, k: int) -> None:
     by = sub(by, add(scale(dot(by, normal) + dot(along, turned), normal), scale(high, turned)))
     t1_by = scale(1.0 / norm(first), sub(by, scale(dot(by, t1), t1)))
     ways = (normal, turned), (t1, t1_by), (t2, add(cross(turned, t1), cross(normal, t1_by)))
-    add_rows_by(
-        tree, (contact.body_b, k if chain != OF_A else -1), 1.0, (at_b, moved), ways, changes
-    )
+    rows = changes[4:].reshape(ROWS_OF_ONE, len(tree.axes))
+    of = int(contact.body_b), k if chain != OF_A else -1
+    add_rows_by(tree, of, 1.0, (at_b, moved), ways, rows)
     if not s.compliant[i]:
         at_a = sub(at_a, scale(contact.gap, normal))
         moved = sub(moved, add(scale(gap, normal), scale(contact.gap, turned)))
-    add_rows_by(
-        tree, (contact.body_a, k if chain != OF_B else -1), -1.0, (at_a, moved), ways, changes
-    )
+    of = int(contact.body_a), k if chain != OF_B else -1
+    add_rows_by(tree, of, -1.0, (at_a, moved), ways, rows)
 
 
 Varied = tuple[Vector, Vector]
 """A vector, and what it changes by."""
+Ways = tuple[Varied, Varied, Varied]
+"""Normal and tangents."""
 
 
 @outlined
@@ -276,7 +277,7 @@ def add_rows_by(
     of: tuple[int, int],
     sign: float,
     at: Varied,
-    ways: tuple[Varied, Varied, Varied],
+    ways: Ways,
     changes: Array,
 ) -> None:
     """Add what rows of a contact change by, as far as they are those of one of its bodies.
@@ -286,10 +287,10 @@ def add_rows_by(
         of: The body, and the axis that moves it; -1 if what moves does not carry it.
         sign: Of the body.
         at: Where it meets the other, from the origin of its tree.
-        ways: Normal and tangents.
-        changes: (4 + 6 nv,) receives it.
+        ways: Along which they are.
+        changes: (6, nv) receives it, or (3, nv) without rows of turns.
     """
-    axes, nv, k = tree.axes, len(tree.axes), of[1]
+    axes, k = tree.axes, of[1]
     j = tree.bodies[of[0]].axis
     while j >= 0:
         twist = axis_twist(axes[j])
@@ -300,45 +301,35 @@ def add_rows_by(
             turns, moves = by[0], add(moves, velocity_at(by, at[0]))
         for m in range(3):
             way, by_way = ways[m]
-            here = 4 + nv * m + j
-            changes[here] += sign * (dot(by_way, v) + dot(way, moves))
-            changes[here + 3 * nv] += sign * (dot(by_way, twist[0]) + dot(way, turns))
+            changes[m, j] += sign * (dot(by_way, v) + dot(way, moves))
+            if len(changes) > 3:
+                changes[3 + m, j] += sign * (dot(by_way, twist[0]) + dot(way, turns))
         j = axes[j].below
 
 
 @outlined
-def add_slopes_in_space(
-    tree: Tree, contact: ContactPoint, direction: Vector, C_by_q: Array, first: int
-) -> None:
-    """Add what rows of a contact along its normal and tangents change by, as it is fixed in space.
+def put_slopes_in_space(tree: Tree, contact: ContactPoint, ways: Ways, by_q: Array) -> None:
+    """What rows of a contact along ways change by as it is fixed in space, where poses are put.
 
     Args:
-        tree: Of whom; where poses are put.
+        tree: Of whom.
         contact: Whose bodies meet at its place.
-        direction: Along which the first tangent is.
-        C_by_q: (nv, rows, nv) receives it by displacements, from row ``first`` on.
-        first: That row.
+        ways: Along which the rows are.
+        by_q: (nv, 3, nv) receives it by displacements.
     """
-    bodies, axes = tree.bodies, tree.axes
-    normal, place = vec(contact.normal), vec(contact.position)
-    t1, t2 = tangents(normal, direction)
+    place = vec(contact.position)
+    for k in range(len(by_q)):
+        for m in range(3):
+            for j in range(by_q.shape[2]):
+                by_q[k, m, j] = 0.0
     for side in range(2):
-        sign, body = 1.0, contact.body_b
+        body, sign = int(contact.body_b), 1.0
         if side == 1:
-            sign, body = -1.0, contact.body_a
-        point = sub(place, vec(tree.poses[body].origin))
-        j = bodies[body].axis
-        while j >= 0:
-            k = bodies[body].axis
-            while k >= 0:
-                if is_carried(bodies, axes, k, j):
-                    turned = motion_cross(axis_twist(axes[k]), axis_twist(axes[j]))
-                    moved = scale(sign, velocity_at(turned, point))
-                    C_by_q[k, first, j] += dot(normal, moved)
-                    C_by_q[k, first + 1, j] += dot(t1, moved)
-                    C_by_q[k, first + 2, j] += dot(t2, moved)
-                k = axes[k].below
-            j = axes[j].below
+            body, sign = int(contact.body_a), -1.0
+        at, k = (sub(place, vec(tree.poses[body].origin)), ZERO), tree.bodies[body].axis
+        while k >= 0:
+            add_rows_by(tree, (body, int(k)), sign, at, ways, by_q[k])
+            k = tree.axes[k].below
 
 
 class Finding(NamedTuple):

@@ -25,7 +25,7 @@ from bulletbridge.inequalities.active_rows import eliminate
 from bulletbridge.inequalities.arrays import X
 from bulletbridge.inequalities.contact_rows import relative_row, tangents
 from bulletbridge.inequalities.contact_slopes import ContactsOfStep
-from bulletbridge.inequalities.contact_variations import Tree, add_slopes_in_space
+from bulletbridge.inequalities.contact_variations import Tree, put_slopes_in_space
 from bulletbridge.inequalities.impulse_step import list_sticking
 from bulletbridge.mechanism.displacement_maps import CARRIED, TURNED, turn_columns, turn_lines
 from bulletbridge.mechanism.kinematics import kinematics
@@ -233,9 +233,7 @@ def begin_closing(h: HeldClosing, led: LedToClosing) -> None:
 
 @helper
 def forget_place(at: HeldPlace) -> None:
-    """Have all rows of points, and nothing that they change by."""
-    for k in range(len(at.by_q)):
-        put_zeros(at.by_q[k])
+    """Have all rows of points."""
     for i in range(len(at.kept)):
         at.kept[i] = i
     at.counts[1] = len(at.kept)
@@ -249,7 +247,10 @@ def put_held_rows(tree: Tree, at: HeldPlace) -> None:
         point = at.points[i]
         body, place = point.body_a, vec(point.position)
         put_three(tree, point, at.S, i)
-        add_slopes_in_space(tree, point, ZERO, at.by_q, 3 * i)
+        normal = vec(point.normal)
+        first, second = tangents(normal, ZERO)
+        ways = (normal, ZERO), (first, ZERO), (second, ZERO)
+        put_slopes_in_space(tree, point, ways, at.by_q[:, 3 * i : 3 * i + 3])
         for axis in range(3):  # linear in places
             point.position[axis] = place[axis] + 1.0
             put_three(tree, point, at.by_p[axis], i)
