@@ -125,7 +125,8 @@ class Beside(NamedTuple):
         way: by which bodies are displaced [m].
         chains: (nv,) scratch: zero before, and after.
         contact_points: (n,)
-        slopes: (n, 6, SLOPES) what they change by as body b moves against body a.
+        centres: (n, 3) and
+        slopes: (n, 6, SLOPES) what they change by as body b moves against body a, as of ``Nearby``.
         directions: (n, 3) scratch.
         C: (6 n, nv) receives rows.
         by_q: (nv, n, 4 + 6 nv) receives changes of gap, place and rows.
@@ -140,6 +141,7 @@ class Beside(NamedTuple):
     way: float
     chains: Ints
     contact_points: Records[ContactPoint]
+    centres: Array
     slopes: Array
     directions: Array
     C: Array
@@ -148,7 +150,7 @@ class Beside(NamedTuple):
 
 def nearby(s: Beside) -> Nearby:
     """These, as what varies them takes them; for Python."""
-    return Nearby(s.contact_points, s.dt, REACH, s.way, s.near, s.flat, s.slopes)
+    return Nearby(s.contact_points, s.dt, REACH, s.way, s.near, s.flat, s.centres, s.slopes)
 
 
 @caller
@@ -162,7 +164,7 @@ def find_beside(find: Any, vary: Any, tree: Tree, s: Beside) -> int:
         s: Contacts; receives it.
     """
     call_stored(find, (s.q, s.v, s.dt))
-    beside = Nearby(s.contact_points, s.dt, REACH, s.way, s.near, s.flat, s.slopes)
+    beside = Nearby(s.contact_points, s.dt, REACH, s.way, s.near, s.flat, s.centres, s.slopes)
     if call_stored(vary, (beside,)) < len(s.contact_points):
         return 0
     put_variations(tree, s)
@@ -234,10 +236,13 @@ def vary_by(tree: Tree, s: Beside, i: int, k: int) -> None:
     against, carried = (ZERO, ZERO), (ZERO, ZERO)  # of b against a, and along with a
     if chain != OF_B:
         carried = own[0], velocity_at(own, at_a)
+    centre = vec(s.centres[i])
     if chain == OF_B:
-        against = own[0], velocity_at(own, at_b)
+        centre = sub(centre, vec(tree.poses[contact.body_b].origin))
+        against = own[0], velocity_at(own, centre)
     elif chain == OF_A:
-        against = scale(-1.0, carried[0]), scale(-1.0, carried[1])
+        centre = sub(centre, vec(tree.poses[contact.body_a].origin))
+        against = scale(-1.0, own[0]), scale(-1.0, velocity_at(own, centre))
     gap = 0.0
     for c in range(3):
         gap += slopes[c, GAP] * against[0][c] + slopes[3 + c, GAP] * against[1][c]
@@ -399,8 +404,8 @@ class RowsAt:
             room = self._room = Beside(
                 np.zeros(nq), np.zeros(n, bool), np.zeros(n, bool), np.zeros(nv), dt, near,
                 REACH * self.length, np.zeros(nv, np.int64), np.empty(n, CONTACT_POINT),
-                np.zeros((n, 6, SLOPES)), np.zeros((n, 3)), np.zeros((ROWS_OF_ONE * n, nv)),
-                np.zeros((nv, n, 4 + ROWS_OF_ONE * nv)),
+                np.zeros((n, 3)), np.zeros((n, 6, SLOPES)), np.zeros((n, 3)),
+                np.zeros((ROWS_OF_ONE * n, nv)), np.zeros((nv, n, 4 + ROWS_OF_ONE * nv)),
             )  # fmt: skip
         elif room.dt != dt:
             room = self._room = room._replace(dt=dt)
@@ -458,7 +463,7 @@ class ContactVariations:
     def _vary_by_all(self, rows: RowsAt) -> None:
         """Find all contacts beside by each rate: of shapes that are not known, or flat faces."""
         s, points, q = self.beside, self._points, self.beside.q
-        s.flat[:] = False
+        s.flat[:], s.centres[:] = False, points["position"]
         against, along = _twists(rows, q, points)
         other = points.copy()
         other["body_b"], other["body_a"] = points["body_a"], 0

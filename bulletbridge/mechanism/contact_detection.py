@@ -118,8 +118,9 @@ class Nearby(NamedTuple):
         near: Distance within which they are the same [m].
         flat: (n,) receives which of them have another name there: of two faces that are flat on
             each other either names the points.
-        slopes: (n, 6, SLOPES) receives what they change by as body b turns about the axes of the
-            world at the contact, and moves along these, while body a stays.
+        centres: (n, 3) receives points [m], and
+        slopes: (n, 6, SLOPES) what contacts change by as body b turns about axes of the world
+            through these, and moves along them, while body a stays.
     """
 
     contacts: Records[ContactPoint]
@@ -128,6 +129,7 @@ class Nearby(NamedTuple):
     way: float
     near: float
     flat: Mask
+    centres: Array
     slopes: Array
 
 
@@ -231,10 +233,21 @@ def vary_contacts(d: Detection, s: Nearby) -> int:
     of no more than that.
     """
     for i in range(len(s.contacts)):
-        pair = shapes_of(d, s.contacts[i])
-        if pair < 0 or not vary_contact(d, s, i, (pair // len(d.shapes), pair % len(d.shapes))):
-            return i
+        first = 0
+        while not are_of_one_pair(s.contacts[first], s.contacts[i]):
+            first += 1
+        put(s.centres[i], vec(s.contacts[first].position))
+        if first == i:
+            pair = shapes_of(d, s.contacts[i])
+            if pair < 0 or not vary_pair(d, s, i, (pair // len(d.shapes), pair % len(d.shapes))):
+                return i
     return len(s.contacts)
+
+
+@helper
+def are_of_one_pair(one: ContactPoint, other: ContactPoint) -> bool:
+    """Whether two contacts are of the same shapes."""
+    return one.pair == other.pair and (one.feature - other.feature) % SHAPES_OF_LINK**2 == 0
 
 
 @helper
@@ -252,24 +265,33 @@ def shapes_of(d: Detection, contact: ContactPoint) -> int:
 
 
 @outlined
-def vary_contact(d: Detection, s: Nearby, i: int, pair: tuple[int, int]) -> bool:
-    """``vary_contacts`` of one of them, of two shapes; whether it is found beside."""
-    here, pose, contact = d.placed[pair[0]], d.poses[d.shapes[pair[0]].body], s.contacts[i]
-    R, p, turned, centre = mat(here.R), vec(here.p), mat(pose.R), vec(contact.position)
-    s.flat[i], found = False, True
+def vary_pair(d: Detection, s: Nearby, first: int, pair: tuple[int, int]) -> bool:
+    """``vary_contacts`` of two shapes, by their first one; whether all are found beside."""
+    here, of = d.placed[pair[0]], d.shapes[pair[0]]
+    pose, centre, found = d.poses[of.body], vec(s.centres[first]), True
+    R, p, turned = mat(here.R), vec(here.p), mat(pose.R)
+    limit = told_up_to(d.shapes[pair[1]], of, d.placed[pair[1]], here, s.dt)
+    for i in range(first, len(s.contacts)):
+        if are_of_one_pair(s.contacts[first], s.contacts[i]):
+            s.flat[i] = False
+            for c in range(6):
+                for j in range(SLOPES):
+                    s.slopes[i, c, j] = 0.0
     for c in range(6):
-        for j in range(SLOPES):
-            s.slopes[i, c, j] = 0.0
         for m in range(len(ORDER_4)):
-            x, weight = s.reach * ORDER_4[m][0], ORDER_4[m][1] / s.reach
+            reach = s.reach if c < 3 else s.way
+            x, weight = reach * ORDER_4[m][0], ORDER_4[m][1] / reach
             turn, to = turn_about(c, x), ZERO
             if c > 2:
-                way, weight = s.way * ORDER_4[m][0], ORDER_4[m][1] / s.way
-                to = (way if c == 3 else 0.0, way if c == 4 else 0.0, way if c == 5 else 0.0)
+                to = (x if c == 3 else 0.0, x if c == 4 else 0.0, x if c == 5 else 0.0)
             put_mat(here.R, mul(turn, R))
             put(here.p, add(add(centre, to), apply(turn, sub(p, centre))))
             put_mat(pose.R, mul(turn, turned))
-            found = found and add_beside(d, s, (i, c), pair, weight)
+            a, at_a = d.shapes[pair[1]], d.placed[pair[1]]
+            count = meet(a, of, at_a, here, d.hulls, d.room, limit)
+            for i in range(first, len(s.contacts)):
+                if are_of_one_pair(s.contacts[first], s.contacts[i]):
+                    found = found and add_beside(d, s, (i, c), pair, count, weight)
     put_mat(here.R, R)
     put(here.p, p)
     put_mat(pose.R, turned)
@@ -291,22 +313,22 @@ def turn_about(axis: int, x: float) -> Matrix:
 
 @outlined
 def add_beside(
-    d: Detection, s: Nearby, at: tuple[int, int], pair: tuple[int, int], weight: float
+    d: Detection, s: Nearby, at: tuple[int, int], pair: tuple[int, int], count: int, weight: float
 ) -> bool:
     """Add a contact, where its shapes are, to what it changes by; whether it is there.
 
     Args:
-        d: Where shapes are placed; the first of its contacts is scratch.
+        d: Where they have met; the first of its contacts is scratch.
         s: Contacts.
         at: Which one, and how its body was displaced.
         pair: Its shapes.
+        count: Of points at which they meet.
         weight: Of this place.
     """
-    b, a, at_b, at_a = d.shapes[pair[0]], d.shapes[pair[1]], d.placed[pair[0]], d.placed[pair[1]]
-    wanted, slopes, touches = s.contacts[at[0]], s.slopes[at[0], at[1]], d.room.found
-    limit = told_up_to(a, b, at_a, at_b, s.dt)
+    b, a, touches = d.shapes[pair[0]], d.shapes[pair[1]], d.room.found
+    wanted, slopes = s.contacts[at[0]], s.slopes[at[0], at[1]]
     nearest, least, named = -1, math.inf, False
-    for k in range(meet(a, b, at_a, at_b, d.hulls, d.room, limit)):
+    for k in range(count):
         own = touches[k].feature == wanted.feature // SHAPES_OF_LINK**2
         away = norm(sub(vec(touches[k].position), vec(wanted.position)))
         if (own and not named) or (own == named and away < least):
