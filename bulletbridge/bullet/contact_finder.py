@@ -6,7 +6,7 @@ cannot tell of links that touch and go no further, so what is known of these is 
 heard it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from threading import Lock
@@ -243,11 +243,16 @@ class ContactFinder:
                 if self.filters.forbids(link, other):
                     detector.collide[b, a] = NEVER
 
-    def move_bases(self, bodies: np.ndarray) -> None:
-        """Take over where fixed bases of the mechanism are now, by its records of bodies."""
+    def move_bases(self, bodies: np.ndarray, moved: Collection[int]) -> None:
+        """Take over where fixed bases of the mechanism are now.
+
+        Args:
+            bodies: The mechanism's records of bodies.
+            moved: Bullet's ids of those whose base was moved.
+        """
         if self._detector is not None:
             self._detector.bodies[:] = bodies
-            self._place_own(self._detector)
+            self._place_own(self._detector, [own for own in self._own if own.body in moved])
 
     def find(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points (n,) at a state, of dtype ``CONTACT_POINT``.
@@ -453,7 +458,7 @@ class ContactFinder:
         self._places = [-1] * len(self._bystanders)
         self._detector, self._surfaces = detector, False
         self._apply(detector)
-        self._place_own(detector)
+        self._place_own(detector, self._own)
 
     def _numbers(self) -> list[int]:
         """Bodies of the detector's links."""
@@ -492,10 +497,10 @@ class ContactFinder:
             self._build([each.body for each in self._bystanders])
             self._read_surfaces()
 
-    def _place_own(self, detector: Detector) -> None:
-        """Put shapes of the mechanism's links on its bodies."""
+    def _place_own(self, detector: Detector, bodies: Iterable[OwnBody]) -> None:
+        """Put shapes of the links of some bodies on the mechanism's."""
         numbers = {each: k for k, each in enumerate(self._links)}
-        for own in self._own:
+        for own in bodies:
             for link, (R, p) in enumerate(own.frames(), -1):
                 if (own.body, link) in numbers:
                     info = pybullet.getDynamicsInfo(own.body, link, self.client)

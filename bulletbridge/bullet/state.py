@@ -88,14 +88,6 @@ class BodiesMemory(NamedTuple):
     ways: dict[int, Way]
 
 
-@dataclass
-class FixedBase:
-    """Where a base that does not move by itself was when it was read, and where it is known now."""
-
-    read: Place
-    now: Place
-
-
 class Shift(NamedTuple):
     """How a base was moved: x to R x + p, in world axes."""
 
@@ -104,6 +96,21 @@ class Shift(NamedTuple):
 
 
 UNTURNED = np.eye(3)
+NOT_SHIFTED = Shift(UNTURNED, np.zeros(3))
+
+
+@dataclass
+class FixedBase:
+    """Where a base that does not move by itself was when it was read, and where it is known now.
+
+    Attributes:
+        read, now: These places.
+        shift: What takes it from the one to the other.
+    """
+
+    read: Place
+    now: Place
+    shift: Shift = NOT_SHIFTED
 
 
 def shift_between(before: Place, after: Place) -> Shift:
@@ -264,6 +271,7 @@ class Port:
         if now == base.now:
             return None
         shift, base.now = shift_between(base.now, now), now
+        base.shift = shift_between(base.read, now)
         return shift
 
     def put_base(self, bodies: np.ndarray, links: dict[str, Link]) -> None:
@@ -271,11 +279,14 @@ class Port:
         base = self.base
         if base is None or base.now == base.read:
             return
-        R, p = shift_between(base.read, base.now)
+        R, p = base.shift
         for name, body in zip(self.links, self.carriers, strict=True):
             if body == 0:
                 link = links[name]
-                links[name] = Link(link.name, 0, R @ link.R, R @ link.p + p)
+                if R is UNTURNED:
+                    links[name] = Link(link.name, 0, link.R, link.p + p)
+                else:
+                    links[name] = Link(link.name, 0, R @ link.R, R @ link.p + p)
         for body in {*self.carriers} - {0}:
             if bodies["parent"][body] == 0:
                 bodies["p"][body] = R @ bodies["p"][body] + p
@@ -383,7 +394,7 @@ class BulletBodies:
         for port in self.ports:
             port.put_base(bodies, links)
         if shifts:
-            self._contacts.move_bases(bodies)
+            self._contacts.move_bases(bodies, shifts.keys())
         return replace(read, bodies=bodies, links=links), shifts
 
     def _frames(self, port: Port) -> list[tuple[Array, Array]]:

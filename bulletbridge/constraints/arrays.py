@@ -118,13 +118,10 @@ class Encoded:
         numbers = np.zeros((len(times), len(self.motions), TARGET.itemsize // 8))
         for k, (motion, R) in enumerate(self.motions):
             try:
-                values = motion.over(times)
+                motion.put(times, R, numbers, k)
             except ModelError as error:
                 raise ModelError(f"'{self._driven(k)}': {error}") from None
-            # in the order of the fields: translations with their derivatives, then turns
-            numbers[:, k, :9] = (values[:, :3].transpose(0, 2, 1) @ R).reshape(-1, 9)
-            numbers[:, k, 9:] = values[:, 3]
-        table = numbers.view(TARGET).reshape(len(times), len(self.motions))
+        table = numbers.view(TARGET)[..., 0]
         for k in self._raised:
             loop = self.loops[k]
             _carry(table[:, int(loop["target"])], loop["turn"], float(loop["height"]))

@@ -215,6 +215,23 @@ class Motion:
         require_finite(found, t)
         return found
 
+    def put(self, t: Array, R: Array, targets: Array, k: int) -> None:
+        """Write targets (len(t), motions, 12) of motion k at times, as in ``records.Target``.
+
+        Args:
+            t: The times.
+            R: (3, 3) of the encoded frame a in frame a.
+            targets: Zeros.
+            k: Its number.
+
+        Raises:
+            ModelError: As ``over``.
+        """
+        found = self.over(t)
+        # in the order of the fields: translations with their derivatives, then turns
+        targets[:, k, :9] = (found[:, :3].transpose(0, 2, 1) @ R).reshape(-1, 9)
+        targets[:, k, 9:] = found[:, 3]
+
 
 def require_finite(found: Array, t: Array) -> None:
     """Refuse numbers (len(t), 4, 3) that a motion has come to.

@@ -36,6 +36,8 @@ WAYS = Annotated[Array, "f8", (2, 3)]
 
 FURTHEST_AHEAD = 0.5
 """Turn [rad] up to which a frame is put ahead."""
+ENDED = 1e-6
+"""Share of a step that is nothing."""
 STILL = 1e-15
 """Half a turn [rad] that the product of two equal quaternions may have by rounding."""
 
@@ -57,7 +59,9 @@ class Moved:
     q: Vec4  # likewise, xyzw
     linear: Vec3  # velocity with which it was brought there, in the link's axes [m/s]
     angular: Vec3  # [rad/s]
-    dt: Real  # [s] of the step that brings it to the next place
+    until: Real  # time [s] at which it is at the next place
+    dt: Real  # [s] of the step that brings it there
+    part: Real  # and of the system's steps that this one is made of
     lead: Real  # how many more such ways ahead of it ``ahead`` is
     ahead: Vec7  # where that is, relative to the same as what it is told, in its terms
     R_a: Mat3  # the encoded frame on its body, as in ``records.Loop``
@@ -73,12 +77,17 @@ MOVED = dtype_of(Moved)
 
 @kernel
 def drive_frame(frames: Records[Moved], told: Array) -> int:
-    """Take a frame (1,) to where it is told to be, (7,) position and quaternion, in one step.
+    """Take a frame (1,) to where it is told to be in one step.
+
+    Args:
+        frames: The frame.
+        told: (10,) position and quaternion, and of the step ``until``, ``dt`` and ``part``.
 
     Returns:
         Whether ``ahead`` is elsewhere than that.
     """
     f = frames[0]
+    f.until, f.dt, f.part = told[7], told[8], told[9]
     a = (f.axes[0], f.axes[1], f.axes[2], f.axes[3])
     p = add(vec(f.com), apply(rotation(a[0], a[1], a[2], a[3]), (told[0], told[1], told[2])))
     q = quat_mul(a, unit_quat((told[3], told[4], told[5], told[6])))
@@ -156,6 +165,45 @@ def place_frame(loops: Records[Loop], index: int, frames: Records[Moved]) -> Non
     put_mat(loop.R_a, mat(f.R_a))
     put(loop.p_a, add(vec(f.p_a), scale(loop.height, z)))
     put(loop.turn, vec(f.turn))
+
+
+@kernel
+def put_motion(frames: Records[Moved], times: Array, targets: Array, k: int) -> int:
+    """Prescribed motion of a frame (1,) that is at its place by the end of a step.
+
+    Its rates are constant; those of the step before turn into these at the start, so that who
+    follows arrives.
+
+    Args:
+        frames: The frame.
+        times: [s].
+        targets: (times, motions, 12) as in ``records.Target``, of which the motion k is written.
+        k: Its number.
+
+    Returns:
+        Whether all numbers are finite.
+    """
+    f, sound = frames[0], True
+    to_encoded = transpose(mat(f.align))
+    before, rates = (f.before[0], f.before[1], f.before[2]), (f.rates[0], f.rates[1], f.rates[2])
+    was, rate = apply(to_encoded, before), apply(to_encoded, rates)
+    change = scale(1.0 / f.part, sub(rate, was))
+    for n in range(len(times)):
+        left, past, target = (f.until - times[n]) / f.dt, times[n] - f.until, targets[n, k]
+        if left < ENDED:
+            past = 0.0
+        put(target[:3], scale(past, rate))
+        target[9] = past * f.rates[3]
+        if left < 1.0 - ENDED:
+            put(target[3:6], rate)
+            target[10] = f.rates[3]
+        else:
+            put(target[3:6], was)
+            put(target[6:9], change)
+            target[10], target[11] = f.before[3], (f.rates[3] - f.before[3]) / f.part
+        for i in range(12):
+            sound = sound and math.fabs(target[i]) < math.inf
+    return int(sound)
 
 
 @helper

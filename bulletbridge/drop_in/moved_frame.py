@@ -1,9 +1,8 @@
 """Frames of constraints that a program puts elsewhere while it runs, alone or with a fixed base."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pybullet
@@ -20,71 +19,28 @@ from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
 from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.compilation.stored_calls import StoredCall
-from bulletbridge.constraints.motion import Formula, Motion, require_finite
-from bulletbridge.constraints.moved_frames import MOVED, drive_frame
+from bulletbridge.constraints.motion import Motion, require_finite
+from bulletbridge.constraints.moved_frames import MOVED, drive_frame, put_motion
+from bulletbridge.constraints.records import TARGET
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import WORLD, Link
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
-ENDED = 1e-6
-"""Share of a step that is nothing."""
 NOTHING_SHIFTED: Mapping[int, Shift] = {}
 NOWHERE = Link("", 0, np.eye(3), np.zeros(3))
 """A link that is no one's."""
 
 
-@dataclass
-class Span:
-    """The step in which a frame is on its way.
-
-    Attributes:
-        until: Time [s] of its end.
-        dt: Its length [s].
-        part: That of the system's steps that it is made of [s].
-    """
-
-    until: float = 0.0
-    dt: float = 1.0
-    part: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Coordinate(Formula):
-    """One of the four numbers of a motion.
-
-    Attributes:
-        motion: It.
-        place: Which one.
-    """
-
-    motion: Motion
-    place: int
-
-    def over(self, t: Array) -> Array:
-        """Value, rate, acceleration (len(t), 3) at times."""
-        return self.motion.over(t)[:, self.place]
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Way(Motion):
-    """A frame that comes to where it is put by the end of a step, at constant rates.
-
-    The rates of the step before turn into these at the start, so that who follows arrives.
+    """Motion of a frame that comes to where it is put by the end of a step, at constant rates.
 
     Attributes:
-        before, rates: (4,) of translations and turn in the step before and in this one.
-        span: The step.
+        frame: (1,) of ``moved_frames``.
     """
 
-    before: Array
-    rates: Array
-    span: Span
-
-    def __post_init__(self) -> None:
-        """Have its numbers one by one, too."""
-        for place, name in enumerate(("x", "y", "z", "angle")):
-            object.__setattr__(self, name, Coordinate(self, place))
+    frame: np.ndarray
 
     def over(self, t: Array) -> Array:
         """(len(t), 4, 3): value, rate, acceleration of translations and turn at times.
@@ -92,21 +48,25 @@ class Way(Motion):
         Raises:
             ModelError: One of them is not finite.
         """
-        span, numbers, times = self.span, list[float](), t.tolist()
-        ways = [*zip(self.before.tolist(), self.rates.tolist(), strict=True)]
-        for time in times:
-            left, past = (span.until - time) / span.dt, time - span.until
-            for was, rate in ways:
-                if left < ENDED:
-                    numbers += 0.0, rate, 0.0
-                elif left < 1.0 - ENDED:
-                    numbers += rate * past, rate, 0.0
-                else:
-                    numbers += rate * past, was, (rate - was) / span.part
-        found = np.array(numbers).reshape(len(times), len(ways), 3)
-        if not all(map(math.isfinite, numbers)):
+        targets = np.zeros((len(t), 1, TARGET.itemsize // 8))
+        finite = put_motion(self.frame, t, targets, 0)
+        found = np.empty((len(t), 4, 3))
+        in_encoded = targets[:, 0, :9].reshape(-1, 3, 3)
+        with np.errstate(invalid="ignore"):
+            found[:, :3] = (in_encoded @ self.frame["align"][0].T).transpose(0, 2, 1)
+        found[:, 3] = targets[:, 0, 9:]
+        if not finite:
             require_finite(found, t)
         return found
+
+    def put(self, t: Array, R: Array, targets: Array, k: int) -> None:
+        """Write targets at times, in the encoded frame, which the frame itself knows.
+
+        Raises:
+            ModelError: As ``over``.
+        """
+        if not put_motion(self.frame, t, targets, k):
+            self.over(t)
 
 
 class FrameMemory(NamedTuple):
@@ -115,13 +75,10 @@ class FrameMemory(NamedTuple):
     Attributes:
         place: Position and quaternion that Bullet was told.
         frame: (1,) of ``moved_frames``.
-        until, dt: End and length of the step that it is on its way in [s].
     """
 
     place: tuple[Floats, Floats]
     frame: np.ndarray
-    until: float
-    dt: float
 
 
 class MovedFrame:
@@ -143,11 +100,9 @@ class MovedFrame:
     ) -> None:
         self._number, self._client, self._name = loop.number, client, loop.name
         self._loop = loop
-        self._frame, self._span = np.zeros(1, MOVED), Span()
-        self._told, self._dt, self.parts = np.zeros(7), 0.0, 1
+        self._frame, self._told, self.parts = np.zeros(1, MOVED), np.zeros(10), 1
         self._shown: Info | None = None  # what Bullet is to be told again after its step
-        before, rates = self._frame["before"][0], self._frame["rates"][0]
-        self.motion = Way(before=before, rates=rates, span=self._span)
+        self.motion = Way(frame=self._frame)
         self.target: Array = self._frame["target"][0]
         self._ahead, self._lead = self._frame["ahead"][0], 0.0
         info = info_of(loop.number, client)
@@ -159,9 +114,8 @@ class MovedFrame:
             self._link = links[body, link]
             dynamics = pybullet.getDynamicsInfo(body, link, physicsClientId=client)
             frame["com"], frame["axes"] = dynamics[3], unit(dynamics[4])
-        self._frame["dt"] = 1.0
         self._drive = StoredCall(drive_frame, (self._frame, self._told), ()).call
-        self._go(info)
+        self._go(info, 0.0, 1.0)
         self._rest()
 
     def belong_to(self, loop: CreatedConstraint) -> None:
@@ -171,14 +125,12 @@ class MovedFrame:
     def memory(self) -> FrameMemory:
         """Where Bullet has it, where it was put last, and how fast it moves."""
         info = info_of(self._number, self._client)
-        place, span = (info[7], info[9]), self._span
-        return FrameMemory(place, self._frame.copy(), span.until, span.dt)
+        return FrameMemory((info[7], info[9]), self._frame.copy())
 
     def recall(self, memory: FrameMemory) -> None:
         """Go on from a memory."""
         self._frame[:], self._on = memory.frame, NOWHERE
         self._lead = float(self._frame["lead"][0])
-        self._set_span(memory.until, memory.dt)
 
     def drive(
         self,
@@ -202,16 +154,16 @@ class MovedFrame:
                 else it is put there, as by Bullet.
         """
         dt, on = self.parts * system.dt, system.mechanism.link(self._link)
-        if on is not self._on or dt != self._dt:
-            self._on, self._dt = on, dt
-            self._frame["on_R"], self._frame["on_p"], self._frame["dt"] = on.R, on.p, dt
+        if on is not self._on:
+            self._on = on
+            self._frame["on_R"], self._frame["on_p"] = on.R, on.p
         if shifts and self._carry(system, shifts):
             lead = 0.0
         if lead != self._lead:
             self._frame["lead"] = self._lead = lead
         self.put_back()
         info = pybullet.getConstraintInfo(self._number, self._client)
-        if self._go(info):
+        if self._go(info, system.t + dt, dt):
             numbers: list[float] = self._ahead.tolist()
             self._tell(numbers[:3], numbers[3:])
             self._shown = info
@@ -220,14 +172,10 @@ class MovedFrame:
         if steady and not self._goes_on():
             for name in ("before", "rates", "target"):
                 self._frame[name] = 0.0
-        self._set_span(system.t + dt, dt)
 
     def place_in(self, system: System) -> None:
         """Put the frame of its constraint there."""
         system.place(self._name, self._frame)
-
-    def _set_span(self, until: float, dt: float) -> None:
-        self._span.until, self._span.dt, self._span.part = until, dt, dt / self.parts
 
     def _goes_on(self) -> bool:
         """Whether it moves on the way of the step before."""
@@ -243,10 +191,11 @@ class MovedFrame:
             self._shown = None
 
     def _tell(self, place: Floats, quat: Floats) -> None:
-        told: dict[str, Any] = {"jointChildPivot": place, "jointChildFrameOrientation": quat}
-        native_of(pybullet.changeConstraint)(self._number, **told, physicsClientId=self._client)
+        change, client = native_of(pybullet.changeConstraint), self._client
+        change(self._number, place, quat, physicsClientId=client)
         if self._loop.twin >= 0:
-            change_twin(self._loop, told, self._client)
+            told = {"jointChildPivot": place, "jointChildFrameOrientation": quat}
+            change_twin(self._loop, told, client)
 
     def stop(self, system: System) -> None:
         """Put the frame where it is now, at rest."""
@@ -259,9 +208,13 @@ class MovedFrame:
         for name in ("linear", "angular", "before", "rates", "target"):
             self._frame[name] = 0.0
 
-    def _go(self, info: Info) -> int:
-        """Take it where Bullet's description has it, in one step; whether ``ahead`` is beyond."""
-        self._told[:] = (*info[7], *info[9])
+    def _go(self, info: Info, until: float, dt: float) -> int:
+        """Take it where Bullet's description has it by a time [s], in a step of this length [s].
+
+        Returns:
+            Whether ``ahead`` is beyond.
+        """
+        self._told[:] = (*info[7], *info[9], until, dt, dt / self.parts)
         return self._drive(())
 
     def _carry(self, system: System, shifts: Mapping[int, Shift]) -> bool:

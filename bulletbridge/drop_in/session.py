@@ -332,7 +332,7 @@ class Session:
 
     def move_base(self, body: int) -> None:
         """Note that a base was put elsewhere; frames on one that is fixed move from now on."""
-        group = next((group for bodies, group in self.groups.items() if body in bodies), None)
+        group = self._group_of.get(body)
         if group is None or body not in group.joined.standing:
             self.disturb(body)
             return

@@ -281,7 +281,7 @@ def link_pose(solver: Solver, name: str) -> tuple[Array, Array]:
     link = solver.mechanism.link(name)
     if link.body == 0:
         return link.R, link.p
-    poses = solver.poses_at(solver.q)
+    poses, _ = solver.places_at(solver.q)
     R, p = poses["R"][link.body], poses["origin"][link.body] + poses["p"][link.body]
     return R @ link.R, p + R @ link.p
 

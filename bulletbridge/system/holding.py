@@ -301,7 +301,7 @@ class Holding:
 
     def place(self, name: str, frame: np.ndarray) -> None:
         """Follow a loop, with a force limit or rigid, whose frame a was put elsewhere."""
-        if name in self._inequalities.force_limited.rows and not frame["rates"].any():
+        if name in self._inequalities.force_limited.rows and not np.count_nonzero(frame["rates"]):
             self._holding = None  # it was put there, or has come to rest
         if self.rigid is not None:
             self.rigid.place(name, frame)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import encode_places
 from bulletbridge.engine.records import AT_LIMIT, DONE, OVERRUN
 from bulletbridge.engine.stepper import Solver
@@ -164,6 +165,7 @@ class InequalitySteps:
         self._unmet = set[tuple[int, ...]]()  # whose law was not met
         self._spare: InequalityStepper | None = None  # while others hold than those of this one
         self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
+        self._places: dict[str, list[tuple[Encoded, str]]] = {}  # rows of loops that were placed
 
     @property
     def act(self) -> bool:
@@ -354,10 +356,16 @@ class InequalitySteps:
 
     def place(self, name: str, frame: np.ndarray) -> None:
         """Follow a loop whose frame a was put elsewhere."""
-        for part in (self._constraints.force_limited, self._constraints.loop_axes.encoded):
-            for row in part.rows:
-                if name in (row, row.rpartition("/")[0]):  # loop/turn and loop/travel too
-                    part.place(row, frame)
+        if name not in self._places:
+            parts = self._constraints.force_limited, self._constraints.loop_axes.encoded
+            self._places[name] = [
+                (part, row)
+                for part in parts
+                for row in part.rows
+                if name in (row, row.rpartition("/")[0])  # loop/turn and loop/travel too
+            ]
+        for part, row in self._places[name]:
+            part.place(row, frame)
         self.holding.place(name, frame)
 
     def rebase(self, mechanism: Mechanism) -> None:
@@ -552,10 +560,11 @@ class InequalitySteps:
             return self._advance_there(step)
         here, there = self._active.solver, step.solver
         there.tau = here.tau
-        if not (here.state == there.state).all():
+        if here.state.tobytes() != there.state.tobytes():  # a tenth of a comparison by numbers
             there.put(here.q, here.v, here.t)
         failure = self._advance_there(step)
-        if failure == DONE and there.encoded.motions:
+        in_the_way = len(step.joint_limits) or len(step.contact_points)
+        if failure == DONE and there.encoded.motions and in_the_way:
             if any(led_past(step)) or any(led_into(step)):
                 failure = OVERRUN  # a drive with a force limit can be stopped
         if failure == DONE:
