@@ -5,57 +5,60 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import bulletbridge.interrupts  # noqa: F401 # pyright: ignore[reportUnusedImport]  # first of all
-from bulletbridge import errors
-from bulletbridge.compilation.users import MovingFrame
-from bulletbridge.constraints.force_elements import (
-    Bushing,
-    Pulley,
-    Round,
-    Spring,
-    Tendon,
-    TorsionSpring,
-    Wrench,
-)
-from bulletbridge.constraints.joints import (
-    Coupling,
-    Distance,
-    Frame,
-    JointModel,
-    LoopAxis,
-    LoopJoint,
-    Motor,
-)
-from bulletbridge.constraints.mesh import PointOnMesh
-from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
-from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
-from bulletbridge.control.closed_kinematics import forward_kinematics, inverse_kinematics
-from bulletbridge.control.controllers import PartTracking, Regulation, Tracking
-from bulletbridge.control.costs import CostTerms, QuadraticCost
-from bulletbridge.control.crocoddyl_models import to_crocoddyl
-from bulletbridge.control.differentiable import StepFunctions
-from bulletbridge.control.equilibrium import Equilibrium, equilibrium
-from bulletbridge.control.identification import Identification, identify
-from bulletbridge.control.ilqr import Plan, Until, ilqr
-from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
-from bulletbridge.control.jax_functions import to_jax
-from bulletbridge.control.lqr import Regulator, lqr
-from bulletbridge.control.modes import Modes, modes
-from bulletbridge.control.plant import Desired, plant_of
-from bulletbridge.control.rollout_gradient import RolloutGradient, rollout_gradient
-from bulletbridge.control.torch_functions import to_torch
-from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import BulletBridgeError
-from bulletbridge.events.contact import Contact
-from bulletbridge.events.contact_motion import ContactMotion
-from bulletbridge.events.sliding import Friction, sliding
-from bulletbridge.mechanism.joint_properties import JointProperties
-from bulletbridge.system.linearisation import Linearisation
-from bulletbridge.system.many_worlds import Worlds
-from bulletbridge.system.options import Options
-from bulletbridge.system.recording import Recording
-from bulletbridge.system.rollouts import rollout
-from bulletbridge.system.saved import SavedState
-from bulletbridge.system.system import System
+from bulletbridge.collector import Uncollected
+
+with Uncollected():
+    from bulletbridge import errors
+    from bulletbridge.compilation.users import MovingFrame
+    from bulletbridge.constraints.force_elements import (
+        Bushing,
+        Pulley,
+        Round,
+        Spring,
+        Tendon,
+        TorsionSpring,
+        Wrench,
+    )
+    from bulletbridge.constraints.joints import (
+        Coupling,
+        Distance,
+        Frame,
+        JointModel,
+        LoopAxis,
+        LoopJoint,
+        Motor,
+    )
+    from bulletbridge.constraints.mesh import PointOnMesh
+    from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
+    from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
+    from bulletbridge.control.closed_kinematics import forward_kinematics, inverse_kinematics
+    from bulletbridge.control.controllers import PartTracking, Regulation, Tracking
+    from bulletbridge.control.costs import CostTerms, QuadraticCost
+    from bulletbridge.control.crocoddyl_models import to_crocoddyl
+    from bulletbridge.control.differentiable import StepFunctions
+    from bulletbridge.control.equilibrium import Equilibrium, equilibrium
+    from bulletbridge.control.identification import Identification, identify
+    from bulletbridge.control.ilqr import Plan, Until, ilqr
+    from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
+    from bulletbridge.control.jax_functions import to_jax
+    from bulletbridge.control.lqr import Regulator, lqr
+    from bulletbridge.control.modes import Modes, modes
+    from bulletbridge.control.plant import Desired, plant_of
+    from bulletbridge.control.rollout_gradient import RolloutGradient, rollout_gradient
+    from bulletbridge.control.torch_functions import to_torch
+    from bulletbridge.engine.workspace import Tolerances
+    from bulletbridge.errors import BulletBridgeError
+    from bulletbridge.events.contact import Contact
+    from bulletbridge.events.contact_motion import ContactMotion
+    from bulletbridge.events.sliding import Friction, sliding
+    from bulletbridge.mechanism.joint_properties import JointProperties
+    from bulletbridge.system.linearisation import Linearisation
+    from bulletbridge.system.many_worlds import Worlds
+    from bulletbridge.system.options import Options
+    from bulletbridge.system.recording import Recording
+    from bulletbridge.system.rollouts import rollout
+    from bulletbridge.system.saved import SavedState
+    from bulletbridge.system.system import System
 
 if TYPE_CHECKING:
     from bulletbridge.comparison.plot import plot
@@ -211,4 +214,9 @@ def __getattr__(name: str) -> Any:
         elif isinstance(getattr(errors, name, None), type):
             said = f"{said}; it is bulletbridge.errors.{name}"
         raise AttributeError(said, name=name, obj=here)  # of which Python tells the nearest name
-    return getattr(import_module(f"bulletbridge.{NEEDING_PYBULLET[name]}"), name)
+    path = f"bulletbridge.{NEEDING_PYBULLET[name]}"
+    module = sys.modules.get(path)
+    if module is None:
+        with Uncollected():
+            module = import_module(path)
+    return getattr(module, name)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, cast
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING, Any, cast
 
 from bulletbridge.errors import ModelError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 WIDTH = 300
 """Characters of a dict that is not opened."""
@@ -36,8 +36,11 @@ def leaving_interrupts() -> Generator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def progress_bars() -> Progress:
+def progress_bars() -> "Progress":
     """Progress bars on stderr, gone when done; none in a file."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}", markup=False),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.coordinates import matrix, unit
 from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.bullet.worlds import joint_ids, link_ids
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
@@ -188,10 +189,8 @@ def change_twin(loop: CreatedConstraint, given: dict[str, Any], client: int) -> 
 
 def across(info: Info, offset: Array) -> list[float]:
     """Point beside a constraint's pivot, in the child; the offset (3,) [m] is the parent's."""
-    from scipy.spatial.transform import Rotation
-
-    parent, child = Rotation.from_quat(info[8]), Rotation.from_quat(info[9])
-    return (np.asarray(info[7]) + child.apply(parent.inv().apply(offset))).tolist()
+    parent, child = matrix(unit(info[8])), matrix(unit(info[9]))
+    return (np.asarray(info[7]) + child @ (parent.T @ offset)).tolist()
 
 
 def modelled(
@@ -217,11 +216,9 @@ def modelled(
 
 def axis_in_frame(loop: CreatedConstraint, info: Info) -> Triple:
     """Axis of a constraint in its frame, z if it has none; Bullet's is the parent's inertial."""
-    from scipy.spatial.transform import Rotation
-
     if MODELS[loop.kind] not in WITH_AXIS or not np.any(loop.axis):
         return 0.0, 0.0, 1.0
-    return tuple(Rotation.from_quat(info[8]).inv().apply(loop.axis).tolist())
+    return tuple((matrix(unit(info[8])).T @ np.asarray(loop.axis)).tolist())
 
 
 def frame_on(
@@ -233,16 +230,14 @@ def frame_on(
     client: int,
 ) -> Frame:
     """A frame given in a link's inertial frame, or in the world, on the link itself."""
-    from scipy.spatial.transform import Rotation
-
-    R, p = Rotation.from_quat(quaternion), np.asarray(position, float)
+    R, p = matrix(unit(quaternion)), np.asarray(position, float)
     name = WORLD
     if body != NOBODY:
         dynamics = pybullet.getDynamicsInfo(body, link, physicsClientId=client)
-        inertial = Rotation.from_quat(dynamics[4])
-        p, R = np.asarray(dynamics[3]) + inertial.apply(p), inertial * R
+        inertial = matrix(unit(dynamics[4]))
+        p, R = np.asarray(dynamics[3]) + inertial @ p, inertial @ R
         name = links[body, link]
-    return Frame(name, triple(p), matrix_rpy(R.as_matrix()))
+    return Frame(name, triple(p), matrix_rpy(R))
 
 
 def as_it_stands(

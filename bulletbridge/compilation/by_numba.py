@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 
 from bulletbridge.compilation import mode
 from bulletbridge.compilation.cache import KernelCache
+from bulletbridge.compilation.late import Late
 from bulletbridge.compilation.words import WORD, kinds_of
 
 P = ParamSpec("P")
@@ -73,14 +74,32 @@ def outlined(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], _kept(function, OUT_OF_LINE))
 
 
+class Asked(Late):
+    """The same, with all that numba and tests ask of its own."""
+
+    def __getattr__(self, name: str) -> Any:
+        """What numba's own has of that name."""
+        if name.startswith("__") or name == "by_numba":
+            raise AttributeError(name)
+        return getattr(self.by_numba, name)
+
+
 def _kept(function: Any, options: dict[str, Any]) -> Any:
-    """What numba makes of a helper, which is looked for on disk first if it is linked."""
-    dispatcher = cast(Any, numba.njit(**options)(function))
-    if mode.LINKED:
+    """What numba makes of a helper, which is looked for on disk first if it is linked.
+
+    There are 1,400, and who has all kernels on disk needs none: they are made for what calls them.
+    """
+
+    def make() -> Any:
         from bulletbridge.compilation.helper_cache import keep
 
+        dispatcher = cast(Any, numba.njit(**options)(function))
         keep(dispatcher, options["pipeline_class"].lowering.code)
-    return dispatcher
+        return dispatcher
+
+    if mode.LINKED:
+        return Asked(make, function.__name__)
+    return cast(Any, numba.njit(**options)(function))
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -94,8 +113,15 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
         dispatcher._cache = KernelCache(function, mode.MODE)
         if mode.LINKED:
             linked = cast(Any, helper(function))
-            dispatcher.get_call_template = linked.get_call_template
-            dispatcher.get_overload = linked.get_overload
+
+            def get_call_template(args: Any, kws: Any) -> Any:
+                return linked.get_call_template(args, kws)
+
+            def get_overload(sig: Any) -> Any:
+                return linked.get_overload(sig)
+
+            dispatcher.get_call_template = get_call_template
+            dispatcher.get_overload = get_overload
     return cast(Callable[P, R], dispatcher)
 
 

@@ -57,10 +57,10 @@ def imports_of(path: Path) -> tuple[Path, ...]:
     for module, names, modules in IMPORT.findall(path.read_text(encoding="utf-8")):
         named = [module, *(f"{module}.{name}" for name in WORD.findall(names))]
         for name in [*named, *WORD.findall(modules)]:
-            head, *tail = name.split(".")
-            candidate = PACKAGE.joinpath(*tail).with_suffix(".py")
-            if head == PACKAGE.name and tail and candidate.is_file():
-                found.append(candidate)
+            head, _, tail = name.partition(".")
+            candidate = f"{PACKAGE}{os.sep}{tail.replace('.', os.sep)}.py"
+            if head == PACKAGE.name and candidate in AS_IMPORTED:
+                found.append(Path(candidate))
     return tuple(found)
 
 

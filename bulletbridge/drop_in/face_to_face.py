@@ -65,12 +65,14 @@ def block_turns(contacts: np.ndarray, pivot: Array, short: float) -> bool:
     A turn changes the distance of a contact by its product with the contact's moment about the
     pivot. None can make all grow where each moment's opposite is a sum of the others.
     """
-    from scipy.optimize import nnls
-
     arms = np.cross(contacts["position"] - pivot, contacts["normal"])
     sizes = np.linalg.norm(arms, axis=1)
     holds = (sizes > short) & (contacts["gap"] < TURN * sizes)
     arms, sizes = arms[holds], sizes[holds]
-    return len(arms) > 1 and all(
+    if len(arms) < 2:
+        return False
+    from scipy.optimize import nnls  # as long as a start takes, for those who need it
+
+    return all(
         nnls(arms.T, -arm)[1] <= ROUND_OFF * size for arm, size in zip(arms, sizes, strict=True)
     )

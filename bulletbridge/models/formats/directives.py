@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 from ruamel.yaml.nodes import MappingNode
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.force_elements import Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Frame
@@ -398,6 +397,8 @@ def _rotation(given: Node) -> Array:
         roll, pitch, yaw = (radians(x) for x in own["deg"].triple())
         return pose_of(ORIGIN, (roll, pitch, yaw)).R
     if {"angle_deg", "axis"} <= own.keys():
+        from scipy.spatial.transform import Rotation
+
         axis = np.array(own["axis"].direction())
         turn = radians(own["angle_deg"].number()) * axis / np.linalg.norm(axis)
         return Rotation.from_rotvec(turn).as_matrix()

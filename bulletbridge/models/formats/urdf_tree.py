@@ -211,8 +211,6 @@ class UrdfTree:
         Raises:
             ModelError: One is no turn, or the frame has roll, pitch and yaw as well.
         """
-        from scipy.spatial.transform import Rotation
-
         turned, void = False, list[str]()
         counts = self._version() >= OF_QUATERNIONS
         for owner in self.robot:
@@ -229,6 +227,8 @@ class UrdfTree:
                     self.fail(f'{where}: <origin> has {QUATERNION}="{text[:40]}"; give a turn')
                 if "rpy" in element.attrib:
                     self.fail(f"{where}: <origin> has both rpy and {QUATERNION}; leave one out")
+                from scipy.spatial.transform import Rotation  # half of a start, if it comes to it
+
                 roll, pitch, yaw = matrix_rpy(Rotation.from_quat(numbers).as_matrix())
                 element.set("rpy", f"{roll!r} {pitch!r} {yaw!r}")
                 turned = True
