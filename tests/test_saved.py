@@ -108,6 +108,71 @@ def test_a_push_in_the_step_before_a_state_was_saved_is_over(tmp_path, mode):
         assert drive(client, body, WARM, 60)[0] == first
 
 
+def held_hinges(balls: bool) -> tuple[Any, int]:
+    """A chain of two links whose end a point holds to a body; its client, and its number."""
+    client: Any = BulletClient(pybullet.DIRECT, mode="exact")
+    client.setGravity(0, 0, -9.81)
+    first = pybullet.JOINT_SPHERICAL if balls else pybullet.JOINT_REVOLUTE
+    upright, ball = [0, 0, 0, 1], client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1)
+    body = client.createMultiBody(
+        *(0, -1, -1, [0, 0, 1], upright),
+        linkMasses=[1, 1],
+        linkCollisionShapeIndices=[ball] * 2,
+        linkVisualShapeIndices=[-1, -1],
+        linkPositions=[[0, 0, 0], [0, 0, -0.5]],
+        linkOrientations=[upright] * 2,
+        linkInertialFramePositions=[[0, 0, -0.25]] * 2,
+        linkInertialFrameOrientations=[upright] * 2,
+        linkParentIndices=[0, 1],
+        linkJointTypes=[first, pybullet.JOINT_REVOLUTE],
+        linkJointAxis=[[0, 1, 0]] * 2,
+    )
+    held = client.createMultiBody(2, ball, -1, [0, 0, 0])
+    for one, link in ((body, 0), (body, 1), (held, -1)):
+        client.setCollisionFilterGroupMask(one, link, 0, 0)
+    ends = [0, 0, -0.25], [0, 0, 0]
+    client.createConstraint(body, 1, held, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], *ends)
+    return client, body
+
+
+@pytest.mark.parametrize("balls", [False, True])
+def test_motors_go_by_their_last_commands_after_a_restore(balls):
+    """Bullet's states hold no commands: what was asked for after one was saved is done from it."""
+    client, body = held_hinges(balls)
+
+    def command(way: float) -> None:
+        if balls:
+            turn = pybullet.getQuaternionFromEuler([0.1, way, 0.2])
+            client.setJointMotorControlMultiDof(
+                body, 0, pybullet.POSITION_CONTROL, targetPosition=turn, force=[20, 20, 20]
+            )
+        else:
+            client.setJointMotorControl2(body, 0, pybullet.POSITION_CONTROL, way, force=20)
+        client.setJointMotorControl2(body, 1, pybullet.POSITION_CONTROL, -way, force=10 + way)
+
+    def run(steps: int) -> list[Any]:
+        for _ in range(steps):
+            client.stepSimulation()
+        return [client.getJointStateMultiDof(body, joint)[:2] for joint in range(2)]
+
+    command(0.3)
+    run(30)
+    kept = client.saveState()
+    command(-0.4)
+    changed = run(40)
+    client.restoreState(kept)
+    assert run(40) == changed
+    command(0.3)
+    client.restoreState(kept)
+    as_before = run(40)
+    assert as_before != changed
+    command(-0.4)
+    run(3)
+    command(0.3)
+    client.restoreState(kept)
+    assert run(40) == as_before
+
+
 def joined_balls(*places: tuple[float, float]) -> tuple[Any, list[int]]:
     """A client, and balls that are joined in pairs, over a floor, at these x and z [m]."""
     client: Any = BulletClient(pybullet.DIRECT, mode="exact")

@@ -152,6 +152,8 @@ class ExactMemory(NamedTuple):
     erp: float
     pushes: Sequence[PushedLink] | None  # of the last step; None before one
     led: bool  # whether the last step began where resets had put the bodies
+    commands: Mapping[Place, MotorCommand]  # that the motors had
+    aimed: Mapping[Place, MotorCommand]  # of spherical joints
 
     @property
     def bodies(self) -> frozenset[int]:
@@ -196,6 +198,7 @@ class ExactGroup:
         self._commands: dict[Place, MotorCommand] = {}  # that the motors have
         self._commanded = -1  # when they were given them
         self._aimed: dict[Place, MotorCommand] = {}  # of spherical joints, which are on
+        self._on: tuple[int, Mapping[Place, int]] = (-1, {})  # as ``_motors_on`` found them, when
         self.joined = JoinedBodies(bodies, loops, client, FullReading(actions, client))
         self.system, self._joints = self.joined.system, self.joined.joints
         self._parts = self.joined.parts
@@ -240,6 +243,7 @@ class ExactGroup:
         if not self.joined.begin_anew():
             return False
         self._go_on_from(None, led=False)
+        self._commands.clear()
         return True
 
     def move_base(self, body: int) -> None:
@@ -267,7 +271,9 @@ class ExactGroup:
 
     def memory(self) -> ExactMemory:
         """What its next steps go by."""
-        return ExactMemory(self.joined.memory(), self._actions.erp, self._pushes, self._led)
+        commands = dict(self._commands), dict(self._aimed)
+        led = self._led
+        return ExactMemory(self.joined.memory(), self._actions.erp, self._pushes, led, *commands)
 
     def recall(self, memory: object) -> bool:
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
@@ -278,6 +284,7 @@ class ExactGroup:
         if not memory.joined.disturbed:
             self.system.write()  # what is joined to others starts from what Bullet makes of that
         self._go_on_from(memory.pushes, memory.led)
+        self._commands, self._aimed = dict(memory.commands), dict(memory.aimed)
         for _, name, limit in self.joined.limited:
             self.system.set_max_force(name, limit)
         return True
@@ -289,7 +296,6 @@ class ExactGroup:
         self._exerted = self._told = self._sensed = None
         if pushes is None:
             self._exerted, self._told, self._sensed = {}, [], {}
-        self._commands.clear()
         self._commanded = -1  # the motors go by their last commands, as Bullet's do
 
     def before_step(self, may_undo: bool) -> None:
@@ -494,20 +500,26 @@ class ExactGroup:
         """
         self._answered = True
         if self._exerted is None:
-            motors, self._exerted = self.system.motors, {}
-            told = (motors.forces / self._parts).tolist()
-            forces = dict(zip(motors.names, told, strict=True))
-            commands = self._actions.motors
-            for place, name in self._joints.items():
-                if name in forces and commands.get(place, AT_FIRST).on:
-                    told = (forces[name],)
-                elif place in self._aimed:
-                    torque = [forces[f"{name}/{axis}"] for axis in ALONG]
-                    told = tuple(turned(transposed(self._inertial_axes(place)), torque))
-                else:
-                    continue
-                self._exerted.setdefault(place[0], {})[place[1]] = told
+            self._exerted = {}
+            told = (self.system.motors.forces / self._parts).tolist()
+            for place, at in self._motors_on().items():
+                self._exerted.setdefault(place[0], {})[place[1]] = (told[at],)
+            for place in self._aimed:
+                at = self.system.motors.names.index(f"{self._joints[place]}/{ALONG[0]}")
+                torque = turned(transposed(self._inertial_axes(place)), told[at : at + len(ALONG)])
+                self._exerted.setdefault(place[0], {})[place[1]] = tuple(torque)
         return self._exerted.get(body, {})
+
+    def _motors_on(self) -> Mapping[Place, int]:
+        """Numbers of motors of one axis that are on, by joint; found again after commands."""
+        commands, joints = self._actions.motors, self._joints.items()
+        version, found = self._on
+        if version != self._actions.commands:
+            number = {name: n for n, name in enumerate(self.system.motors.names)}
+            on = ((place, name) for place, name in joints if commands.get(place, AT_FIRST).on)
+            found = {place: number[name] for place, name in on if name in number}
+            self._on = self._actions.commands, found
+        return found
 
     def joint_reactions(self, body: int, joints: Iterable[int]) -> dict[int, tuple[float, ...]]:
         """What joints of a body bore in the last step, as Bullet tells it (6,); none before one.
