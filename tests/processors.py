@@ -2,9 +2,14 @@
 
 Round-off differs between processors by fused operations and by the width of vectors. Each target
 limits all that compute here alike: numba's compiler, OpenBLAS and numpy's own loops.
+
+Numeric is a file of tests that imports the package but nothing of ``ABOVE``: whoever asks for a
+file format, a picture or a study is told by Python what rooms below have computed, and these are
+asked here themselves.
 """
 
 import argparse
+import ast
 import os
 import subprocess
 import sys
@@ -13,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 TESTS = Path(__file__).parent
+ABOVE = set("bench cli comparison doctor gym models papers studies viewer".split())
+"""Rooms, and files beside them, whose numbers come from the rooms below."""
 NOT_NUMERIC = """
-    bad_inputs bench bounded_descriptions bullet_refusals clients
-    element_files jit layers load loops_file loops_file_mistakes loops_file_written
-    native objects overlay pictures readme runner semantics sliders step_refusals stored_calls sweep
-    window
+    ahead bookkeeping bullet_refusals claims clients indices jit objects plain_numba semantics
+    step_refusals stored_calls structures
 """
-"""Files of which nothing depends on a last digit. All others are run, those to come included."""
+"""Other files of which nothing depends on a last digit: how kernels are made, and what is told."""
 
 TARGETS = {
     "generic": ("generic", "Prescott", ("",)),  # SSE2, no fused multiplication
@@ -45,12 +50,25 @@ def environment(target: str) -> dict[str, str]:
     }
 
 
-def left_out() -> list[str]:
-    """Files that are not numeric; one that is gone is an error, so that the list stays true."""
-    files = [TESTS / f"test_{name}.py" for name in NOT_NUMERIC.split()]
-    if gone := [str(file) for file in files if not file.exists()]:
+def imported(file: Path) -> set[str]:
+    """What a file imports of the package: rooms, files beside them, public names."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [f"{alias.name}." for alias in node.names]
+    parts = [name.split(".") for name in names]
+    return {inside for package, inside, *_ in parts if package == "bulletbridge"}
+
+
+def numeric_files() -> list[str]:
+    """Files that are numeric; one of the list that is gone is an error, so that it stays true."""
+    left_out = {TESTS / f"test_{name}.py" for name in NOT_NUMERIC.split()}
+    if gone := [str(file) for file in left_out if not file.exists()]:
         raise SystemExit(f"processors.py leaves out what there is not: {', '.join(gone)}")
-    return [f"--ignore={file}" for file in files]
+    found = {file: imported(file) for file in TESTS.glob("test_*.py") if file not in left_out}
+    return sorted(str(file) for file, rooms in found.items() if rooms and not rooms & ABOVE)
 
 
 def main() -> int:
@@ -60,7 +78,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every test, numeric or not")
     options, more = parser.parse_known_args()
     command = [sys.executable, "-m", "pytest", "--numprocesses=auto", "--dist=worksteal"]
-    command += more if options.all else [*left_out(), *more]
+    command += more if options.all else [*numeric_files(), *more]
     codes: dict[str, int] = {}
     for target in options.targets or TARGETS:
         print(f"\n{target}:", flush=True)
