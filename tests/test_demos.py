@@ -101,8 +101,14 @@ GIVEN = "gui", "solids", "duration", "poses", "look_at", "distance", "pitch", "t
 """What ``show`` of the drawn demos takes, in order."""
 
 
+@pytest.fixture(scope="module")
+def measured():
+    """What demos have measured, by their names."""
+    return {}
+
+
 @pytest.fixture
-def demo(monkeypatch):
+def demo(monkeypatch, measured):
     """Import a demo as it runs: from its own directory, and never another file of that name."""
     monkeypatch.syspath_prepend(str(DEMOS))
     imported = []
@@ -112,7 +118,21 @@ def demo(monkeypatch):
         imported.append(name)
         module = importlib.import_module(name)
         assert Path(module.__file__).parent == DEMOS
+        if hasattr(module, "measure"):
+            monkeypatch.setattr(module, "measure", once(name, module.measure))
         return module
+
+    def once(name, measure):
+        """As the demo runs it is measured once for the number that it prints and all others."""
+
+        def found(*given, **otherwise):
+            if any(given) or otherwise:
+                return measure(*given, **otherwise)
+            if name not in measured:
+                measured[name] = measure()
+            return measured[name]
+
+        return found
 
     yield find
     for name in imported:
@@ -212,12 +232,19 @@ def test_two_arms_hold_still_and_do_not_slip(demo):
 
 
 @pytest.mark.parametrize(
-    ("name", "coarse"), [("polishing", 9.0e-4), ("carried_bar", 9.1e-4), ("squeeze", 1.64e-3)]
+    ("name", "coarse", "options"),
+    [
+        ("polishing", 9.0e-4, {}),
+        ("carried_bar", 9.1e-4, {"dt": 5e-3}),
+        ("squeeze", 1.64e-3, {}),
+    ],
 )
-def test_controlled_arms_follow_their_paths(name, coarse, demo):
-    force, path, gap, *_ = demo(name).measure(dt=5e-3)
+def test_controlled_arms_follow_their_paths(name, coarse, options, demo):
+    module = demo(name)
+    force, path, gap, *_ = module.measure(**options)
     assert force < 1e-3  # what is asked for; round-off by the number above
-    assert path < 1.2 * coarse / 2  # torques held for a step: order one, coarse at 10 ms
+    # torques held for a step: order one, coarse at 10 ms
+    assert path < 1.2 * coarse * options.get("dt", module.DT) / 0.01
     assert gap < PROMISE
 
 
