@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from _mechanisms import oracle
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.interpolate import CubicHermiteSpline
@@ -81,7 +81,6 @@ def pinocchio_acceleration(system):
     return np.linalg.solve(root.T, y), np.linalg.cond(M)
 
 
-@settings(max_examples=60, deadline=None)
 @given(closed_systems.filter(lambda case: case[3] != "point_on_plane"))
 @example((128, False, [0, 1, 1, 1, 0, 1, 1, 1], "revolute", False))
 def test_constrained_acceleration_agrees_with_pinocchio(case):
@@ -97,7 +96,6 @@ def test_loops_are_closed_to_round_off_after_every_step():
     """Random trees may run into positions that they cannot pass, but few do in twenty steps."""
     passed = stuck = 0
 
-    @settings(max_examples=60, deadline=None)
     @given(closed_systems)
     def step_on(case):
         nonlocal passed, stuck
@@ -121,7 +119,6 @@ def test_loops_are_closed_to_round_off_after_every_step():
     assert passed > 3 * stuck
 
 
-@settings(max_examples=30, deadline=None)
 @given(closed_systems.filter(lambda case: case[1]))
 def test_one_filter_keeps_the_momentum_of_a_free_system(case):
     """A loop between links of a floating robot is internal: J vanishes on rigid motions."""
@@ -207,7 +204,7 @@ def test_the_flattened_parallelogram_is_crossed_on_its_branch(dt, integrator, en
     system.assemble({"j0": np.pi / 2}, {"j0": 9.0})
     start = system.evaluate()
     crossings, above = 0, False
-    for _ in range(round(10 / dt)):
+    for _ in range(round(4 / dt)):
         system.step()
         found = system.evaluate()
         assert found.largest("kept_metres") < 1e-12
@@ -216,7 +213,7 @@ def test_the_flattened_parallelogram_is_crossed_on_its_branch(dt, integrator, en
         assert abs(found.energy - start.energy) < energy * dt * 960 * start.kinetic
         if above != (np.sin(system.q[0]) < 0):
             above, crossings = not above, crossings + 1
-    assert crossings >= 10
+    assert crossings >= 5
 
 
 def test_units_change_nothing_but_numbers():
