@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
@@ -61,7 +61,6 @@ def slope(f):
     return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
 
 
-@settings(max_examples=25, deadline=None)
 @given(trees)
 def test_the_mass_matrix_of_beams_has_the_rate_of_its_motion(case):
     mechanism, q, v = build(case)
@@ -123,7 +122,6 @@ def test_terms_agree_with_an_assumed_mode_model_of_points(modes, rng):
         assert_allclose(point.bias[:2], tip, atol=1e-8)
 
 
-@settings(max_examples=40, deadline=None)
 @given(trees)
 def test_kinetic_energy_is_that_of_all_masses(case):
     """Half vᵀ M v, and the momentum, by the velocities of bodies and stations."""
@@ -155,7 +153,6 @@ def test_kinetic_energy_is_that_of_all_masses(case):
     assert_allclose(momentum(solver, terms, v)[3:], total, atol=FD_RTOL * size)
 
 
-@settings(max_examples=40, deadline=None)
 @given(trees)
 def test_bias_forces_do_the_work_that_energy_loses(case):
     """Power of h is the rate of kinetic and gravity's energy at zero accelerations."""
@@ -174,7 +171,6 @@ def test_bias_forces_do_the_work_that_energy_loses(case):
     assert_allclose(power, v @ solver.terms(q, v, 0.0).h, atol=FD_RTOL * size)
 
 
-@settings(max_examples=30, deadline=None)
 @given(trees)
 def test_bias_forces_are_those_of_lagrange(case):
     """h = Ṁ v - ∂T/∂q + ∂V/∂q where all coordinates are plain numbers."""
@@ -199,7 +195,6 @@ def test_bias_forces_are_those_of_lagrange(case):
     assert_allclose(solver.terms(q, v, 0.0).h, h, atol=FD_RTOL * (1.0 + np.abs(h).max()))
 
 
-@settings(max_examples=30, deadline=None)
 @given(trees)
 def test_tip_moves_as_its_jacobian_and_drift_say(case):
     mechanism, q, v = build(case)

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 from _mechanisms import random_state
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from support.closed_mechanisms import decided
@@ -114,7 +114,6 @@ def made(drawn, solver, **options):
     return system
 
 
-@settings(max_examples=40, deadline=None)
 @given(robots, st.sampled_from(["semi_implicit_euler", "verlet", "rk4"]))
 def test_random_robots_move_as_in_joint_coordinates(drawn, integrator):
     """Twenty steps; both close to round-off, so that motions differ by what it is amplified by."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from _mechanisms import closed_loop_joint, random_mechanism, random_state
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
@@ -124,7 +124,6 @@ def test_rows_are_the_same_far_away(name):
 CONTACTS = ("point_on_plane", "point_on_sphere", "point_on_cylinder", "soft_finger", "rolling")
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from([f"{way}{model}" for model in CONTACTS for way in ("", "driven ")]),

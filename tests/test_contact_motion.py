@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from _mechanisms import random_mechanism
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from support.planar import four_bar, planar_chain
@@ -159,7 +159,6 @@ def test_a_body_that_is_pulled_up_and_let_go_lifts_off_and_lands():
 NUMBERS = st.floats(-2.0, 2.0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     v=st.tuples(*[NUMBERS] * 3),
     friction=st.floats(0.0, 3.0),

@@ -54,7 +54,6 @@ def tree_of(mechanism):
     return Tree(Solver(mechanism, encode(mechanism, []), Tolerances()))
 
 
-@settings(max_examples=60, deadline=None)
 @given(trees, st.booleans())
 def test_mass_matrix_and_bias_agree_with_pinocchio(case, is_far):
     """To the same digits wherever a robot is: M and h are about points of its own."""
@@ -67,7 +66,6 @@ def test_mass_matrix_and_bias_agree_with_pinocchio(case, is_far):
     assert_allclose(terms.h, h, atol=TERMS_RTOL * max(1.0, np.abs(h).max()))
 
 
-@settings(max_examples=40, deadline=None)
 @given(trees)
 def test_frames_their_jacobians_and_bias_accelerations_agree_with_pinocchio(case):
     mechanism, q, v = build(case)
@@ -94,7 +92,6 @@ def test_frames_their_jacobians_and_bias_accelerations_agree_with_pinocchio(case
     assert_allclose(point.bias_angular, a.angular, atol=TERMS_RTOL * size)
 
 
-@settings(max_examples=30, deadline=None)
 @given(trees)
 def test_gravity_and_energy_are_consistent(case):
     """Power of the bias forces is the loss of kinetic energy at v̇ = 0, by finite differences."""
@@ -114,7 +111,6 @@ def test_gravity_and_energy_are_consistent(case):
     assert_allclose(power, v @ terms.h, atol=FD_ATOL * size)
 
 
-@settings(max_examples=30, deadline=None)
 @given(trees)
 def test_the_coriolis_matrix_is_pinocchios(case):
     """One matrix in whatever rates, those of balls too, which are no rates of coordinates."""
@@ -126,7 +122,6 @@ def test_the_coriolis_matrix_is_pinocchios(case):
     assert_allclose(C, theirs, atol=TERMS_RTOL * max(1.0, np.abs(theirs).max()))
 
 
-@settings(max_examples=30, deadline=None)
 @given(trees)
 def test_rates_of_the_mass_matrix_by_recursion_and_by_differences(case):
     """Floating bases and other robots too; the stencil leaves 1e-14 of what it divides by 0.01."""

@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from _mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.linalg import block_diag
@@ -63,7 +63,6 @@ def closed_state(system: bb.System):
     return system.q, system.v, system.t
 
 
-@settings(max_examples=60, deadline=None)
 @given(systems)
 def test_all_agree_with_the_pseudo_inverse(case):
     system = drawn_system(case)
@@ -98,7 +97,6 @@ def pinocchio_constraint(p: Oracle, loop: bb.LoopJoint):
     return pin.RigidConstraintModel(kind[loop.model.value], p.model, *places, pin.LOCAL)
 
 
-@settings(max_examples=30, deadline=None)
 @given(systems.filter(lambda case: case[3] in ("ball", "weld")))
 def test_all_agree_with_constraint_dynamics_of_pinocchio(case):
     system = drawn_system(case)

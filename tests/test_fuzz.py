@@ -11,7 +11,7 @@ DRAWN = settings(deadline=None, suppress_health_check=[HealthCheck.function_scop
 NUMBERS = st.integers(0, 2**32 - 1)
 
 
-@settings(DRAWN, max_examples=150)
+@settings(DRAWN, max_examples=60)
 @given(number=NUMBERS)
 def test_loops_files_are_read_or_refused(tmp_path, number):
     file, _, rng = fuzz.spoilt("loops", number, tmp_path)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.planar import windows
 from test_links import both, decidedly_alike, ladder, row, several_loops
 
@@ -19,7 +19,6 @@ fixed_steps = pytest.mark.parametrize("options", FIXED.values(), ids=FIXED)
 
 @pytest.mark.filterwarnings("ignore:a damper between two links is strong")
 @fixed_steps
-@settings(max_examples=25, deadline=None)
 @given(several_loops)
 def test_random_mechanisms_move_as_in_joint_coordinates(options, case):
     decidedly_alike(case, **options)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from _mechanisms import random_mechanism, random_state
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from support.closed_mechanisms import decided
@@ -162,7 +162,6 @@ def decidedly_alike(case, **options):
     assert np.abs(ends[0][1] - ends[1][1]).max() < 1e-8 * size
 
 
-@settings(max_examples=60, deadline=None)
 @given(several_loops)
 def test_random_mechanisms_move_as_in_joint_coordinates(case):
     decidedly_alike(case)

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bulletbridge.constraints.joints import (
@@ -94,7 +94,6 @@ quaternions = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(unit)
 starts = st.dictionaries(names, st.one_of(numbers, quaternions), max_size=3)
 
 
-@settings(max_examples=100, deadline=None)
 @given(loops, triples, starts, lengths, st.booleans())
 def test_what_is_written_is_read_back(tmp_path_factory, constraints, xyz, start, scale, several):
     folder = tmp_path_factory.mktemp("models")

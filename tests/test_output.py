@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.planar import planar_chain
 
 import bulletbridge
@@ -37,7 +37,6 @@ def test_text_holds_the_same_values(content, padding):
     assert json.loads(json_text(content[1])) == content[1]
 
 
-@settings(max_examples=30)
 @given(ROWS)
 def test_rows_stand_on_a_line_each(rows):
     first, *lines, last = json_text(rows).splitlines()

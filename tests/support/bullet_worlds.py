@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 INERTIA = pybullet.URDF_USE_INERTIA_FROM_FILE
 quiet = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
