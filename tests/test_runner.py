@@ -144,12 +144,13 @@ def model(tmp_path):
     return four_bar(tmp_path).parent / "four_bar.urdf"
 
 
-def test_an_endless_script_with_a_window_is_compared(write, tmp_path):
+def test_an_endless_script_with_a_window_is_compared(write, tmp_path, capfd):
     script, file = write(FOUR_BAR, WINDOW), tmp_path / "found.json"
-    options = ("--headless", "--steps", 200, "--compare", "--json", file)
-    done = run(*options, script, model(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert "ready\n" in done.stdout and "four_bar/coupler –" in done.stdout
+    options = ("--headless", "--steps", "200", "--compare", "--json", str(file))
+    ended = cli.run(["run", *options, script, str(model(tmp_path))])
+    out, err = capfd.readouterr()
+    assert ended == 0, err
+    assert "ready\n" in out and "four_bar/coupler –" in out
     found = json.loads(file.read_text())
     ours, native = found["ours"], found["native"]
     assert ours["steps"] == native["steps"] == 200 and ours["ended"] and native["ended"]
@@ -196,11 +197,11 @@ def test_a_script_that_catches_everything_ends_and_so_do_threads(write):
     assert "Ended" not in done.stderr
 
 
-def test_a_native_failure_is_named(write):
-    done = run("--compare", write(WRONG))
-    assert done.returncode == 1
+def test_a_native_failure_is_named(write, capfd):
+    assert cli.run(["run", "--compare", write(WRONG)]) == 1
+    shown = capfd.readouterr().out
     for who in ("on our solver", "natively"):
-        assert f"{who} the script failed: pybullet.error: createConstraint failed." in done.stdout
+        assert f"{who} the script failed: pybullet.error: createConstraint failed." in shown
 
 
 @pytest.mark.parametrize("arguments", [["nowhere.py"], ["-m", "no.where"], ["-m", "nowhere"]])
