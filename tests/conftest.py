@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import gc
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the workers of a suite are as many as cores
@@ -31,6 +32,12 @@ settings.register_profile(
     derandomize="CI" in os.environ,
 )
 settings.load_profile("busy")
+
+
+def pytest_collection_finish() -> None:
+    """Leave to tests alone what collects garbage: thousands of tests are there until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
