@@ -103,17 +103,16 @@ def rolling_twice(model, motion, on_both, **options):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("model", "options"),
     [
-        {},
-        {"integrator": "rk4"},
-        {"integrator": "dop853"},
-        {"limits": "always"},
-        {"formulation": "elimination"},
+        *((model, {}) for model in SLIPPING),
+        (bb.JointModel.ROLLING, {"integrator": "rk4"}),
+        (bb.JointModel.ROLLING, {"integrator": "dop853"}),
+        (bb.JointModel.ROLLING, {"limits": "always"}),
+        (bb.JointModel.ROLLING, {"formulation": "elimination"}),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("model", SLIPPING)
 def test_drives_that_contradict_each_other_in_velocity_alone_are_refused(model, options):
     """They part by 1 m/s² or rad/s²: after a step the slower one slipped by all of that, unsaid."""
     torn = rolling_twice(model, SLIPPING[model], False, **options)

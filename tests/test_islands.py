@@ -98,8 +98,15 @@ def test_what_constraints_join_is_one_island():
         assert np.array_equal(every, np.arange(size))
 
 
-@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet", "rk4"])
-@pytest.mark.parametrize("options", [{}, {"correction": "current"}, {"passes": 2}])
+@pytest.mark.parametrize(
+    ("integrator", "options"),
+    [
+        ("semi_implicit_euler", {}),
+        ("verlet", {"correction": "current"}),
+        ("rk4", {}),
+        ("rk4", {"passes": 2}),
+    ],
+)
 def test_islands_move_as_the_whole(integrator, options):
     """To round-off, which half a second of fast motion amplifies by less than 1e5."""
     parted, whole = both(integrator=integrator, **options)

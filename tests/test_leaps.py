@@ -124,8 +124,11 @@ def in_links(integrator):
     return system, system._active.solver.stepper.arrays.factors[0], 1e6
 
 
-@pytest.mark.parametrize("made", [whole, in_islands, in_links])
-@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet"])
+@pytest.mark.parametrize(
+    ("made", "integrator"),
+    [(whole, "semi_implicit_euler"), (whole, "verlet"), (in_islands, "verlet"),
+     (in_links, "semi_implicit_euler")],
+)  # fmt: skip
 def test_factors_that_are_spoilt_are_made_again(made, integrator):
     """As if masses were a millionth of what they are: velocities would be far off."""
     (system, factors, spoilt), (twin, *_) = (made(integrator) for _ in range(2))

@@ -49,7 +49,7 @@ def test_general_loops_of_any_depth_and_size_are_closed_and_stay_so(links, size)
     judge takes along other directions: a combination of at most five of ours, none longer than
     ten. Its own round-off is no more.
     """
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng([links, seed])
         mechanism = coiled(links, size, rng)
         q = rng.uniform(-30.0, 30.0, links) if seed % 2 else rng.uniform(-3.0, 3.0, links)
