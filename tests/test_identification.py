@@ -67,6 +67,7 @@ def test_parameters_are_found_within_their_standard_errors(connect, rng):
     count = found.residuals.size
     assert abs(found.noise / NOISE - 1.0) <= 4.0 / np.sqrt(2.0 * count)
     # a recording without noise gives them to rounding, 1e-13: nothing ends the search before
+    system.set_parameters(found.values)
     sharp = bb.identify(system, exact, sizes, tau=tau)
     for name, x in TRUTH.items():
         assert abs(sharp.values[name] / x - 1.0) <= 1e-10

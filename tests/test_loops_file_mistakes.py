@@ -193,7 +193,7 @@ def test_mistakes_are_named_with_line_column_key_and_remedy(
         ("#\r\nloops:".encode("utf-16-le"), "1:2: character #x0000 is not allowed in YAML"),
         (b"#\nloops: \x01", "2:8: character #x0001 is not allowed in YAML; remove it"),
         (b"#" + 5000 * b" " + b"\n#\n \x01", "3:2: character #x0001 is not allowed"),
-        (b"#\nloops: " + b"[" * 5000, "2:57: nested too deeply; close the brackets"),
+        (b"#\nloops: " + b"[" * 1500, "2:57: nested too deeply; close the brackets"),
         (b"#\n" + b"a: {" * 5000, "nested too deeply; close the brackets, or indent less"),
         (b"\n".join(b" " * n + b"a:" for n in range(1500)), "51:51: nested too deeply"),
     ],

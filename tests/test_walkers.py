@@ -37,7 +37,7 @@ def test_feet_walk_on_a_straight_line():
     Jansen's foot rises by less than 2 percent of its stride there.
     """
     foot = []
-    for angle in np.linspace(0, 2 * np.pi, 120, endpoint=False):
+    for angle in np.linspace(0, 2 * np.pi, 60, endpoint=False):
         made = walker(1, angle)
         system = bb.System(made.mechanism, made.constraints)
         system.set_state(made.q)
