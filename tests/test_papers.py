@@ -22,7 +22,7 @@ UNTIL = {
     "kovecses-table": 0.05,
     "kovecses-bullet": 0.5,
     "eun-particle": 1.0,
-    "eun-path": 0.25,
+    "eun-path": 0.1,
     "eun-forces": 0.2,
     "eun-errata": 0.2,
     "haug-fig5": 2.0,
@@ -34,17 +34,19 @@ UNTIL = {
     "haug-fig7": 0.5,
     "haug-table2": 0.05,
     "haug-slider-charts": 0.02,
-    "aghili-free": 1.0,
+    "aghili-free": 0.5,
     "aghili-tracking": 0.5,
     "aghili-regulation": 0.5,
     "bonaventura-table34": 0.5,
-} | {f"bonaventura-system-{name}": 1.0 for name in reference("flexible_arms")}
+} | {f"bonaventura-system-{name}": 0.25 for name in reference("flexible_arms")}
 """How far examples that take more than a second are run; the whole of them makes docs/papers."""
 COMPARED = {f"kovecses-fig{k}" for k in (3, 4, 5, 6)} | {
     "kovecses-table", "kovecses-bullet", "haug-table1", "haug-charts", "haug-tilt",
     "haug-table2", "haug-slider-charts", "eun-errata",
 }  # fmt: skip
 """Whose numbers are those of whole runs only, and so are not compared here."""
+DRAWN = [*examples()][::4]
+"""Whose figures are drawn: of each paper some."""
 
 
 @pytest.mark.parametrize("name", examples())
@@ -62,7 +64,7 @@ def test_numbers_agree_and_pages_are_made(name):
     heads = [line for line in page.splitlines() if line.startswith(("|  |", "|---"))]
     assert len(heads) == 2 * len(outcome.tables)
     assert farthest_of(page) != "–" or all(row.other is None for row in rows)
-    if outcome.panels:
+    if outcome.panels and name in DRAWN:
         svg = drawing.draw(outcome.panels)
         ElementTree.fromstring(svg)
         assert len(svg) < 250_000
