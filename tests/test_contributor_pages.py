@@ -1,7 +1,9 @@
 """The pages for contributors name what there is: rooms, files, functions, words."""
 
 import ast
+import functools
 import re
+from pathlib import Path
 
 import pytest
 from test_layers import PACKAGE, ROOMS
@@ -30,6 +32,12 @@ def names_in(tree: ast.Module | ast.ClassDef) -> set[str]:
     return found
 
 
+@functools.cache
+def names_of(file: Path) -> set[str]:
+    """Names that a file defines."""
+    return names_in(ast.parse(file.read_text()))
+
+
 def words() -> set[str]:
     """All words of the package's files."""
     return {word for file in PACKAGE.rglob("*.py") for word in re.findall(r"\w+", file.read_text())}
@@ -52,7 +60,7 @@ def test_the_page_is_full_of_places():
 def test_every_place_that_the_page_names_exists(path: str, name: str):
     file = next((root / path for root in (PACKAGE, ROOT) if (root / path).is_file()), None)
     assert file is not None, f"there is no {path}"
-    assert not name or name in names_in(ast.parse(file.read_text())), f"no {name} in {path}"
+    assert not name or name in names_of(file), f"no {name} in {path}"
 
 
 def test_the_floor_plan_is_that_of_the_layers():

@@ -85,7 +85,7 @@ def test_a_platform_is_as_a_frame_in_the_world_that_is_moved(mode):
     mode makes no other for the platform, though Bullet, which does not know that it moves, brakes
     what hangs on it in every step.
     """
-    steps, way, length = 100, 0.7 * DT, 0.5
+    steps, way, length = 50, 0.7 * DT, 0.5
     per_way = way / length  # of positions [m] and of rates of up to 1 m/s and 1 rad/s
     true = swung("exact", "frame", steps, parts=16)
     for moved in ("platform", "frame"):

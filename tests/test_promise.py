@@ -77,8 +77,10 @@ def test_a_chain_a_little_short_of_its_reach_moves(kind, joints, spatial, short)
     assert np.abs(system.v).max() > 0.0
 
 
-@pytest.mark.parametrize(("kind", "joints", "spatial"), CHAINS)
-@pytest.mark.parametrize("beyond", [1e-8, 2e-5])
+@pytest.mark.parametrize(
+    ("kind", "joints", "spatial", "beyond"),
+    [(*chain, beyond) for chain, beyond in zip(CHAINS, 2 * [1e-8, 2e-5], strict=True)],
+)
 def test_a_chain_that_does_not_reach_is_refused(kind, joints, spatial, beyond):
     with pytest.raises(AssemblyError, match="'tip' cannot close: gap"):
         at_its_reach(kind, joints, spatial, -beyond).assemble()

@@ -59,7 +59,7 @@ def exact():
 @pytest.mark.parametrize(("integrator", "order"), ORDERS)
 def test_integrators_keep_their_order(exact, integrator, order):
     """A loop, with a torque and a wrench of the state that are not linear in it."""
-    steps = (256, 512) if order == 1 else (32, 64)
+    steps = (128, 256) if order == 1 else (32, 64)
     errors = [np.abs(ended(four_bar, 0.4, n, integrator=integrator) - exact).max() for n in steps]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.3)
 

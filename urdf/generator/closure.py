@@ -4,6 +4,7 @@ A slow and plain evaluation for the table of models and for start poses; it shar
 the package's kernels.
 """
 
+import functools
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -202,10 +203,16 @@ class Loops:
         return most
 
 
+@functools.cache
+def _turn(rpy: tuple[float, ...]) -> Array:
+    return Rotation.from_euler("xyz", rpy).as_matrix()
+
+
 def _frame(poses: dict[str, Pose], frame: dict[str, Any]) -> Pose:
     R, p = poses[frame["link"]]
-    turn = Rotation.from_euler("xyz", frame.get("rpy", [0, 0, 0])).as_matrix()
-    return R @ turn, p + R @ np.array(frame.get("xyz", [0, 0, 0]), float)
+    return R @ _turn(tuple(frame.get("rpy", (0, 0, 0)))), p + R @ np.array(
+        frame.get("xyz", [0, 0, 0]), float
+    )
 
 
 def _normals(axis: Array) -> Array:
