@@ -16,7 +16,7 @@ from bulletbridge.errors import BulletBridgeWarning
 
 
 @pytest.fixture
-def client():
+def client(nobody_connected):
     number = pybullet.connect(pybullet.DIRECT)
     pybullet.setGravity(0, 0, -9.81)
     yield number
