@@ -202,13 +202,13 @@ def test_command_line_writes_json_and_report(tmp_path, capsys):
 
 def test_a_report_tells_how_each_model_was_run_and_the_whole_command(tmp_path, capsys):
     """Dampers of the arms take another integrator at this step than the default."""
-    arguments = ["compare", "two_arms", "minitaur", "--dt", "0.01", "--duration", "0.02"]
+    arguments = ["compare", "two_arms", "four_bar", "--dt", "0.01", "--duration", "0.02"]
     solvers = ["--solver", "projector", "--solver", "native"]
     assert run([*arguments, *solvers, "--report", str(tmp_path)]) == 0
     settings = (tmp_path / "index.html").read_text().partition("<h2>Settings</h2>")[2]
     cells = re.sub(r"<[^>]*>", " ", settings)
     assert re.search(r"bulletbridge\s+two_arms\s+semi_implicit_euler", cells)
-    assert re.search(r"bulletbridge\s+minitaur\s+verlet", cells)
+    assert re.search(r"bulletbridge\s+four_bar\s+verlet", cells)
     assert len(re.findall("Bullet, default", cells)) == 1
 
     model = four_bar(tmp_path)
@@ -348,10 +348,10 @@ def test_models_are_listed(capsys):
 def test_a_demo_without_a_model_of_its_own_is_run(monkeypatch, capfd):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
-    assert run(["demo", "particle"]) == 0
+    assert run(["demo", "top"]) == 0
     out, err = capfd.readouterr()
     assert out.count("\n") == 1 and "no display" in err
-    assert run(["demo", "particel"]) == 2
+    assert run(["demo", "tpo"]) == 2
 
 
 def test_version(capsys):
