@@ -33,7 +33,7 @@ from bulletbridge.engine.redundancy import FEWEST_POSES, MOST_POSES, number_of_p
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.errors import BulletBridgeWarning, ModelError, WorldError
 
-RESTORES = 10
+RESTORES = 3
 
 
 @pytest.fixture(autouse=True)

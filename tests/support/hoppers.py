@@ -24,7 +24,7 @@ UPPER, LOWER, HALF = 0.2, 0.3, 0.1  # lengths of the links, half of the distance
 OUT = 0.5  # angle of the upper links from straight down [rad]
 IN = float(np.arcsin((HALF + UPPER * np.sin(OUT)) / LOWER))  # that of the lower ones
 FLAGS = pybullet.URDF_USE_INERTIA_FROM_FILE
-WARM, STEPS = 60, 480
+WARM, STEPS = 60, 240
 
 LINK = """<link name="{name}"><inertial><origin xyz="0 0 {middle}"/><mass value="{mass}"/>
 <inertia ixx="{i}" iyy="{i}" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>{shape}</link>"""
