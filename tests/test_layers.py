@@ -56,7 +56,15 @@ LAZY = {"matplotlib", "trimesh", "jinja2", "viser", "torch", "jax", "crocoddyl"}
 def imports(path: Path) -> tuple[set[str], set[str]]:
     """Dotted names that a module imports: all of them, and those at once."""
     tree = ast.parse(path.read_text())
-    return imported(path, ast.walk(tree)), imported(path, tree.body)
+    return imported(path, statements(tree)), imported(path, tree.body)
+
+
+def statements(node: ast.AST) -> Iterable[ast.AST]:
+    """All statements below a node; most nodes are in expressions, which import nothing."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from statements(child)
 
 
 def imported(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
