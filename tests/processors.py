@@ -21,10 +21,12 @@ TESTS = Path(__file__).parent
 ABOVE = set("bench cli comparison doctor gym models papers studies viewer".split())
 """Rooms, and files beside them, whose numbers come from the rooms below."""
 NOT_NUMERIC = """
-    ahead bookkeeping bullet_refusals claims clients indices jit objects plain_numba semantics
-    step_refusals stored_calls structures
+    ahead bare_errors bookkeeping bullet_refusals claims clients indices jit names_looked_up objects
+    output plain_numba recording_files saved semantics step_refusals stored_calls structures
+    system_surface usd
 """
-"""Other files of which nothing depends on a last digit: how kernels are made, and what is told."""
+"""Other files of which nothing depends on a last digit: how kernels are made, what is told, what is
+the same to the bit whatever its bits are."""
 
 TARGETS = {
     "generic": ("generic", "Prescott", ("",)),  # SSE2, no fused multiplication
