@@ -72,6 +72,24 @@ def test_links_that_whirl_by_a_third_of_a_radian_a_step_keep_their_energy():
     assert 0.1 < min(kept)
 
 
+def test_gravity_that_is_turned_round_on_the_way_takes_no_rates():
+    """The energy of the old weights is no bound under others: all rates became zero."""
+    chain = planar_chain([0.4, 0.9], [0.8, 1.8])
+    kept, free = (
+        bb.System(chain, dt=DT, limits="always", energy_budget=budget) for budget in (True, False)
+    )
+    for system in (kept, free):
+        for _ in range(7):
+            system.step()
+        system.gravity = -system.gravity
+        for _ in range(3):
+            system.step()
+    # the same arithmetic but for the order of a few sums, at rates of some rad/s
+    np.testing.assert_allclose(kept.v, free.v, rtol=0, atol=1e-13)
+    assert kept.complementarity.taken == 0.0
+    assert np.abs(kept.v).max() > 0.1
+
+
 def test_what_is_neither_on_nor_off_is_refused():
     with pytest.raises(ModelError, match="energy_budget is 'no'; give True or False"):
         bb.System(empty_mechanism(), energy_budget="no")

@@ -313,6 +313,10 @@ class InequalityStepper:
             lower, upper = freedom.limits or (-np.inf, np.inf)
             row["g"] = (lower + upper) / 2 if np.isfinite(upper - lower) else 0.0
 
+    def forget_energy(self) -> None:
+        """Begin the energy budget with the end of the next step."""
+        self._noted[ACCOUNTED, :-1] = np.nan
+
     def _forget_impulses(self) -> None:
         """Start the next step from no impulses."""
         self.impulses[X], self._exerted[:], self.report[[KEPT, ALONE]] = 0.0, 0.0, 0.0

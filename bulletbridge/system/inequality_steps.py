@@ -329,6 +329,12 @@ class InequalitySteps:
         if self._stepper is not None and impulses:
             self._stepper.forget()
 
+    def forget_energy(self) -> None:
+        """Count energy anew from the end of the next step: weights are others than they were."""
+        for step in (self._stepper, self._spare):
+            if step is not None:
+                step.forget_energy()
+
     def memory(self) -> dict[str, Any]:
         """What the next steps go by."""
         step, holding = self._stepper, self.holding.memory(self._stepper)

@@ -303,6 +303,8 @@ class System:
     def gravity(self, value: Sequence[float] | Array) -> None:
         if not are_numbers(value, (3,)):
             raise ModelError(f"gravity is {value!r}; give three finite numbers [m/s²]")
+        if not np.array_equal(self.gravity, value):
+            self._inequalities.forget_energy()
         for solver in self._integration.solvers:
             solver.put_gravity(np.array(value))
 
