@@ -246,6 +246,116 @@ def test_traps_of_bullet_become_errors(connect, tmp_path, monkeypatch):
         BulletClient(pybullet.GUI)
 
 
+def test_ends_that_are_not_there_are_errors(connect, tmp_path):
+    """Where PyBullet ends the process at the next step, or holds to the world instead."""
+    client = connect()
+    body, _ = linkage(client, tmp_path)
+    point = pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    for other, link, said in (
+        (body, 3, r"no link 3 \(childLinkIndex\).*to 2"),
+        (body, -2, r"no link -2 \(childLinkIndex\)"),
+        (body + 1, -1, "no body 1.*takes for the world; give -1"),
+    ):
+        with pytest.raises(pybullet.error, match=said):
+            client.createConstraint(body, 1, other, link, *point)
+    gear = client.createConstraint(
+        body, 0, body, 1, pybullet.JOINT_GEAR, [0, 1, 0], [0, 0, 0], [0, 0, 0]
+    )
+    with pytest.raises(pybullet.error, match=r"no link 3 \(gearAuxLink\)"):
+        client.changeConstraint(gear, gearAuxLink=3)
+    assert client.changeConstraint(gear + 1, gearAuxLink=3) is None  # as natively
+    assert client.getNumConstraints() == 2
+
+
+def test_quaternions_of_zeros_are_errors(connect, tmp_path):
+    client = connect()
+    body, _ = linkage(client, tmp_path)
+    vectors, nothing = [[0, 0, 0]] * 3, [0, 0, 0, 0]
+    for parent, child in ((nothing, [0, 0, 0, 1]), ([0, 0, 0, 1], np.zeros(4))):
+        with pytest.raises(pybullet.error, match="FrameOrientation is a quaternion of zeros"):
+            client.createConstraint(body, 1, -1, -1, pybullet.JOINT_FIXED, *vectors, parent, child)
+    number = client.createConstraint(body, 1, -1, -1, pybullet.JOINT_FIXED, *vectors)
+    with pytest.raises(pybullet.error, match="jointChildFrameOrientation is a quaternion of zeros"):
+        client.changeConstraint(number, [0, 0, 1], nothing)
+
+
+def test_what_bullet_takes_no_note_of_changes_nothing(connect, tmp_path):
+    told = []
+    for client in (BulletClient(pybullet.DIRECT, mode="native"), connect()):
+        body, _ = linkage(client, tmp_path)
+        gear = client.createConstraint(
+            body, 0, body, 1, pybullet.JOINT_GEAR, [0, 1, 0], [0, 0, 0], [0, 0, 0]
+        )
+        client.changeConstraint(gear, gearRatio=-2.0, gearAuxLink=2, maxForce=7.0, erp=0.3)
+        before = client.getBridgeLoops()[gear]
+        client.changeConstraint(gear, relativePositionTarget=1e10, gearRatio=0.0, maxForce=-1.0)
+        client.changeConstraint(gear, gearAuxLink=-1, erp=-0.2, maxForce=float("nan"))
+        assert client.getBridgeLoops()[gear] == before
+        assert (before.ratio, before.auxiliary, before.max_force) == (-2.0, 2, 7.0)
+        told.append(client.getConstraintInfo(gear))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_force_limit_without_end_is_none(connect, tmp_path, mode):
+    client = connect()
+    client.setBridgeMode(mode)
+    body, made = linkage(client, tmp_path)
+    client.changeConstraint(made, maxForce=5.0)
+    client.changeConstraint(made, maxForce=np.inf)
+    for _ in range(3):
+        client.stepSimulation()  # would warn that it cannot be exact
+    loop = client.getBridgeLoops()[made]
+    assert (loop.max_force, loop.exact) == (None, True)
+    assert tips(client, body) < 1e-12
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_bodies_of_a_batch_are_bodies(connect, tmp_path, mode):
+    """Bullet lists the last alone: in exact mode the others stood still in the air."""
+    client = connect()
+    client.setBridgeMode(mode)
+    linkage(client, tmp_path)
+    ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1)
+    balls = client.createMultiBody(1.0, ball, batchPositions=[[3.0 * k, 5, 0] for k in range(4)])
+    assert client.getNumBodies() == 1 + len(balls)
+    client.createConstraint(
+        balls[0], -1, balls[1], -1, pybullet.JOINT_POINT2POINT, *[[0, 0, 0]] * 3
+    )
+    client.createConstraint(
+        balls[0], -1, -1, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 1], [0, 5, 1]
+    )
+    client.removeBody(balls[3])
+    for _ in range(3):
+        client.stepSimulation()
+    assert all(loop.exact for loop in client.getBridgeLoops().values())
+    height, rate = (part(balls[2])[0][2] for part in (
+        client.getBasePositionAndOrientation, client.getBaseVelocity
+    ))  # fmt: skip
+    assert height < 0.0
+    assert rate == pytest.approx(-9.81 * 3 / 240, rel=1e-2)  # Bullet's damping takes 4 % a second
+
+
+def test_what_stayed_bullets_own_is_tried_again_when_that_changes(connect):
+    """As after steps of no length, and of bodies that have no inertia yet."""
+    client = connect()
+    body = client.createMultiBody(1.0, -1, -1, [0, 0, 1])
+    made = client.createConstraint(
+        body, -1, -1, -1, pybullet.JOINT_FIXED, [0, 0, 0], [0, 0, 0], [0, 0, 1]
+    )
+    with pytest.warns(BulletBridgeWarning, match="stay Bullet's own: .* moves no inertia"):
+        client.stepSimulation()
+    client.changeDynamics(body, -1, localInertiaDiagonal=[0.01, 0.01, 0.01])
+    client.stepSimulation()
+    assert client.getBridgeLoops()[made].exact
+    client.setTimeStep(0.0)
+    with pytest.warns(BulletBridgeWarning, match="stay Bullet's own: dt is 0.0 s"):
+        client.stepSimulation()
+    client.setTimeStep(1 / 240)
+    client.stepSimulation()
+    assert client.getBridgeLoops()[made].exact
+
+
 def test_bodies_without_a_name_are_told_by_their_number(connect):
     client = connect()
     bodies = [client.createMultiBody(1.0) for _ in range(2)]

@@ -59,6 +59,16 @@ def loadURDF(session: Session, given: Given) -> Any:
     return body
 
 
+def note_batch(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """All bodies of a batch are listed, where Bullet lists the last one alone."""
+    if len(args) >= PLACE_OF_BATCH or kwargs.get("batchPositions") is not None:
+        session.native("syncBodyInfo", {})
+
+
+PLACE_OF_BATCH = 20
+FUNCTIONS["createMultiBody"] = Noted("createMultiBody", PLACE_OF_BATCH, note_batch)
+
+
 @replaces("objectUniqueId", "linkIndex")
 def getCollisionShapeData(session: Session, given: Given) -> Any:
     """Bullet's, unless that would end the process."""

@@ -27,6 +27,9 @@ __all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
 
 # constraints
 
+NO_TARGET = 1e10
+"""From here on Bullet takes no note of a gear's ``relativePositionTarget``."""
+
 
 @replaces(
     "parentBodyUniqueId",
@@ -41,11 +44,13 @@ __all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
     "childFrameOrientation",
 )
 def createConstraint(session: Session, given: Given) -> Any:
-    """Bullet's; also revolute, spherical and planar ones. No axis, or a gear on a base, raises.
+    """Bullet's; also revolute, spherical and planar ones. What ends the process there raises.
 
     None in place of a vector is zero, as there.
     """
     given = {name: [0.0] * 3 if value is None else value for name, value in given.items()}
+    guards.check_child(given, session.client)
+    guards.check_turns(given)
     guards.check_gear(given)
     guards.check_axis(given)
     return session.create(given)
@@ -63,12 +68,21 @@ def createConstraint(session: Session, given: Given) -> Any:
 )
 def changeConstraint(session: Session, given: Given) -> Any:
     """Bullet's. A child frame that is moved takes the velocity that brings it there in a step."""
-    given = {
-        name: value
-        for name, value in given.items()
-        if value is not None or name not in ("jointChildPivot", "jointChildFrameOrientation")
-    }
+    given = {name: value for name, value in given.items() if not is_unheeded(name, value)}
+    guards.check_auxiliary(given, session.client)
+    guards.check_turns(given)
     return session.change(given)
+
+
+def is_unheeded(name: str, value: Any) -> bool:
+    """Whether ``changeConstraint`` of Bullet goes by this value as if it were not given."""
+    if name in ("jointChildPivot", "jointChildFrameOrientation"):
+        return value is None
+    if name == "gearRatio":
+        return value == 0
+    if name == "relativePositionTarget":
+        return not value < NO_TARGET
+    return name in ("maxForce", "gearAuxLink", "erp") and not value >= 0
 
 
 @replaces("userConstraintUniqueId")

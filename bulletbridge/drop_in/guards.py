@@ -9,6 +9,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.collision_shapes import told_shapes
+from bulletbridge.bullet.constraints import NOBODY, info_of
 from bulletbridge.errors import CallError, ModelError
 from bulletbridge.models.xml_file import read_xml
 
@@ -26,6 +27,7 @@ CHILD = re.compile(rb"""<child\s+link\s*=\s*["']([^"']*)""")
 AXES = {pybullet.JOINT_REVOLUTE: "revolute", pybullet.JOINT_PLANAR: "planar"}
 """Types of constraints that need an axis and are not Bullet's."""
 VECTORS = ("objPositions", "objVelocities", "objAccelerations")
+TURNS = ("parentFrameOrientation", "childFrameOrientation", "jointChildFrameOrientation")
 
 
 def check_gear(given: Given) -> None:
@@ -41,6 +43,70 @@ def check_gear(given: Given) -> None:
             raise RefusedCallError(
                 f"a gear cannot act on a base link ({side} = -1); name the two joints by the links"
                 " that they move"
+            )
+
+
+def check_child(given: Given, client: int) -> None:
+    """Raise for a child link that does not exist, which ends the process, and for such a body.
+
+    Bullet takes the latter for the world.
+
+    Raises:
+        RefusedCallError: The child is not there.
+    """
+    body, link = given.get("childBodyUniqueId", NOBODY), given.get("childLinkIndex", NOBODY)
+    if body == NOBODY:
+        return
+    try:
+        pybullet.getBodyInfo(body, physicsClientId=client)
+    except pybullet.error:
+        raise RefusedCallError(
+            f"there is no body {body} (childBodyUniqueId), which Bullet takes for the world; give"
+            " -1 for the world, or the id of a body that was not removed"
+        ) from None
+    check_link("childLinkIndex", body, link, client)
+
+
+def check_auxiliary(given: Given, client: int) -> None:
+    """Raise for a gear whose auxiliary link does not exist, which ends the process.
+
+    Raises:
+        RefusedCallError: It is not there.
+    """
+    if "gearAuxLink" not in given:
+        return
+    try:
+        body = info_of(given["userConstraintUniqueId"], client)[0]
+    except pybullet.error:  # Bullet takes no note of constraints that are not there
+        return
+    check_link("gearAuxLink", body, given["gearAuxLink"], client)
+
+
+def check_link(name: str, body: int, link: int, client: int) -> None:
+    """Raise for a link that a body does not have.
+
+    Raises:
+        RefusedCallError: It does not.
+    """
+    last = pybullet.getNumJoints(body, physicsClientId=client) - 1
+    if not NOBODY <= link <= last:
+        raise RefusedCallError(
+            f"body {body} has no link {link} ({name}), at which PyBullet ends the process; its"
+            f" links are numbered from -1, the base, to {last}"
+        )
+
+
+def check_turns(given: Given) -> None:
+    """Raise for a frame whose quaternion is zero, which makes Bullet's numbers NaN.
+
+    Raises:
+        RefusedCallError: There is one.
+    """
+    for name in TURNS:
+        turn: Any = given.get(name, ())
+        if np.shape(turn) == (4,) and not np.any(turn):
+            raise RefusedCallError(
+                f"{name} is a quaternion of zeros, which is no rotation; give [0, 0, 0, 1] for none"
             )
 
 

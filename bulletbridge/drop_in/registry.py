@@ -1,5 +1,6 @@
 """The constraints of one Bullet client, as they come and go."""
 
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -61,11 +62,11 @@ class Registry:
     def create(self, given: dict[str, Any]) -> CreatedConstraint:
         """Create a constraint in Bullet and take note of it."""
         client, kind, twin = self._client, given.get("jointType"), -1
+        axis = tuple(map(float, given.get("jointAxis", ())))
         if kind in ONLY_HERE:
             number, twin = create_native(given, client)
         else:
             number = pybullet.createConstraint(**given, physicsClientId=client)
-        axis = tuple(map(float, given["jointAxis"]))
         loop = describe(number, client, kind=kind, twin=twin, max_force=None, axis=axis)
         if kind == pybullet.JOINT_PRISMATIC:
             info = info_of(number, client)
@@ -83,18 +84,18 @@ class Registry:
         if loop is None:
             return Changed(answer)
         if loop.moving and not loop.by_base and loop.twin < 0 and given.keys() <= EVERY_STEP:
-            limit = given.get("maxForce", loop.max_force)
+            limit = limit_in(given, loop.max_force)
             if limit == loop.max_force and not ("maxForce" in given and loop.unpredicted):
                 return Changed(answer, loop, not MOVES.isdisjoint(given))
         if loop.twin >= 0:
             change_twin(loop, given, self._client)
         new = loop
         if "maxForce" in given:
-            new = replace(new, max_force=float(given["maxForce"]), unpredicted=False)
+            new = replace(new, max_force=limit_in(given, None), unpredicted=False)
         if "gearRatio" in given:
             new = replace(new, ratio=float(given["gearRatio"]))
         if "gearAuxLink" in given:
-            new = replace(new, auxiliary=max(int(given["gearAuxLink"]), NOBODY))
+            new = replace(new, auxiliary=int(given["gearAuxLink"]))
         if new.kind == pybullet.JOINT_GEAR:
             for ours, theirs in (("erp", "erp"), ("target", "relativePositionTarget")):
                 if theirs in given:
@@ -138,6 +139,12 @@ class Registry:
             return info
         limit = SHOWN_LIMIT if loop.max_force is None else loop.max_force
         return (*info[:4], loop.kind, loop.axis, *info[6:10], limit, *info[11:])
+
+
+def limit_in(given: dict[str, Any], known: float | None) -> float | None:
+    """The force limit that a change asks for, or the known one; an infinite one is none."""
+    limit = given.get("maxForce", known)
+    return None if limit is None or math.isinf(limit) else float(limit)
 
 
 def without_gear_erp(loop: CreatedConstraint, given: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from bulletbridge.bullet.constraints import (
     CreatedConstraint,
     all_but_child_frame,
     gear_parts,
+    judged,
 )
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
@@ -411,6 +412,8 @@ class Session:
         """Note that a body is not what it was when it was read."""
         body, self._counted = given["bodyUniqueId"], -1
         changed = self.actions.change(given)
+        if changed & READ:
+            self._judge_again(body)
         for bodies, group in self.groups.items():
             if not changed <= READ | DAMPING:
                 group.forget_friction()
@@ -446,6 +449,14 @@ class Session:
         self._dt = 0.0
         for group in self.groups:
             self._stale |= group
+        self._judge_again()
+
+    def _judge_again(self, body: int | None = None) -> None:
+        """Try constraints anew that stayed Bullet's own, all or a body's: why may be no more."""
+        for loop in [n for n in self.constraints.loops.values() if not n.exact]:
+            if body is None or body in loop.bodies:
+                self.constraints.loops[loop.number] = judged(loop)
+                self._stale.update(loop.bodies)
 
     def clear(self) -> None:
         """Forget bodies and constraints, as resetSimulation does."""
