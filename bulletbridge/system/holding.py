@@ -96,9 +96,21 @@ class Holding:
         self._pause, self._failed = 0, 0  # steps until it is tried again, after it failed so often
         self._room: GapRoom | None = None
 
-    def forget(self) -> None:
-        """Find from the gaps what holds, as in the beginning."""
+    def forget(self, *, decisions: bool) -> None:
+        """Find from the gaps what holds, as in the beginning, and which of its rows are redundant.
+
+        Args:
+            decisions: Whether the latter too, which goes by the pose that it was decided at.
+        """
         self._holding, self._pause, self._failed = None, 0, 0
+        if decisions:
+            self._decide_nothing()
+
+    def _decide_nothing(self) -> None:
+        """Have no solver, and all rows of the constraints as written."""
+        self.rigid, loops = None, self._inequalities.force_limited.loops
+        for field in ("moment", "force"):
+            loops[field] = self._written[field]
 
     @property
     def solvers(self) -> tuple[Solver, ...]:
@@ -139,9 +151,7 @@ class Holding:
         known, decision = self.rigid, self._active.decision
         if known is not None and self._rigid_of is decision and {*names} <= {*known.names}:
             return True
-        limited = self._inequalities.force_limited
-        for field in ("moment", "force"):
-            limited.loops[field] = self._written[field]
+        self._decide_nothing()
         try:
             self.rigid = self._make_rigid_limits(names)
         except BulletBridgeError:  # they cannot be closed together
@@ -290,9 +300,10 @@ class Holding:
         self._holding, self._pause = memory.holding, memory.pause
         self._failed, known, kept = memory.failed, self.rigid, memory.rigid
         if kept is None:
-            self.rigid = None
+            self._decide_nothing()
             return
         if known is None or known.names != kept.names or not known.decision.agrees(kept.decision):
+            self._decide_nothing()
             decision = thawed(kept.decision, self._encode_rigid(kept.names))
             known = self.rigid = self._rigid_limits(kept.names, decision)
         known.solver.tau = self._active.solver.tau

@@ -325,9 +325,10 @@ class InequalitySteps:
         self._led_into.clear()
         self._overran.clear()
         self._unmet.clear()
-        self.holding.forget()
-        if self._stepper is not None and impulses:
-            self._stepper.forget()
+        self.holding.forget(decisions=impulses)
+        for step in (self._stepper, self._spare) if impulses else ():
+            if step is not None:
+                step.forget()
 
     def forget_energy(self) -> None:
         """Count energy anew from the end of the next step: weights are others than they were."""
@@ -388,7 +389,6 @@ class InequalitySteps:
             if joint.friction != before[name].friction:
                 self.motors.follow_friction(joint)
         self.forget()
-        self.holding.rigid = None
 
     def set_offset(self, name: str, offset: float) -> bool:
         """Follow a coupling that was given another offset; whether it has a force limit."""
