@@ -530,3 +530,19 @@ def test_what_gives_way_keeps_nothing_rigid_open(tmp_path, number):
     """In filter mode pins with a force limit and rigid ones met half way, 2e-5 m, unseen."""
     record = TogetherRun(number, tmp_path, "filter").record(27)
     assert record["end"] == "held" and not record["faults"], record
+
+
+def test_all_restores_from_a_file_go_on_alike_where_limits_gave_way(tmp_path):
+    """Bodies that were not read again closed their loops by other first attempts."""
+    run = TogetherRun(990301, tmp_path, "filter")
+    run._build()
+    client, ends = run.p, list[object]()
+    client.stepSimulation()
+    client.saveBullet(str(tmp_path / "world.bullet"))
+    for _ in range(3):
+        client.restoreState(fileName=str(tmp_path / "world.bullet"))
+        client.stepSimulation()
+        joints = range(client.getNumJoints(run.body))
+        ends.append([client.getJointState(run.body, joint)[:2] for joint in joints])
+    client.disconnect()
+    assert ends[0] == ends[1] == ends[2]

@@ -163,8 +163,8 @@ class FilteredGroup:
 
     def begin_anew(self) -> bool:
         """Go on as bodies that were just read; False where they must be read for that."""
-        if self.joined.left_out or not self.joined.begin_anew():
-            return False
+        if self.joined.left_out or self.joined.limited or not self.joined.begin_anew():
+            return False  # which limits let open decides how the first step closes the others
         self._attempts = Attempts()
         self._inside.begin_anew()
         self._start_anew()
