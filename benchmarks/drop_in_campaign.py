@@ -48,6 +48,8 @@ APART = re.compile(
     r"(?: since constraint ([\d, ]+) was moved)?"
 )
 """What one says of a pin that its bodies cannot follow, and of those that opened it."""
+OPENING = re.compile(r"constraint (\d+) opens, by")
+"""What one says of a constraint that a decision lets open."""
 LED = re.compile(r"joint '(?:body\d+/)?(\w+)'[^;]* (?:is passed|past its limit|beyond its limits)")
 """What one says of a joint that is led past its limit; of several bodies with the body's name."""
 BULLETS_OWN = re.compile(r"constraints? \[?([\d, ]+)\]? stay Bullet's own")
@@ -172,7 +174,7 @@ class DropInRun:
                     self.p.stepSimulation()
                 said = " ".join(str(each.message) for each in told)
                 apart = ", ".join(", ".join(found) for found in APART.findall(said))
-                apart += ", ".join(["", *BULLETS_OWN.findall(said)])
+                apart += ", ".join(["", *BULLETS_OWN.findall(said), *OPENING.findall(said)])
                 self.unreached |= {int(number) for number in re.findall(r"\d+", apart)}
                 self.bullets |= LEFT_TO_BULLET in said
                 self.left_open |= LEFT_OPEN in said

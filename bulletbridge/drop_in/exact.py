@@ -441,10 +441,12 @@ class ExactGroup:
             self._exerted = self._sensed = None
             self._reactions, self._answered = {}, False
         if self.alone is None:
-            notes_more = self._parts > 1 or self._led or self._has_sliders
+            notes_more = self._parts > 1 or self._led or self._has_sliders or self.joined.watches
             if not (notes_more or self._must_get_ready):
                 self.alone = self._lone_step()
         self.system.write()
+        if self.alone is None:
+            self.joined.tell_open()
         return ALONE
 
     def _lone_step(self) -> Callable[[tuple[()]], int] | None:

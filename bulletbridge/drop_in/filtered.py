@@ -328,6 +328,7 @@ class FilteredGroup:
                     self._filter_without(over, self._sticking, self._world.finite(found))
                 else:
                     self._world.put_numbers(filtered)
+                    self.joined.tell_open()
                     if not self._must_look():
                         self.plain = self._world.single
         except BulletBridgeError as error:
@@ -339,7 +340,7 @@ class FilteredGroup:
         """Whether a step depends on more than the state, with nothing done from outside."""
         joined = self.joined
         watched = joined.has_shapes or joined.limited or joined.left_out or joined.must_be_driven
-        return bool(watched) or self._told_gaps is not None
+        return bool(watched) or self._told_gaps is not None or joined.watches
 
     def look_closely(self) -> None:
         """Have the next step make sure that the bodies are as they were read."""
@@ -540,7 +541,11 @@ class FilteredGroup:
         self.system.take_back(np.array([*numbers, self.system.t]))
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
-        """Close all loops but those that Bullet pulls with all of their force limits."""
+        """Close all loops but those that Bullet pulls with all of their force limits, and tell."""
+        self._close_but(numbers, sticking, pulled)
+        self.joined.tell_open()
+
+    def _close_but(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         found, limited = self._world.finite(numbers), bool(self.joined.limited)
         was_open, undecided = self._given_way, self.system.known_filter is None
         try:
@@ -552,7 +557,7 @@ class FilteredGroup:
         if not limited:
             return
         if undecided and self._is_compromise() and self._leave_out(closed=True):
-            self._close(numbers, sticking, NO_NAMES)
+            self._close_but(numbers, sticking, NO_NAMES)
             return
         over = self._over(was_open)
         if over:  # of what gives way Bullet keeps its own numbers, which writing would round

@@ -37,6 +37,13 @@ takes from poses that it is told lie off the axes of joints by the digits of its
 OUT_OF_REACH = 1e-6
 """Gap, in lengths of the mechanism, that Bullet's single precision does not make."""
 
+OPENS = (
+    "what would close it moves its bodies by less than a thousandth of what else they do, and"
+    " counts as the rounding of frames, as of axes that are parallel but for the digits of a file;"
+    " if it is to hold there, move its pivot away from the axis that it is beside, if not, onto it"
+)
+"""Note of a constraint that has rows left out, and is not just open by how frames are rounded."""
+
 
 class Reading(Protocol):
     """What a mode of stepping takes from bodies and constraints.
@@ -103,6 +110,7 @@ class JoinedBodies:
         standing: Bodies whose base is fixed.
         has_shapes: Whether anything of them can be in contact.
         disturbed: Whether somebody has put the bodies elsewhere since the last step.
+        opened: Constraints of which it is told that they open (``OPENS``).
 
     Raises:
         BulletBridgeError: The bodies or constraints cannot be modelled.
@@ -149,6 +157,7 @@ class JoinedBodies:
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
         self._unreached: set[int] = set()  # those that are said to be out of reach
+        self.opened = {number for number, loop in self.loops.items() if OPENS in loop.note}
 
     def _system(self, mechanism: Mechanism, dt: float, *, exact: bool) -> System:
         """The bodies with the constraints as they are modelled now."""
@@ -293,7 +302,7 @@ class JoinedBodies:
         self.frames = renumbered(self.frames)
         self.frames[there].belong_to(new)
         self._states.pop(here, None)
-        for numbers in (self._moved, self._moving):
+        for numbers in (self._moved, self._moving, self.opened):
             if here in numbers:
                 numbers.remove(here)
                 numbers.add(there)
@@ -451,6 +460,39 @@ class JoinedBodies:
                     f"constraint {loop.number} {way} no joint brings its bodies{since}: they stay"
                     f" {gap:.3g} m apart; move pivots along what bodies can follow"
                 )
+
+    @property
+    def _opening(self) -> dict[str, int]:
+        """Rigid constraints that may open by more than frames are rounded by, not yet told of."""
+        found = self.system.opening(OUT_OF_REACH)
+        return {
+            loop.name: number
+            for number, loop in (self.loops.items() if found else ())
+            if loop.name in found and loop.max_force is None and number not in self.opened
+        }
+
+    @property
+    def watches(self) -> bool:
+        """Whether gaps are to be looked at after each step."""
+        return bool(self._opening)
+
+    def tell_open(self) -> None:
+        """Say which constraints a step has left open by more than frames are rounded by.
+
+        Warns:
+            BulletBridgeWarning: There are some; each is told once.
+        """
+        opening = self._opening
+        if not opening:
+            return
+        length, told = self.system.encoded.length, dict[int, str]()
+        for gap in self.gaps():
+            if gap.name in opening and max(gap.metres / length, gap.radians) > OUT_OF_REACH:
+                by = f"{gap.metres:.2g} m" if gap.metres else f"{gap.radians:.2g} rad"
+                told[opening[gap.name]] = f"constraint {opening[gap.name]} opens, by {by} so far"
+        if told:
+            self.opened |= told.keys()
+            warn_user(f"{', '.join(told.values())}: {OPENS}")
 
     def put_back(self) -> None:
         """Tell Bullet again where moved frames are."""

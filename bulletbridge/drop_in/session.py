@@ -27,7 +27,7 @@ from bulletbridge.drop_in.closing import Closing
 from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
 from bulletbridge.drop_in.filtered import FilteredGroup
 from bulletbridge.drop_in.group import Group, GroupMemory
-from bulletbridge.drop_in.joined_bodies import named
+from bulletbridge.drop_in.joined_bodies import OPENS, named
 from bulletbridge.drop_in.past_calls import (
     END,
     PAST,
@@ -280,7 +280,17 @@ class Session:
     def loops(self) -> dict[int, CreatedConstraint]:
         """What became of each constraint, by its id."""
         self._regroup()
+        for group in self.groups.values():
+            self._note_open(group)
         return dict(self.constraints.loops)
+
+    def _note_open(self, group: Group) -> None:
+        """Note of constraints what was told of them."""
+        for number in group.joined.opened:
+            loop = self.constraints.loops.get(number)
+            if loop is not None and OPENS not in loop.note:
+                note = "; ".join(filter(None, (loop.note, OPENS)))
+                self.constraints.loops[number] = replace(loop, note=note)
 
     def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
         """Bullet's constraint forces with what the filter added in the last step."""
@@ -689,7 +699,9 @@ class Session:
         if not self._stale:
             return
         for bodies in [bodies for bodies in self.groups if bodies & self._stale]:
-            self.groups.pop(bodies).disband()
+            group = self.groups.pop(bodies)
+            group.disband()
+            self._note_open(group)
             self._stale |= bodies
         for loop in [n for n in self.constraints.loops.values() if n.first != NOBODY]:
             if not self._stale.isdisjoint(loop.bodies):  # its system is to know its own number

@@ -68,6 +68,8 @@ class Redundancy:
         dropped: Unit wrenches (moment, force) in axes of frame a that no joint can move, (nd, 6);
             lengths in units of the mechanism's.
         mismatch_m, mismatch_rad: Largest gap that stays in these directions over the sampled poses.
+        drawn, widest: Gap of any of its rows as written, in mechanism lengths or radians, at the
+            first of these poses, and the largest.
     """
 
     rows: int
@@ -75,6 +77,16 @@ class Redundancy:
     dropped: Array
     mismatch_m: float = 0.0
     mismatch_rad: float = 0.0
+    drawn: float = 0.0
+    widest: float = 0.0
+
+    def opens(self, rounding: float) -> bool:
+        """Whether it opens far beyond where it starts; rounded frames keep their gap.
+
+        Args:
+            rounding: Gap that is none, in mechanism lengths or radians.
+        """
+        return self.widest > max(rounding, SPREAD * self.drawn)
 
 
 @dataclass(frozen=True)
@@ -231,7 +243,8 @@ def decide(
     fine = samples_of(*system, start.q, CERTAIN * tolerances.singular)  # what bends is closed
     found = select(*system, fine, tolerances.singular, whole)
     is_meant = start.is_exact and found.cap < mechanism.nv
-    if not is_meant and weighed.widest < rough.reach * tolerances.redundant:
+    opened = max(each.widest for each in weighed.by_name.values())
+    if not is_meant and opened < rough.reach * tolerances.redundant:
         return replace(weighed, whole=whole)
     return replace(with_gaps(*system, fine, found), whole=whole)
 
@@ -446,11 +459,13 @@ def with_gaps(
 ) -> Decision:
     """The decision with the gaps that redundant rows keep where all others are closed."""
     reduced, still = decision.encoded, np.zeros(mechanism.nv)
-    solver, full = Solver(mechanism, reduced, tolerances), Solver(mechanism, encoded, tolerances)
+    solver = Solver(mechanism, reduced, tolerances)
+    full = released(Solver(mechanism, encoded, tolerances))
     solver.decide_rank(decision.caps, decision.scale, np.inf, np.inf)
     unit = released(solver).rows["unit"][0].copy()
     reduced.loops["allowed"] = reduced.loops["allowed_rate"] = np.inf
     gaps = {name: np.zeros(len(left)) for name, left in decision.left_out.items()}
+    by_pose = list[Array]()
     mismatch = most_left = 0.0
     for pose in samples.poses:
         solver.put(pose, still, t)
@@ -464,11 +479,21 @@ def with_gaps(
         mismatch = max(mismatch, float(np.abs(g).max(initial=0.0)))
         most_left = max(most_left, float(solver.control[0]["unexplained"]))
         written = full.gaps_at(solver.q, t)
+        by_pose.append(np.abs(full.rows["unit"][0] * written))
         for name, left in decision.left_out.items():
             first = encoded.rows[name].start
             gap = np.abs(left @ written[first : first + left.shape[1]])
             gaps[name] = np.maximum(gaps[name], gap)
-    by_name = dict(decision.by_name)
+    sizes = np.array(by_pose).reshape(len(by_pose), encoded.nc)
+    largest = {name: sizes[:, part].max(axis=1, initial=0.0) for name, part in encoded.rows.items()}
+    by_name = {
+        name: replace(
+            each,
+            drawn=float(largest[name][:1].sum()),
+            widest=float(largest[name].max(initial=0.0)),
+        )
+        for name, each in decision.by_name.items()
+    }
     for name, left in decision.left_out.items():
         loop, first = reduced.loops[list(encoded.rows).index(name)], encoded.rows[name].start
         part = slice(first, first + left.shape[1])

@@ -436,6 +436,17 @@ class System:
         assert self._active.decision is not None
         return self._active.decision
 
+    def opening(self, rounding: float) -> frozenset[str]:
+        """Constraints with redundant rows that open far beyond where they start, as it was decided.
+
+        None before that.
+
+        Args:
+            rounding: Gap that is none, in mechanism lengths or radians.
+        """
+        decided = {} if self._active.decision is None else self._active.decision.by_name
+        return frozenset(name for name, each in decided.items() if each.opens(rounding))
+
     @property
     def encoded(self) -> Encoded:
         """The rows as written."""

@@ -1,0 +1,83 @@
+"""Pins that are nearly the same: closed, or told as soon as they open by more than rounding."""
+
+import warnings
+
+import numpy as np
+import pybullet
+import pytest
+
+from bulletbridge.errors import BulletBridgeWarning
+
+POSE = (0.31, -0.17, 0.83), (0.36, -0.48, 0.64, 0.48)
+ROUNDED = 2e-7
+"""Gap [m]: places within a metre and turns are told in single precision, 6e-8 of each."""
+
+
+def pinned_twice(client, apart, drawn=0.0):
+    """A body that turns about two pins of the world, apart in it, and drawn so far off [m].
+
+    Returns the steps' largest gaps [m].
+    """
+    client.setGravity(0, 0, -9.81)
+    body = client.createMultiBody(1.0, -1, -1, *POSE)
+    client.changeDynamics(
+        body,
+        -1,
+        localInertiaDiagonal=[0.01, 0.02, 0.025],
+        linearDamping=0,
+        angularDamping=0,
+    )
+    pins, way = [], np.array([0.48, 0.6, 0.64])
+    for shift in (0.0, apart):
+        pivot = np.array([0.3, 0.1, -0.05]) + shift * way
+        place = np.array(client.multiplyTransforms(*POSE, pivot.tolist(), [0, 0, 0, 1])[0])
+        place[2] += drawn * (shift > 0.0)
+        pins.append((pivot.tolist(), place))
+        kind = pybullet.JOINT_POINT2POINT
+        client.createConstraint(body, -1, -1, -1, kind, [0] * 3, pivot.tolist(), place.tolist())
+    client.resetBaseVelocity(body, [0] * 3, [1.5, 2.0, 1.0])
+    while True:
+        client.stepSimulation()
+        here = client.getBasePositionAndOrientation(body)
+        points = [client.multiplyTransforms(*here, pivot, [0, 0, 0, 1])[0] for pivot, _ in pins]
+        yield max(
+            float(np.abs(p - place).max()) for p, (_, place) in zip(points, pins, strict=True)
+        )
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("apart", [1e-5, 1e-4])
+def test_a_pin_that_opens_beyond_rounding_is_told_once(connect, mode, apart):
+    """As for the lever of one at the other, which counts as rounded: a program draws by poses."""
+    client = connect()
+    client.setBridgeMode(mode)
+    gaps = pinned_twice(client, apart)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", BulletBridgeWarning)
+        for gap, _ in zip(gaps, range(60), strict=False):
+            assert gap < 1e-6 or told
+    assert gap > 2e-6
+    said = [str(each.message) for each in told]
+    assert said and all("opens, by" in each for each in said)
+    numbers = [n for n in (1, 2) if any(f"constraint {n} opens" in each for each in said)]
+    noted = [n for n, loop in client.getBridgeLoops().items() if "rounding of frames" in loop.note]
+    assert noted == numbers and len(said) <= len(numbers)
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_pins_that_are_drawn_apart_by_rounding_are_not_told(connect, mode):
+    """One pin written twice, the second time by 0.1 mm off: the gap is that of the drawing."""
+    gaps = pinned_twice(client := connect(), 1e-9, drawn=1e-4)
+    client.setBridgeMode(mode)
+    for gap, _ in zip(gaps, range(60), strict=False):
+        assert gap < 1.1e-4
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("apart", [4e-4, 6e-4, 1e-3, 3e-3, 3e-2])
+def test_pins_that_are_further_apart_are_a_hinge(connect, mode, apart):
+    """Over the poses that are looked at one would open by more than rounding can be."""
+    gaps = pinned_twice(client := connect(), apart)
+    client.setBridgeMode(mode)
+    for gap, _ in zip(gaps, range(60), strict=False):
+        assert gap < ROUNDED
