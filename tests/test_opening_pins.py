@@ -5,7 +5,9 @@ import warnings
 import numpy as np
 import pybullet
 import pytest
+from support.planar import planar_chain
 
+import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeWarning
 
 POSE = (0.31, -0.17, 0.83), (0.36, -0.48, 0.64, 0.48)
@@ -81,3 +83,25 @@ def test_pins_that_are_further_apart_are_a_hinge(connect, mode, apart):
     client.setBridgeMode(mode)
     for gap, _ in zip(gaps, range(60), strict=False):
         assert gap < ROUNDED
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("apart", [1e-8, 1e-6, 1e-5, 1e-3])
+def test_a_system_keeps_two_pins_or_says_that_one_opens(apart, size):
+    """The tip of four hinges on two pins of the world: it may turn by next to nothing."""
+    chain = planar_chain([0.4 * size, 0.9 * size, 0.7 * size, 0.5 * size], [0.8, 1.8, 1.4, 1.0])
+    free, q = bb.System(chain), np.array([1.0, -1.4, 0.9, 0.7])
+    free.set_state(q)
+    tips = [bb.Frame("l3", ((0.5 + shift) * size, 0, 0)) for shift in (0.0, apart)]
+    pins = [bb.Frame("world", tuple(free.kinematics().point(tip).p_W)) for tip in tips]
+    ends = zip("ab", tips, pins, strict=True)
+    joints = [bb.LoopJoint(name, bb.JointModel.BALL, *both) for name, *both in ends]
+    system = bb.System(chain, joints)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", BulletBridgeWarning)
+        system.assemble({"j0": 1.0, "j1": -1.4, "j2": 0.9, "j3": 0.7})
+    for _ in range(40):
+        assert told or system.evaluate().largest("metres") < 1e-11 * size
+        system.step()
+    assert bool(told) == (apart < 5e-6)
+    assert all("' opens" in str(each.message) for each in told)

@@ -1,5 +1,6 @@
 """Bodies that constraints join: read as one system, and followed where the program puts them."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -168,7 +169,7 @@ class JoinedBodies:
             dt=dt,
             integrator=WITH_INEQUALITIES,  # Bullet's
             allow_structure=True,
-            tolerances=Tolerances(still=ROUNDED),
+            tolerances=Tolerances(still=ROUNDED, told=math.inf),  # by ``tell_open``, once they do
             contacts="compliant" if exact and self.has_shapes else False,
             limits="always" if exact else False,
         )

@@ -57,6 +57,8 @@ class Tolerances:
         still: Nothing moves along a row that stays shorter than this, in lengths of the mechanism
             per radian: it is the round-off of frames, as where a point on an axis is to stay there.
             Loops that leave no freedom may stay open by as much.
+        told: Gap, in lengths of the mechanism or radians, beyond which it is told of a constraint
+            when it may open that far, and far beyond where it starts, with its weak rows left out.
     """
 
     gap: float = 2e-14
@@ -64,6 +66,7 @@ class Tolerances:
     filter: float = 1e-10
     redundant: float = 1e-3
     still: float = 1e-12
+    told: float = 1e-10
 
 
 class Terms(NamedTuple):

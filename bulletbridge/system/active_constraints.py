@@ -10,7 +10,7 @@ from bulletbridge.constraints.encode import Constraint, encode_places, require_n
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.choose import copy_of, may_be_sparse, solver_of
 from bulletbridge.engine.correction import PROMISED
-from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
+from bulletbridge.engine.failures import check_finite, require_closed, require_freedom, widest
 from bulletbridge.engine.likely_mistakes import in_other_units, likely_mistakes
 from bulletbridge.engine.records import LEFT_OPEN, ONE_OVER_UNITS
 from bulletbridge.engine.redundancy import (
@@ -241,6 +241,7 @@ class ActiveConstraints:
             odd = (in_other_units(self.full, found, name) for name in self.encoded.rows)
             for said in filter(None, odd):
                 warn_user(said)
+            self._tell_open(decision)
         self.solver, self.decision = solver, decision
         self._put(found, speed, t)
         moved = tuple(
@@ -250,6 +251,23 @@ class ActiveConstraints:
         )
         gap = float(np.abs(self.full.gaps_at(found, t)).max(initial=0.0))
         return Assembly(moved, iterations + more, gap)
+
+    def _tell_open(self, decision: Decision) -> None:
+        """Say which constraints open further than they are drawn, as a decision lets them.
+
+        Warns:
+            BulletBridgeWarning: Some do.
+        """
+        length = self.encoded.length
+        for name, each in decision.by_name.items():
+            if each.opens(self.tolerances.told):
+                warn_user(
+                    f"constraint '{name}' opens where its bodies move, by {each.widest:.2g} rad, or"
+                    f" {each.widest * length:.2g} m, over the poses that were looked at: rows that"
+                    " are weaker than a thousandth of others, or than a millionth where a start is"
+                    " closed to round-off, are left out; move its frames away from what it is"
+                    " beside, or onto it"
+                )
 
     def _nearer(
         self, solver: Solver, decision: Decision, start: Array, closed: Array, held: Mask
@@ -336,8 +354,12 @@ class ActiveConstraints:
         before = solver.state.copy()
         solver.put(q, v, t)
         if self.decision is not None and solver.run(PROJECT):
+            named = widest(solver)
             solver.state[:] = before
-            raise AssemblyError("the loops cannot be closed at this state; call assemble()")
+            raise AssemblyError(
+                f"'{named}' cannot be closed to round-off at this state; call assemble(), or give"
+                " it slack where it is at the end of its reach"
+            )
 
     @property
     def mismatch(self) -> float:
@@ -574,6 +596,7 @@ class ActiveConstraints:
         if not assemble:
             require_near(full, self.q, self.t, tolerance)
         solver, decision, _, _ = self._decide(full, self.q, self.nothing_held())
+        self._tell_open(decision)
         return ActiveSet(constraints, full, solver, decision)
 
     def take(self, chosen: ActiveSet) -> None:
