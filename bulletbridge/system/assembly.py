@@ -164,6 +164,11 @@ def unwound(solver: Solver, q: Array, found: Array, t: float) -> Array:
     return nearer if open_by(solver, nearer, t) <= as_closed else found
 
 
+TRIMMED = 0.1
+"""Share of round-off to which steps close what any motion closes. A straight chain that is short of
+its reach by more has no row that would, but a slight bend does."""
+
+
 def _nearest_closed(
     solver: Solver, q: Array, t: float, held: Mask, enough: float, shakes: Sequence[float]
 ) -> tuple[Array, int]:
@@ -173,7 +178,8 @@ def _nearest_closed(
         if nearest is not None:
             return nearest
     found, iterations = descend(solver, q, t, held)
-    least, exact = open_by(solver, found, t), round_off(solver, found, t)
+    least, exact = open_by(solver, found, t), TRIMMED * round_off(solver, found, t)
+    enough = max(enough, exact / TRIMMED)
     if least <= exact or (least <= enough and not shakes):
         return found, iterations
     rng = np.random.default_rng(0)
