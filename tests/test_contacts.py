@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pybullet
+import pybullet_data
 import pytest
 from scipy.spatial.transform import Rotation
 from support.solid_worlds import BLOCK, DT, FLAGS, G
@@ -313,3 +314,34 @@ def test_what_a_clamp_with_soft_jaws_holds_turns_with_it(solids):
     assert {c.state for c in system.contacts() if c.normal_force > 0.0} == {"sticking"}
     chords = 240 * 0.5 * radius * (rate * DT) ** 2
     assert place() == pytest.approx(before, abs=1.1 * chords)
+
+
+def test_wheels_that_slide_steadily_go_on_as_they_slid(solids):
+    """A car whose wheels drag one another along: two contacts a wheel share loads and slide alike.
+
+    Two of Newton's steps find what a step is, one in 32 again from the least norm; and what goes on
+    is saved with the state.
+    """
+    solids.ground(plane=True)
+    car = pybullet.loadURDF(
+        f"{pybullet_data.getDataPath()}/racecar/racecar_differential.urdf",
+        [0.0, 0.0, 0.1],
+        flags=FLAGS,
+        physicsClientId=solids.client,
+    )
+    system = solids.system(car)
+    for name in system.motors.names:
+        wheel = "wheel" in name
+        rate = (20.0 if "left" in name else 10.0) if wheel else 0.0
+        system.motors.set(name, velocity=rate, force=10.0 if wheel else 1.0)
+    run(system, 1.0)
+    start, ends, newtons = system.save(), [], []
+    for _ in range(2):
+        system.restore(start)
+        for _ in range(48):
+            system.step()
+            newtons.append(system.complementarity.newton)
+            assert system.complementarity.residual < 1e-10
+        ends.append(np.concatenate([system.q, system.v]))
+    assert np.median(newtons) <= 3
+    assert np.array_equal(*ends)

@@ -25,8 +25,9 @@ SUPPLIED = 2
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
     COMPLIED, KEPT, BY_LINKS, UNPLANNED, COMPLYING_IN, COMPLYING_AFTER, PARTING_IN, PARTING_AFTER,
-    ALONE, TOGETHER, LET_PAST, LED_PAST, REST_IN, REST_AFTER, WHILE_PUSHED, REPORT,
-) = range(27)  # fmt: skip
+    ALONE, TOGETHER, LET_PAST, LED_PAST, REST_IN, REST_AFTER, WHILE_PUSHED, CARRIED, CARRIED_LAST,
+    CARRY_IN, CARRY_AFTER, REPORT,
+) = range(31)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
@@ -36,17 +37,20 @@ moved apart, try again, and the last such wait; whether each island was solved f
 are solved for together, before those of loose bodies; whether a step is made though closing loops
 leads past a limit or into a contact, and which (``overrun.overrun``); steps until contacts that
 begin to slide are looked at for rest again, and the last such wait; whether steps end once no
-inequality has pushed in one. A budget that is not a number
-begins with the end of the step."""
+inequality has pushed in one; steps that may carry the last impulses on, and how many that were
+last; steps until that is tried again, and the last such wait. A budget that is not a number begins
+with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, FREE, IMPULSES,
 ) = (0, 1, 2, 3, *range(3 + LINES_OF_PROBLEM, 23 + LINES_OF_PROBLEM))  # fmt: skip
+BEYOND = SCRATCH + LINES_OF_PROBLEM - 2
 """Rows of impulses: those of the last step, right sides, velocities, the problem's room,
 velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
 without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
 at the start, warm start, first solution, what motors ask for, which rows hold,
-their strengths, impulses, what they give way by, velocity of a prediction without motors."""
+their strengths, impulses, what they give way by, velocity of a prediction without motors; and, of
+the problem's room, how far rows were beyond their bounds."""
 
 
 @helper

@@ -22,6 +22,10 @@ from bulletbridge.inequalities.arrays import (
     ASKED,
     BEGUN,
     BOUNCE,
+    CARRIED,
+    CARRIED_LAST,
+    CARRY_AFTER,
+    CARRY_IN,
     COMPLIED,
     COMPLYING_AFTER,
     COMPLYING_IN,
@@ -87,7 +91,11 @@ from bulletbridge.numerics.complementarity import (
     ANYWHERE,
     INSIDE,
     NEARBY,
+    NEWTON_STEPS,
+    RECALLED,
     Outcome,
+    newton,
+    note_beyond,
     solve_complementarity,
 )
 from bulletbridge.numerics.complementarity_rows import (
@@ -159,6 +167,13 @@ taken where these would be flung about faster than anything was asked to move.""
 PAUSE = 32.0
 """Steps until motors that are blocked, and could not push with all they have, try that again; and
 the most until what failed again and again is tried once more."""
+CARRYING = 32.0
+"""The most steps in a row that carry the last impulses on, where those of least norm are dear."""
+CARRYING_APART = 18
+"""Newton's steps by which bodies are moved apart from there: others of their contacts may press."""
+WOUND_UP = 4.0
+"""Times the square of the last impulses, each by what it does to its row, beyond which what they
+have become is not carried on: rows that contradict each other by little push against each other."""
 MOST_BOUNCES = 4
 """How often restitution is solved for, of which a share alone is possible."""
 LONGEST_SLIDE = 8.0
@@ -358,6 +373,53 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
         return Outcome(h.report[LEFT], 0, 0)
     if not shared:
         h.report[COMPLIED] = 0.0
+    near, carried = p.parts.state[USED] == 0, UNTRIED
+    dear = h.report[CARRIED if search else CARRIED_LAST] > 0.0
+    if search and h.report[CARRY_IN] > 0.0:
+        h.report[CARRY_IN] -= 1.0
+    elif near and dear and h.report[CARRY_IN] == h.report[COMPLIED] == 0.0:
+        carried = carry_on(h, n, tolerance, NEWTON_STEPS if search else CARRYING_APART)
+        if search:
+            h.report[CARRIED] -= 1.0
+            wait(h.report, CARRY_IN, CARRY_AFTER, carried.residual == math.inf, PAUSE)
+    outcome = carried
+    if carried.residual == math.inf:
+        outcome = solve_anew(h, rows, tolerance, search)
+        if search:
+            wait(h.report, CARRIED, CARRIED_LAST, outcome.newton > NEWTON_STEPS, CARRYING)
+    elif search:
+        outcome = select(h, n, tolerance, carried)
+    if search and near and outcome.residual < math.inf:
+        note_beyond(p, n)
+    failed = carried.newton if carried.residual == math.inf else 0
+    return Outcome(outcome.residual, outcome.sweeps, outcome.newton + failed)
+
+
+@outlined
+def carry_on(h: InequalityProblem, n: int, tolerance: float, steps: int) -> Outcome:
+    """At most so many of Newton's steps from the last impulses and what held, slid and parted then.
+
+    What slides steadily does so along the same rims from step to step. Where friction is used up
+    though nothing slides, the softer problems of the least norm do not come back there. If that
+    fails the residual is infinite, and x what it was.
+    """
+    p, before, after = h.problem, 0.0, 0.0
+    residual, steps = newton(p, n, tolerance, 0, steps, RECALLED)
+    for i in range(n):
+        before += p.D[i, i] * h.rest.warm[i] ** 2
+        after += p.D[i, i] * p.x[i] ** 2
+    if residual <= tolerance and after <= WOUND_UP * before:
+        return Outcome(residual, 0, steps)
+    for i in range(n):
+        p.x[i] = h.rest.warm[i]
+    return Outcome(math.inf, 0, steps)
+
+
+@outlined
+def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool) -> Outcome:
+    """``solve`` for the impulses of least norm, or wherever there are any."""
+    p, n, shared = h.problem, rows.together, 0 < rows.motors < rows.together
+    if not shared:
         if not search:
             effort = NEARBY if p.parts.state[USED] == 1 else INSIDE
             return solve_complementarity(p, n, tolerance, effort)

@@ -39,6 +39,7 @@ from bulletbridge.engine.sparse_border import TAKEN as BORDER_TAKEN
 from bulletbridge.engine.sparse_kernel import SparseArrays, factors_of
 from bulletbridge.inequalities.arrays import (
     APART,
+    BEYOND,
     BOUNCE,
     BY_LINKS,
     DELTA_V,
@@ -304,7 +305,9 @@ def contact_impulses(
     report[WORK] = report[APART] = report[ROWS] = 0.0
     contact_rows = own.contact_rows[: len(contact_points)]
     if len(contact_points) == 0:
-        report[KEPT] = keep_impulses(x, own.joint_limits, contact_points, contact_rows, own.kept)
+        report[KEPT] = keep_impulses(
+            x, impulses[BEYOND], own.joint_limits, contact_points, contact_rows, own.kept
+        )
         return 0
     row_targets = RowTargets(impulses[START], impulses[ROOM], impulses[BOUNCE], impulses[RECOVER])
     predicted, before = a.vectors[PREDICTED_Q, : len(q)], a.vectors[START_V, :nv]
@@ -312,7 +315,15 @@ def contact_impulses(
     kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
     room = RowRoom(links, impulses[RIGHT], own.bounds, row_targets)
     n = put_link_rows(contact_points, a, v, moving, before, 0, room, contact_rows)
-    recall_impulses(x, own.joint_limits, contact_points, contact_rows, own.kept, int(report[KEPT]))
+    recall_impulses(
+        x,
+        impulses[BEYOND],
+        own.joint_limits,
+        contact_points,
+        contact_rows,
+        own.kept,
+        int(report[KEPT]),
+    )
     problem = LinkProblem(
         own.D[0], impulses[RIGHT], own.bounds, x, impulses[W], impulses[SCRATCH],
         impulses[SCRATCH + 1], impulses[SCRATCH + 2], impulses[SCRATCH + 3], impulses[SCRATCH + 4],
@@ -337,7 +348,9 @@ def contact_impulses(
         return 0
     report[ROWS], report[RESIDUAL], report[NEWTONS] = n, solved.residual, solved.newton
     report[SWEEPS], report[WORK], report[APART] = solved.sweeps, solved.work, solved.apart
-    report[KEPT] = keep_impulses(x, own.joint_limits, contact_points, contact_rows, own.kept)
+    report[KEPT] = keep_impulses(
+        x, impulses[BEYOND], own.joint_limits, contact_points, contact_rows, own.kept
+    )
     if len(f.rows) == 0:
         return 0
     return list_sticking(x, contact_points, contact_rows, own.holding.points)

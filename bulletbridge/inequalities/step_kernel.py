@@ -268,7 +268,13 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
         if n == 0:
             return
         recall_impulses(
-            x, h.joint_limits, h.contact_points, h.contact_rows, h.kept, int(report[KEPT])
+            x,
+            h.problem.beyond,
+            h.joint_limits,
+            h.contact_points,
+            h.contact_rows,
+            h.kept,
+            int(report[KEPT]),
         )
         scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
         for i in range(n):
@@ -317,7 +323,9 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
             if len(h.contact_points) > 0:  # their rows were those of the prediction
                 kinematics_apart(a, q)
             solve_rows(a, f, h, asked, q, v, together)
-        report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
+        report[KEPT] = keep_impulses(
+            x, h.problem.beyond, h.joint_limits, h.contact_points, h.contact_rows, h.kept
+        )
         if len(h.contact_points) == 0 or report[ROWS] == 0.0:
             return 0
         sticking_points = asked.own.holding.points

@@ -28,6 +28,7 @@ from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.arrays import (
     ALONE,
     APART,
+    BEYOND,
     BUDGET,
     BY_LINKS,
     GAVE,
@@ -319,7 +320,7 @@ class InequalityStepper:
 
     def _forget_impulses(self) -> None:
         """Start the next step from no impulses."""
-        self.impulses[X], self._exerted[:], self.report[[KEPT, ALONE]] = 0.0, 0.0, 0.0
+        self.impulses[[X, BEYOND]], self._exerted[:], self.report[[KEPT, ALONE]] = 0.0, 0.0, 0.0
         self.joint_limits["impulse"] = 0.0
 
     def memory(self) -> "BoundedMemory":

@@ -24,6 +24,8 @@ class ContactImpulse:
     friction: Vec3
     spin: Real
     rolling: Vec3
+    parting: Real  # how far the normal,
+    beyond: Vec3  # friction, spinning and rolling were beyond their bounds
 
 
 CONTACT_IMPULSE = dtype_of(ContactImpulse)
@@ -32,6 +34,7 @@ CONTACT_IMPULSE = dtype_of(ContactImpulse)
 @outlined
 def keep_impulses(
     x: Array,
+    beyond: Array,
     joint_limits: Records[JointLimit],
     contacts: Records[ContactPoint],
     rows: Records[ContactRows],
@@ -41,6 +44,7 @@ def keep_impulses(
 
     Args:
         x: Impulses of all rows.
+        beyond: How far bounded rows, and cones where they begin, were beyond their bounds.
         joint_limits: Receive theirs.
         contacts: (n,) of the step,
         rows: (n,) and their rows.
@@ -55,15 +59,19 @@ def keep_impulses(
         last.pair, last.feature = contact.pair, contact.feature
         put(last.position, vec(contact.position))
         last.normal = finite(x[own.normal])
-        last.spin = finite(x[own.spin]) if own.spin >= 0 else 0.0
+        last.spin = at(x, own.spin)
         put(last.friction, across(x, own.tangents, first, second))
         put(last.rolling, across(x, own.roll, first, second))
+        one, two, three = at(beyond, own.tangents), at(beyond, own.spin), at(beyond, own.roll)
+        last.parting = at(beyond, own.normal)
+        put(last.beyond, (one, two, three))
     return len(contacts)
 
 
 @outlined
 def recall_impulses(
     x: Array,
+    beyond: Array,
     joint_limits: Records[JointLimit],
     contacts: Records[ContactPoint],
     rows: Records[ContactRows],
@@ -77,26 +85,28 @@ def recall_impulses(
     for i in range(len(joint_limits)):
         limit = joint_limits[i]
         if limit.row >= 0:
-            x[limit.row] = limit.impulse
+            x[limit.row], beyond[limit.row] = limit.impulse, 0.0
     expected = 0
     for i in range(len(contacts)):
         contact, own = contacts[i], rows[i]
         for k in range(own.normal, own.end):
-            x[k] = 0.0
+            x[k] = beyond[k] = 0.0
         found = find_again(contact, kept, count, expected)
         if found < 0:
             continue
         last, expected = kept[found], found + 1
-        x[own.normal] = last.normal
+        x[own.normal], beyond[own.normal] = last.normal, last.parting
         first, second = tangents(vec(contact.normal), vec(contact.direction))
         if own.tangents >= 0:
             x[own.tangents] = dot(first, vec(last.friction))
             x[own.tangents + 1] = dot(second, vec(last.friction))
+            beyond[own.tangents] = last.beyond[0]
         if own.spin >= 0:
-            x[own.spin] = last.spin
+            x[own.spin], beyond[own.spin] = last.spin, last.beyond[1]
         if own.roll >= 0:
             x[own.roll] = dot(first, vec(last.rolling))
             x[own.roll + 1] = dot(second, vec(last.rolling))
+            beyond[own.roll] = last.beyond[2]
 
 
 @helper
@@ -127,6 +137,12 @@ def across(x: Array, row: int, first: Vector, second: Vector) -> Vector:
     if row < 0:
         return ZERO
     return add(scale(finite(x[row]), first), scale(finite(x[row + 1]), second))
+
+
+@helper
+def at(x: Array, row: int) -> float:
+    """Number of a row; zero for a negative one."""
+    return finite(x[row]) if row >= 0 else 0.0
 
 
 @helper

@@ -256,12 +256,26 @@ def put_sliding_row(p: ComplementarityProblem, i: int, row: Array, n: int) -> fl
     return radius * own - p.x[i] / mu
 
 
+@helper
+def shifted(p: ComplementarityProblem, i: int) -> float:
+    """What Newton's row i, of a row that slides, has on what velocities were shifted by."""
+    start, d, length, radius, direction, own = slide_of(p, i)
+    total = 0.0
+    for m in range(p.bounds[start].count):
+        across = radius / length * ((1.0 if start + m == i else 0.0) - own * direction[m])
+        total += across * p.bounds[start + m].mu / d * p.shift[start + m]
+    return total
+
+
 @outlined
-def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float, whole: bool) -> None:
+def put_rows(
+    p: ComplementarityProblem, n: int, m: int, regularisation: float, whole: bool, again: int
+) -> None:
     """Newton rows of the m of n rows that are free, in A (m, m), and their right sides in line.
 
     Those that stick come first; unless the ``whole`` is asked for, of what they have among
-    themselves the upper triangle alone. ``regularisation`` makes up for dependent rows.
+    themselves the upper triangle alone. ``regularisation`` makes up for dependent rows. With
+    RECALLED velocities are those of the last solution, less what these were shifted by.
     """
     row, moved = p.slopes[0], False
     for j in range(n):
@@ -274,14 +288,14 @@ def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float, w
             for c in range(0 if whole else r, m):
                 p.A[r, c] = p.D[i, int(p.free[c])]
             p.A[r, r] += regularisation
-            right = -p.w[i]
+            right = -p.w[i] - (p.shift[i] if again == RECALLED else 0.0)
             if moved:
                 for j in range(n):
                     right -= p.D[i, j] * p.step[j]
         else:
             for j in range(n):
                 row[j] = 0.0
-            right = put_sliding_row(p, i, row, n)
+            right = put_sliding_row(p, i, row, n) - (shifted(p, i) if again == RECALLED else 0.0)
             for c in range(m):
                 p.A[r, c] = row[int(p.free[c])]
             if moved:
@@ -394,13 +408,15 @@ def factorise_dense(A: Array, pivots: Array) -> None:
     lu_real(A, pivots)
 
 
-RIM = 1e-6
-"""Share of a cone's radius up to which friction of the solution before is used up."""
-ANEW, SAME_D, SAME_STEP, SOFTLY = range(4)
+RIM, STICKING = 1e-6, 1e-9
+"""Share of a cone's radius up to which friction of the solution before is used up; and up to which
+it does not slide where it was beyond it."""
+ANEW, SAME_D, SAME_STEP, SOFTLY, RECALLED = range(5)
 """Whether factors may serve again: no; of a step with the same D of which no row slides; of any
 step that has led next to here, so that what slides has hardly turned; no, and rows are the softer,
 the more is left: contacts that neither press nor part are taken to hold against others then, and
-by what they contradict these an unsoftened step would go far away (Levenberg and Marquardt)."""
+by what they contradict these an unsoftened step would go far away (Levenberg and Marquardt); no,
+and rows are of the kinds that they were in the last solution, which x is."""
 
 
 @helper
@@ -410,7 +426,53 @@ def rim_of(again: int) -> float:
     Where the last solution is on the rim and does not slide, round-off says whether the next one
     does: the first step from there takes it to stay.
     """
+    if again == RECALLED:
+        return -STICKING
     return 0.0 if again == SAME_D else RIM
+
+
+@outlined
+def recall_velocities(p: ComplementarityProblem, n: int) -> None:
+    """Let velocities be those of the last solution, x, and p.shift what they have become since.
+
+    What was at a bound stays there in Newton's first step, what slid slides; x follows the shift.
+    """
+    i = 0
+    while i < n:
+        bound, d = p.bounds[i], p.D[i, i]
+        if bound.owner < 0:
+            last = -d * p.beyond[i]
+            known = last != 0.0 or bound.lower < p.x[i] < bound.upper
+            p.shift[i] = p.w[i] - last if known else 0.0
+            p.w[i] -= p.shift[i]
+            i += 1
+            continue
+        d, radius = cone_scale(p, i), p.x[bound.owner]
+        slides = d > 0.0 and p.beyond[i] > STICKING * radius > 0.0
+        for k in range(i, i + bound.count):
+            mu, last = p.bounds[k].mu, 0.0
+            if slides and mu > 0.0:
+                last = -p.beyond[i] / radius * d * p.x[k] / (mu * mu)
+            p.shift[k] = p.w[k] - last if radius > 0.0 else 0.0
+            p.w[k] -= p.shift[k]
+        i += bound.count
+
+
+@outlined
+def note_beyond(p: ComplementarityProblem, n: int) -> None:
+    """Write into p.beyond how far x - w/d is beyond each bound and cone, of these at the first."""
+    i = 0
+    while i < n:
+        bound, d, p.beyond[i] = p.bounds[i], p.D[i, i], 0.0
+        if bound.owner < 0:
+            wanted = p.x[i] - p.w[i] / d if d > 0.0 else p.x[i]
+            p.beyond[i] = wanted - clip(bound, wanted)
+            i += 1
+            continue
+        d = cone_scale(p, i)
+        if d > 0.0:
+            p.beyond[i] = max(0.0, scaled(p, i, d, p.x, p.w)[2] - max(0.0, p.x[bound.owner]))
+        i += bound.count
 
 
 @outlined
@@ -478,6 +540,8 @@ def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, a
             return True
         p.parts.state[FACTORED], again = 0, ANEW
         form_matrix(p, n)
+    if again == RECALLED:
+        recall_velocities(p, n)
     sliding, m = classify(p, n, rim_of(again)), 0
     same = again == SAME_STEP or (again == SAME_D and sliding == 0)
     for i in range(n):
@@ -497,11 +561,11 @@ def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, a
     if same:
         put_right_sides(p, n, m)
     else:
-        put_rows(p, n, m, regularisation, False)
+        put_rows(p, n, m, regularisation, False, again)
         if sticking > 0 and factorise_bordered(p.A, sticking, m, p.pivots):
             p.pivots[0] = BORDERED
         else:  # all slide, or no matrix of velocities in exact numbers
-            put_rows(p, n, m, regularisation, True)
+            put_rows(p, n, m, regularisation, True, again)
             factorise_dense(p.A, p.pivots[:m])
     if p.pivots[0] == BORDERED:
         solve_bordered(p.A, p.line, sticking, m, p.pivots)

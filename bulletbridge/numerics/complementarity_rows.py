@@ -32,7 +32,7 @@ DERIVATIVES = 5
 OWN_W, OTHER_W, OWN, OTHER, RADIUS = range(DERIVATIVES)
 """Derivatives of a row of a map: by its velocity and that of the other row of its cone, by their
 impulses, and by that of the cone's owner."""
-LINES = 16 + DERIVATIVES
+LINES = 18 + DERIVATIVES
 """Lines of scratch of a problem."""
 
 
@@ -98,6 +98,8 @@ class ComplementarityProblem(NamedTuple):
     known: Array  # (n,) the last that are known of a path
     lifted: Array  # (3, n) while contacts are lifted: by what, impulses and right sides before
     slopes: Array  # (DERIVATIVES, n) of a map
+    beyond: Array  # (n,) how far x - w/d of the last solution was beyond bounds and cones
+    shift: Array  # (n,) velocities less those that it had
     parts: Parts
 
 
@@ -306,7 +308,9 @@ def complementarity_problem(
         vectors[11],
         vectors[12],
         vectors[13:16],
-        vectors[16:LINES],
+        vectors[16 : LINES - 2],
+        vectors[LINES - 2],
+        vectors[LINES - 1],
         room.parts,
     )
 
