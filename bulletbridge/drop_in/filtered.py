@@ -536,9 +536,9 @@ class FilteredGroup:
         else:
             self._start_from(self._world.numbers())
 
-    def _start_from(self, numbers: Iterable[float]) -> None:
-        """Have what Bullet's next step leads to be closed as come from here."""
-        self.system.take_back(np.array([*numbers, self.system.t]))
+    def _start_from(self, numbers: Iterable[float], passed: float = 0.0) -> None:
+        """Have what Bullet's next step leads to be closed as come from here, ``passed`` s later."""
+        self.system.take_back(np.array([*numbers, self.system.t + passed]))
 
     def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         """Close all loops but those that Bullet pulls with all of their force limits, and tell."""
@@ -630,8 +630,11 @@ class FilteredGroup:
         found: tuple[Array, Array],
         write: bool = True,
     ) -> None:
-        """Close the loops but the named ones, which give way, where they were found."""
-        self._impulses, self._sticking_count = None, UNKNOWN
+        """Close the loops but the named ones, which give way, where they were found.
+
+        Where that was done in this step already, it is done anew from the start of the step.
+        """
+        self._take_back()
         if len(names) < len(self.joined.loops):
             names_now, forces = sorted(names), self._world.sticking_forces
             led = not self._attempts.failed  # nor from where a step before has begun
@@ -640,10 +643,17 @@ class FilteredGroup:
             while len(sticking) and False in (presses := self._presses(forces)):
                 sticking = sticking[presses]
                 forces = [force for force, pressed in zip(forces, presses, strict=True) if pressed]
+                self._take_back()
                 self._impulses = self.system.filter(sticking, names_now, False, found, write, led)
         else:
-            self._start_from(chain(*found))
+            self._start_from(chain(*found), self.system.dt)
         self._given_way = set(names)
+
+    def _take_back(self) -> None:
+        """Have the system at the start of the step again, from which closing loops is led."""
+        if self.filter is not None and (self._impulses is not None or self._sticking_count >= 0):
+            self.filter.take_back()
+        self._impulses, self._sticking_count = None, UNKNOWN
 
     def _presses(self, forces: list[float]) -> list[bool]:
         """Which sticking points still press after the filter's last call.

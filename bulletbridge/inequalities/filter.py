@@ -303,6 +303,11 @@ class Filter:
         require_done(failure)
         return self.impulses(count, names)
 
+    def take_back(self) -> None:
+        """Have the solver at the state again from which the last call has gone on."""
+        self.solver.state[:] = self._before
+        self.solver.control[0]["factored"] = 0
+
     def take_points(self, sticking: np.ndarray) -> None:
         """Put sticking points where the next call finds them."""
         count = len(sticking)
