@@ -26,6 +26,7 @@ from _campaign_tables import tell
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.numerics.records import Array
+from bulletbridge.system.contact_report import contact_states
 
 LED = re.compile(r"limit of joint '(\w+)'.* is passed")
 """What a warning says of a joint that drives lead past its limit."""
@@ -236,7 +237,8 @@ class BoundedRun:
             if step == 0:  # a chain short of its reach by g bends by sqrt(2 g / length) to close
                 bent += (2.0 * system.encoded.length * max(allowed, default=0.0)) ** 0.5
             was, now = world.gaps(before.q), world.gaps(system.q)
-            sunk = max(min(was[k], 0.0) - now[k] for k in now)
+            held = held_pairs(system)
+            sunk = max((min(was[k], 0.0) - now[k] for k in now.keys() - held), default=0.0)
             if sunk > bent and not self.into:
                 self._blame("sinks", step, sunk)
         solved = system.complementarity
@@ -252,6 +254,20 @@ def is_whole(system: bb.System) -> bool:
     """Whether the last step was made at once: of one in parts the forces of the last are told."""
     latest = system._inequalities.latest  # pyright: ignore[reportPrivateUsage]
     return latest is not None and abs(latest.dt - system.dt) < 1e-12
+
+
+def held_pairs(system: bb.System) -> set[int]:
+    """Numbers of contacts that the last step left to the loops, told with the state ``held``.
+
+    What could push one open is a wedge, as beside the pivot of a loop that joins its bodies.
+    """
+    latest = system._inequalities.latest  # pyright: ignore[reportPrivateUsage]
+    if latest is None:
+        return set()
+    states = zip(latest.contact_points["pair"].tolist(), contact_states(latest), strict=True)
+    return {pair for pair, state in states if state == "held"} | {
+        *latest.held_points["pair"].tolist()
+    }
 
 
 def state_of(system: bb.System) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ from _campaign_judge import ROLLING, Judge
 from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
 from _processes import read, run_all
-from bounded_campaign import BoundedRun, bounded_case, touching_case
+from bounded_campaign import BoundedRun, bounded_case, held_pairs, touching_case
 from drop_in_campaign import DropInRun, TogetherRun
 from numpy.testing import assert_allclose
 from support import campaign_jobs
@@ -475,6 +475,19 @@ def test_the_judge_sees_contacts_that_break_their_laws():
                 forces.system = telling(system, contacts=lambda told=told: told)
                 seen[name] += name in {fault for fault, _ in forces.faults(before)}
     assert all(seen.values()), seen
+
+
+def test_a_contact_beside_the_pivot_of_its_bodies_may_sink():
+    """A ball of a link on a universal post, against a wall that a wedge of 0.053 could push open.
+
+    A blunter one than a tenth would carry.
+    """
+    run = BoundedRun(touching_case(980818), 16)
+    assert not run.record()["faults"]
+    made = run.bounded.system()
+    for _ in range(16):
+        made.step()
+    assert held_pairs(made) and min(run.bounded.world.gaps(made.q).values()) < -1e-4
 
 
 @pytest.mark.parametrize("number", [2, 3, 5, 8])
