@@ -80,7 +80,6 @@ class JoinedMemory(NamedTuple):
     bodies: frozenset[int]
     settings: tuple[Any, ...]
     frames: dict[int, FrameMemory]
-    system: System
     state: SavedState
     begun_at: tuple[float, ...] | None
     disturbed: bool
@@ -314,7 +313,6 @@ class JoinedBodies:
             self.bodies,
             self._settings(),
             {number: frame.memory() for number, frame in self.frames.items()},
-            self.system,
             self.system.save(world=False),
             self._begun_at,
             self.disturbed,
@@ -329,7 +327,7 @@ class JoinedBodies:
             return False
         self._bases_due = self.disturbed = True
         self.follow_bases()
-        if frames and (self.system is not memory.system or any_moved(frames, memory.frames)):
+        if any_moved(frames, memory.frames):
             return False
         try:
             self.system.restore(memory.state, write=False)
@@ -338,6 +336,10 @@ class JoinedBodies:
         self.system.gravity = gravity(self._client)
         for number, frame in self.frames.items():
             frame.recall(memory.frames[number])
+            for models in (self.models, self.left_out):
+                model = models.get(number)
+                if isinstance(model, LoopJoint):
+                    models[number] = replace(model, motion=frame.motion)
         self.disturbed, self._begun_at = memory.disturbed, memory.begun_at
         self._moved, self._moving = set(memory.moved), set(memory.moving)
         self._states.clear()

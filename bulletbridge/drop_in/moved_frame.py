@@ -75,10 +75,12 @@ class FrameMemory(NamedTuple):
     Attributes:
         place: Position and quaternion that Bullet was told.
         frame: (1,) of ``moved_frames``.
+        motion: By which a system that was saved knows it.
     """
 
     place: tuple[Floats, Floats]
     frame: np.ndarray
+    motion: Way
 
 
 class MovedFrame:
@@ -100,11 +102,10 @@ class MovedFrame:
     ) -> None:
         self._number, self._client, self._name = loop.number, client, loop.name
         self._loop = loop
-        self._frame, self._told, self.parts = np.zeros(1, MOVED), np.zeros(10), 1
+        self._told, self.parts = np.zeros(10), 1
         self._shown: Info | None = None  # what Bullet is to be told again after its step
-        self.motion = Way(frame=self._frame)
-        self.target: Array = self._frame["target"][0]
-        self._ahead, self._lead = self._frame["ahead"][0], 0.0
+        self._move_by(Way(frame=np.zeros(1, MOVED)))
+        self._lead = 0.0
         info = info_of(loop.number, client)
         body, link = info[2], info[3]
         self._bodies, self._link, self._on = (info[2], info[0]), WORLD, NOWHERE
@@ -114,9 +115,15 @@ class MovedFrame:
             self._link = links[body, link]
             dynamics = pybullet.getDynamicsInfo(body, link, physicsClientId=client)
             frame["com"], frame["axes"] = dynamics[3], unit(dynamics[4])
-        self._drive = StoredCall(drive_frame, (self._frame, self._told), ()).call
         self._go(info, 0.0, 1.0)
         self._rest()
+
+    def _move_by(self, motion: Way) -> None:
+        """Have a motion, and its frame."""
+        self.motion, self._frame = motion, motion.frame
+        self.target: Array = self._frame["target"][0]
+        self._ahead: Array = self._frame["ahead"][0]
+        self._drive = StoredCall(drive_frame, (self._frame, self._told), ()).call
 
     def belong_to(self, loop: CreatedConstraint) -> None:
         """Be the frame of a constraint that came in place of its own."""
@@ -125,10 +132,11 @@ class MovedFrame:
     def memory(self) -> FrameMemory:
         """Where Bullet has it, where it was put last, and how fast it moves."""
         info = info_of(self._number, self._client)
-        return FrameMemory((info[7], info[9]), self._frame.copy())
+        return FrameMemory((info[7], info[9]), self._frame.copy(), self.motion)
 
     def recall(self, memory: FrameMemory) -> None:
-        """Go on from a memory."""
+        """Go on from a memory, which may be that of the same constraint in another group."""
+        self._move_by(memory.motion)
         self._frame[:], self._on = memory.frame, NOWHERE
         self._lead = float(self._frame["lead"][0])
 
