@@ -102,6 +102,22 @@ def test_a_pivot_that_is_moved_out_of_reach_is_told(mode):
     client.disconnect()
 
 
+@pytest.mark.parametrize("mode", ["exact", "filter"])
+def test_a_turn_that_nothing_follows_is_told_in_radians(connect, mode):
+    """Two hinges on one axis, that of one turned aside by 0.2 mrad: all points still meet."""
+    client = connect()
+    shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    body = client.createMultiBody(1.0, shape, -1, [0.2, 0, 0.5])
+    axis, kind = [0, 0, 1], pybullet.JOINT_REVOLUTE
+    ends = axis, [-0.2, 0, 0], [0, 0, 0.5]
+    _, hinge = (client.createConstraint(body, -1, -1, -1, kind, *ends) for _ in range(2))
+    client.setBridgeMode(mode)
+    client.stepSimulation()
+    client.changeConstraint(hinge, [0, 0, 0.5], [1e-4, 0, 0, 1])
+    with pytest.warns(bb.errors.BulletBridgeWarning, match=r"stay 0\.0002 rad apart"):
+        client.stepSimulation()
+
+
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("mode", ["exact", "filter"])
 def test_a_pin_that_another_ones_move_opens_is_told_by_its_own_number(connect, mode, which):

@@ -452,17 +452,26 @@ class JoinedBodies:
         rigid = [loop for loop in self.loops.values() if loop.max_force is None]
         if not moved or self._unreached.issuperset(loop.number for loop in rigid):
             return
-        gaps, enough = self.system.gap_vectors(), OUT_OF_REACH * self.system.encoded.length
+        gaps = self._open_by(self.system.evaluate().gaps)
         for loop in rigid:
-            gap = float(np.linalg.norm(gaps[loop.name][1])) if loop.name in gaps else 0.0
-            if gap > enough and loop.number not in self._unreached:
+            if loop.name in gaps and loop.number not in self._unreached:
                 self._unreached.add(loop.number)
                 way = "was moved to where" if loop.moving else "is where"
                 since = "" if loop.moving else f" since constraint {', '.join(moved)} was moved"
                 warn_user(
                     f"constraint {loop.number} {way} no joint brings its bodies{since}: they stay"
-                    f" {gap:.3g} m apart; move pivots along what bodies can follow"
+                    f" {gaps[loop.name]} apart; move pivots along what bodies can follow"
                 )
+
+    def _open_by(self, gaps: Iterable[Gap]) -> dict[str, str]:
+        """How far constraints are open by more than single precision makes, of those that are."""
+        length, found = self.system.encoded.length, dict[str, str]()
+        for gap in gaps:
+            way = gap.metres / length
+            if max(way, gap.radians) > OUT_OF_REACH:
+                in_metres = way > gap.radians
+                found[gap.name] = f"{gap.metres:.3g} m" if in_metres else f"{gap.radians:.3g} rad"
+        return found
 
     @property
     def _opening(self) -> dict[str, int]:
@@ -488,11 +497,11 @@ class JoinedBodies:
         opening = self._opening
         if not opening:
             return
-        length, told = self.system.encoded.length, dict[int, str]()
-        for gap in self.gaps():
-            if gap.name in opening and max(gap.metres / length, gap.radians) > OUT_OF_REACH:
-                by = f"{gap.metres:.2g} m" if gap.metres else f"{gap.radians:.2g} rad"
-                told[opening[gap.name]] = f"constraint {opening[gap.name]} opens, by {by} so far"
+        told = {
+            opening[name]: f"constraint {opening[name]} opens, by {by} so far"
+            for name, by in self._open_by(self.gaps()).items()
+            if name in opening
+        }
         if told:
             self.opened |= told.keys()
             warn_user(f"{', '.join(told.values())}: {OPENS}")
