@@ -912,3 +912,25 @@ def test_contacts_that_a_string_holds_are_left_out_and_all_others_stay_theirs():
     assert told > 10  # some of these before others, as they were found
     assert group.system.complementarity.residual < 1e-10
     p.disconnect()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_joints_that_bullet_would_cut_off_are_named_once(connect, tmp_path, late):
+    """As natively every rate is cut off by itself; steps may be one compiled call by then."""
+    client = connect()
+    body, _ = linkage(client, tmp_path)
+    client.setBridgeMode("exact")
+    client.setJointMotorControl2(
+        body, 0, pybullet.VELOCITY_CONTROL, targetVelocity=2.0, force=500.0
+    )
+    for step in range(12):
+        if step == 6 * late:
+            client.changeDynamics(body, 1, maxJointVelocity=3.0)
+            client.stepSimulation()  # slower than that
+            client.changeDynamics(body, 1, maxJointVelocity=0.5)
+            with pytest.warns(BulletBridgeWarning, match=r"goes at .*its maxJointVelocity of 0\.5"):
+                client.stepSimulation()
+        client.stepSimulation()
+    client.changeDynamics(body, 1, maxJointVelocity=100.0)
+    client.stepSimulation()
+    assert abs(client.getJointState(body, 0)[1]) > 1.9

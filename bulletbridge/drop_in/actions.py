@@ -28,6 +28,8 @@ SEVERAL = {
 """Names of arguments for one joint and for several, for which Bullet ignores ``maxVelocities``."""
 DEFAULT_DAMPING = 0.04
 """Damping of every link, linear and angular, unless changeDynamics says otherwise."""
+CUT_OFF = 100.0
+"""Rate [rad/s, m/s] beyond which Bullet cuts off, unless changeDynamics says otherwise."""
 
 
 ONE = (
@@ -137,6 +139,8 @@ class Actions:
         damping: Linear and angular damping of links, by body.
         joint_damping: Of single joints, where it was changed, by body and joint.
         limits: Lower and upper limit of single joints, where they were changed.
+        cut_off: Rates below ``CUT_OFF`` at which Bullet was told to cut off those of a body, until
+            it is told that exact mode does not.
         erp: Share of their gap that constraints with force limits close in a step.
         anisotropy: Factors on friction along the axes of single links, by body and link.
         filters: Which links were said not to collide.
@@ -150,7 +154,7 @@ class Actions:
     damping: dict[int, tuple[float, float]] = field(default_factory=lambda: {})
     joint_damping: dict[tuple[int, int], float] = field(default_factory=lambda: {})
     limits: dict[tuple[int, int], tuple[float, float]] = field(default_factory=lambda: {})
-
+    cut_off: dict[int, float] = field(default_factory=lambda: {})
     erp: float = SOFTNESS
     anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
     filters: CollisionFilters = field(default_factory=CollisionFilters)
@@ -304,6 +308,10 @@ class Actions:
             limits = float(given["jointLowerLimit"]), float(given["jointUpperLimit"])
             if limits[0] <= limits[1]:  # else Bullet takes no note
                 self.limits[body, link] = limits
+        if "maxJointVelocity" in changed and given["maxJointVelocity"] >= 0.0:
+            self.cut_off[body] = float(given["maxJointVelocity"])
+            if self.cut_off[body] >= CUT_OFF:
+                del self.cut_off[body]
         if "anisotropicFriction" in given:
             x, y, z = given["anisotropicFriction"]
             self.anisotropy[body, link] = float(x), float(y), float(z)
@@ -314,6 +322,7 @@ class Actions:
         self.filters.forget(body)
         self.belts.discard(body)
         self.damping.pop(body, None)
+        self.cut_off.pop(body, None)
         tables = (
             *(self.motors, self._given, self.joint_damping, self.limits, self.anisotropy),
             *(self._told, self._weights),

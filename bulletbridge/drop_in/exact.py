@@ -1,5 +1,6 @@
 """Bodies that we advance alone, in a world whose other bodies Bullet steps."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pybullet
 
 from bulletbridge.bullet.constraints import (
     LET_MEET,
+    NOBODY,
     CreatedConstraint,
     frame_on,
     in_numbers_of_today,
@@ -24,7 +26,14 @@ from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Mot
 from bulletbridge.drop_in.face_to_face import tell_of_faces
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
-from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place, named
+from bulletbridge.drop_in.joined_bodies import (
+    ROUNDED,
+    JoinedBodies,
+    JoinedMemory,
+    Model,
+    Place,
+    named,
+)
 from bulletbridge.errors import AssemblyError, BulletBridgeError, StepError, warn_user
 from bulletbridge.inequalities.motors import ALONG
 from bulletbridge.mechanism.frames import frame_with_z, locate
@@ -252,7 +261,8 @@ class ExactGroup:
         self.alone = None
 
     def forget_friction(self) -> None:
-        """Note that something may rub otherwise than it did."""
+        """Note that something may rub otherwise than it did, or be cut off."""
+        self.alone = None
         self.joined.world.forget_friction()
         self._scale_friction()
 
@@ -310,7 +320,8 @@ class ExactGroup:
             StepError: The step cannot be finished.
 
         Warns:
-            BulletBridgeWarning: Neighbours lie face to face where a point joins them.
+            BulletBridgeWarning: Neighbours lie face to face where a point joins them; or joints
+                swing to and fro, or are faster than Bullet would let them be.
         """
         self.alone, resets = None, self._must_get_ready and self._get_ready()
         system, belts = self.system, self._actions.belts
@@ -335,6 +346,8 @@ class ExactGroup:
         self._led = resets
         if self._pushed:
             self._watch_swings()
+        if self._actions.cut_off:
+            self._tell_uncut()
 
     @property
     def _must_get_ready(self) -> bool:
@@ -418,6 +431,26 @@ class ExactGroup:
             " POSITION_CONTROL and VELOCITY_CONTROL, whose motors know where a step ends"
         )
 
+    def _tell_uncut(self) -> None:
+        """Say which joint is faster than ``maxJointVelocity``; once for each body.
+
+        Rates that are cut off one by one, as Bullet does, would open loops.
+        """
+        rates, mechanism = self.system.compiled()[0].v, self.system.mechanism
+        owner = {at: port.body_id for port in self.joined.world.ports for at in port.carriers}
+        for name, joint in mechanism.joints.items():
+            body = owner.get(int(mechanism.axes[joint.v.start]["body"]), NOBODY)
+            most = self._actions.cut_off.get(body, math.inf)
+            rate = float(np.abs(rates[joint.v]).max())
+            if rate > (1.0 + ROUNDED) * most:
+                del self._actions.cut_off[body]
+                warn_user(
+                    f"joint '{name}' of body {body} goes at {rate:.3g} rad/s or m/s, beyond its"
+                    f" maxJointVelocity of {most:.3g}: Bullet cuts each rate off at the end of its"
+                    " step, which would open loops, and exact mode does not; give its motors a"
+                    " smaller targetVelocity, or a maxVelocity"
+                )
+
     def _step(self) -> None:
         """Make the parts of a step; motors of spherical joints aim anew in each, as Bullet's do."""
         self._advance()
@@ -442,6 +475,7 @@ class ExactGroup:
             self._reactions, self._answered = {}, False
         if self.alone is None:
             notes_more = self._parts > 1 or self._led or self._has_sliders or self.joined.watches
+            notes_more = notes_more or bool(self._actions.cut_off)
             if not (notes_more or self._must_get_ready):
                 self.alone = self._lone_step()
         self.system.write()
