@@ -237,15 +237,19 @@ def decide(
     system = mechanism, encoded, t, tolerances
     rough = samples_of(*system, start.q, tolerances.redundant)
     found = select(*system, rough, tolerances.redundant, whole)
-    weighed = with_gaps(*system, rough, found)
     if found.kept == select(*system, rough, tolerances.singular, whole).kept:
-        return replace(weighed, whole=whole)
+        return replace(with_gaps(*system, rough, found), whole=whole)
+    walker = deciding(mechanism, tolerances, found)  # it goes where steps would
+    along = sample_closed_poses(walker, start.q, t, CERTAIN * tolerances.singular)
+    weighed = replace(with_gaps(*system, rough._replace(poses=along), found), whole=whole)
+    opened = max(each.widest for each in weighed.by_name.values())
+    is_rounded = opened < rough.reach * tolerances.redundant
+    if is_rounded and not start.is_exact:
+        return weighed
     fine = samples_of(*system, start.q, CERTAIN * tolerances.singular)  # what bends is closed
     found = select(*system, fine, tolerances.singular, whole)
-    is_meant = start.is_exact and found.cap < mechanism.nv
-    opened = max(each.widest for each in weighed.by_name.values())
-    if not is_meant and opened < rough.reach * tolerances.redundant:
-        return replace(weighed, whole=whole)
+    if is_rounded and found.cap >= mechanism.nv:  # nobody means a structure
+        return weighed
     return replace(with_gaps(*system, fine, found), whole=whole)
 
 
@@ -449,6 +453,14 @@ def full_lengths(mechanism: Mechanism, encoded: Encoded, samples: Samples, lengt
     return size
 
 
+def deciding(mechanism: Mechanism, tolerances: Tolerances, decision: Decision) -> Solver:
+    """A ``released`` solver of the rows of a decision, which watches none of those left out."""
+    solver = Solver(mechanism, decision.encoded, tolerances)
+    solver.decide_rank(decision.caps, decision.scale, np.inf, np.inf)
+    decision.encoded.loops["allowed"] = decision.encoded.loops["allowed_rate"] = np.inf
+    return released(solver)
+
+
 def with_gaps(
     mechanism: Mechanism,
     encoded: Encoded,
@@ -459,11 +471,9 @@ def with_gaps(
 ) -> Decision:
     """The decision with the gaps that redundant rows keep where all others are closed."""
     reduced, still = decision.encoded, np.zeros(mechanism.nv)
-    solver = Solver(mechanism, reduced, tolerances)
     full = released(Solver(mechanism, encoded, tolerances))
-    solver.decide_rank(decision.caps, decision.scale, np.inf, np.inf)
-    unit = released(solver).rows["unit"][0].copy()
-    reduced.loops["allowed"] = reduced.loops["allowed_rate"] = np.inf
+    solver = deciding(mechanism, tolerances, decision)
+    unit = solver.rows["unit"][0].copy()
     gaps = {name: np.zeros(len(left)) for name, left in decision.left_out.items()}
     by_pose = list[Array]()
     mismatch = most_left = 0.0
