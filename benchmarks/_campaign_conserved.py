@@ -85,20 +85,32 @@ class Drift:
         self.conserved, k = conserved, len(conserved.names)
         self.start: Values | None = None
         self.sizes, self.off, self.floors = np.zeros(k), np.zeros(k), np.zeros(k)
-        self.gain = self.loss = 0.0  # of energy [J]
+        self.gain = self.loss = self.told = 0.0  # of energy [J]
 
-    def look(self, q: Values, v: Values, t: Values) -> None:
-        """Take states (n, nq), (n, nv), (n,) into account; the first one ever is the start."""
+    def look(self, q: Values, v: Values, t: Values, told: float = 0.0) -> None:
+        """Take states (n, nq), (n, nv), (n,) into account; the first one ever is the start.
+
+        Args:
+            q: Configurations.
+            v: Rates.
+            t: Times [s].
+            told: Energy [J] that it was said is lost since the start, by the last of them.
+        """
         found, sizes, floors = self.conserved.measure(q, v, t)
         if self.start is None:
             self.start = found[0]
         change = found - self.start
         self.sizes = np.maximum(self.sizes, sizes.max(axis=0))
         self.floors = np.maximum(self.floors, floors.max(axis=0))
-        self.off = np.maximum(self.off, norm(change).max(axis=0))
         if self.conserved.energy:
-            self.gain = max(self.gain, float(change[:, 0, 0].max()))
-            self.loss = max(self.loss, float(-change[:, 0, 0].min()))
+            up, down = change[:, 0, 0] + self.told, -change[:, 0, 0] - told
+            self.gain, self.loss = (
+                max(self.gain, float(up.max())),
+                max(self.loss, float(down.max())),
+            )
+            change[:, 0] = 0.0
+            self.off[0], self.told = max(self.gain, self.loss), told
+        self.off = np.maximum(self.off, norm(change).max(axis=0))
 
     @property
     def shares(self) -> Values:

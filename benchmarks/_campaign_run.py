@@ -40,7 +40,7 @@ DRIFTS = 1e-3
 """Share of its terms that what no force changes may drift by, unless it goes with the order."""
 ORDER = {"semi_implicit_euler": 1, "rk4": 4, "charts": 4}
 """Of integrators whose steps are not 2; less than half of the powers of it is no such size."""
-FINER_DRIFTS = 4, 16
+FINER_DRIFTS = 4, 16, 64
 """Parts of a step for which a drift has to shrink, from one of them to the next."""
 JUMPS, RESOLVED = 0.25, 0.01
 """Share of the rates that a step may be off by from what two finer ones agree on by the second."""
@@ -81,7 +81,7 @@ class Findings:
         accelerates: Largest relative J v̇ + γ, where some v̇ has none.
         energy_gain: What a run without drives, forces and dampers gains, of the largest kinetic
             energy; None for others.
-        energy_loss: What it loses.
+        energy_loss: What it loses, less what was told as ``status.lost``.
         momentum: Largest drift of momenta of what hangs from nothing, of their terms; None where
             all does.
         drift: Largest of these again where steps were as fine as they had to be to judge it.
@@ -164,10 +164,11 @@ class Run:
                 except StepError:
                     done += round((system.t - t) / system.dt)
                     self.ended = system.q, system.v, system.t
-                    self._look(system.q[None], system.v[None], np.array([system.t]))
+                    state = system.q[None], system.v[None], np.array([system.t])
+                    self._look(*state, system.status.lost)
                     raise
                 done += before
-                self._look(recording.q, recording.v, recording.t)
+                self._look(recording.q, recording.v, recording.t, system.status.lost)
                 if self.found.not_finite:
                     break
                 self._check(system)
@@ -183,11 +184,11 @@ class Run:
         """Judge the start, and allow what it is open by."""
         state = system.q[None], system.v[None], np.array([system.t])
         self.allowed = [float(np.abs(g).max()) for g in self.judge.gaps(*state)]
-        self._look(*state)
+        self._look(*state, 0.0)
         self._check(system)
 
-    def _look(self, q: Array, v: Array, t: Array) -> None:
-        """Judge gaps, rates and energy of states."""
+    def _look(self, q: Array, v: Array, t: Array, told: float) -> None:
+        """Judge gaps, rates and energy of states, by when it was told that so much is lost [J]."""
         found = self.found
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             found.not_finite = True
@@ -209,7 +210,7 @@ class Run:
                 found.slip = max(found.slip, size)
             else:
                 found.rate = max(found.rate, size)
-        self.drift.look(q, v, t)
+        self.drift.look(q, v, t, told)
         if self.conserves and self.drift.sizes[0] > 0:
             found.energy_gain = self.drift.gain / float(self.drift.sizes[0])
             found.energy_loss = self.drift.loss / float(self.drift.sizes[0])
@@ -243,7 +244,7 @@ class Run:
                 drift.look(system.q[None], system.v[None], np.array([system.t]))
                 steps = finer * int(round(self.elapsed / parts.dt))
                 recording = system.rollout(steps)
-                drift.look(recording.q, recording.v, recording.t)
+                drift.look(recording.q, recording.v, recording.t, system.status.lost)
             except BulletBridgeError:
                 return []  # there is nothing to compare it with
             now = drift.shares
@@ -252,12 +253,15 @@ class Run:
                 found.drift[self.conserved.names[k]].append(float(now[k]))
             beyond &= now > np.maximum(DRIFTS, held / shrinks)
             held = now
+            if not beyond.any():
+                break
         return [self.conserved.names[k] for k in np.flatnonzero(beyond)]
 
     def _largest_jump(self) -> float:
         """Largest share of the rates that steps are off by, by what finer ones agree on.
 
-        Steps that a fourth of their length betters are as coarse as they are long.
+        Steps that a fourth of their length betters are as coarse as they are long, and so are those
+        within which rates change by twice what they are off by.
         """
         largest = 0.0
         for _, q, v, t, after in self.sharpest:
@@ -268,7 +272,9 @@ class Run:
             size = float(np.linalg.norm(finest))
             off = float(np.linalg.norm(after - finest))
             agreed = np.linalg.norm(sixteen - finest) <= RESOLVED * size
-            if agreed and np.linalg.norm(four - finest) > 0.5 * off and size > WEAK:
+            turned = 0.5 * float(np.linalg.norm(finest - v))
+            explained = 2.0 * float(np.linalg.norm(four - finest)) <= off or turned >= off
+            if agreed and not explained and size > WEAK:
                 largest = max(largest, off / size)
         return largest
 
