@@ -105,3 +105,30 @@ def test_a_system_keeps_two_pins_or_says_that_one_opens(apart, size):
         system.step()
     assert bool(told) == (apart < 5e-6)
     assert all("' opens" in str(each.message) for each in told)
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("short", [1e-13, 1e-12, 1e-9])
+@pytest.mark.parametrize("hinges", [3, 12, 40])
+def test_a_chain_short_of_its_reach_by_round_off_is_pinned(connect, hinges, short, mode):
+    """Straight, and pinned to the world at its tip: closed by its hinges, without a warning."""
+    client, link, none, own = connect(), 0.1, [-1] * hinges, [[0.05, 0, 0]] * hinges
+    client.setBridgeMode(mode)
+    client.setGravity(0, 0, -9.81)
+    places, turns = [[0, 0, 0], *[[link, 0, 0]] * (hinges - 1)], [[0, 0, 0, 1]] * hinges
+    links = [0.1] * hinges, none, none, places, turns, own, turns, list(range(hinges))
+    axes = [pybullet.JOINT_REVOLUTE] * hinges, [[0, 1, 0]] * hinges
+    chain = client.createMultiBody(
+        0, -1, -1, [0] * 3, [0, 0, 0, 1], [0] * 3, [0, 0, 0, 1], *links, *axes
+    )
+    for joint in range(hinges):
+        client.changeDynamics(chain, joint, localInertiaDiagonal=[1e-5, 1e-4, 1e-4])
+        client.setJointMotorControl2(chain, joint, pybullet.VELOCITY_CONTROL, force=0)
+    place = [hinges * link - short, 0, 0]
+    kind = pybullet.JOINT_POINT2POINT
+    client.createConstraint(chain, hinges - 1, -1, -1, kind, [0] * 3, own[0], place)
+    for _ in range(5):
+        client.stepSimulation()
+        angles = np.cumsum([client.getJointState(chain, joint)[0] for joint in range(hinges)])
+        tip = link * np.cos(angles).sum() - place[0], link * np.sin(angles).sum()
+        assert np.hypot(*tip) < 1e-12
