@@ -108,6 +108,21 @@ def test_a_loop_that_cannot_close(robot, client):
     assert system.q[0] == 0.3
 
 
+def test_frames_of_loops_that_close_are_not_blamed(robot, client):
+    """Points on planes in which the linkage moves, far off their links, beside a pin out of it."""
+    plane = bb.LoopJoint(
+        "plane",
+        bb.JointModel.PLANAR,
+        bb.Frame("rocker", (0, 0, -9)),
+        bb.Frame("world"),
+        axis=(0, 1, 0),
+    )
+    off = bb.LoopJoint("pin", PIN.model, PIN.a, bb.Frame("rocker", (0, 0.02, -0.9)))
+    with pytest.raises(AssemblyError, match="loop 'pin' cannot close: gap 0.02 m") as caught:
+        attach(robot, client, plane, off).assemble()
+    assert "'plane'" not in str(caught.value)
+
+
 OPEN = [  # another frame b, another model or axis, and what is said of it; hinges are along y
     ({"b": ((0, 0.02, -0.9), (0, 0, 0))}, "no joint moves it in that direction, so a frame is off"),
     (

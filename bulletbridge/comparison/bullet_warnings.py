@@ -49,7 +49,7 @@ def immobile(system: System) -> list[str]:
 def misplaced(system: System) -> list[str]:
     """Frames far off their links, and joints that alone leave the plane of a loop."""
     solver, found = system.dynamics.solver, list[str]()
-    for said in far_frames(solver):
+    for said in far_frames(solver, solver.encoded.rows):
         found.append(f"{said}: check its 'xyz'")
     for name in solver.encoded.rows:
         odd = odd_joints(solver, name)

@@ -1,6 +1,6 @@
 """What looks like a mistake in a robot whose loops do not close, or do not move."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -29,12 +29,14 @@ def reach_of(mechanism: Mechanism, body: int) -> float:
     return float(max(np.linalg.norm(record["com"]) + 2.0 * gyration, joints.max(initial=0.0)))
 
 
-def far_frames(solver: Solver) -> list[str]:
-    """Frames of loops that are far off the links which they are on."""
+def far_frames(solver: Solver, names: Iterable[str]) -> list[str]:
+    """Frames of some loops that are far off the links which they are on."""
     found, mechanism = list[str](), solver.mechanism
     links = mechanism.first_links
-    for loop, name in zip(solver.encoded.loops, solver.encoded.rows, strict=False):
-        for end in "ab":
+    loops = dict(zip(solver.encoded.rows, solver.encoded.loops, strict=False))
+    for name in names:
+        for end in "ab" if name in loops else "":
+            loop = loops[name]
             body, away = int(loop[f"body_{end}"]), float(np.linalg.norm(loop[f"p_{end}"]))
             if body > 0 and away > FAR * (reach := reach_of(mechanism, body)):
                 found.append(
@@ -102,9 +104,9 @@ def odd_joints(solver: Solver, name: str) -> list[str]:
     return [single[k] for k in best]
 
 
-def likely_mistakes(solver: Solver, names: Iterable[str]) -> str:
+def likely_mistakes(solver: Solver, names: Collection[str]) -> str:
     """What to check of loops that do not close or do not move; empty where nothing looks odd."""
-    said = [f"check 'xyz': {each}" for each in far_frames(solver)[:1]]
+    said = [f"check 'xyz': {each}" for each in far_frames(solver, names)[:1]]
     for name in names:
         odd = odd_joints(solver, name)
         if odd:

@@ -49,10 +49,10 @@ from bulletbridge.system.assembly import (
     contradiction,
     descend,
     open_by,
+    open_names,
     project_by_links,
     round_off,
     why_open,
-    widest_of,
 )
 from bulletbridge.system.carrying import carry_over, require_near, same
 from bulletbridge.system.evaluation import require_lengths
@@ -301,12 +301,12 @@ class ActiveConstraints:
         self, solver: Solver, found: Array, held: Mask, enough: float, tried: str
     ) -> None:
         """Refuse a configuration (nq,) that is open, with what keeps it so."""
-        is_open = open_by(solver, found, self.t) > enough
-        why = why_open(solver, found, self.t, held) if is_open else ""
-        if is_open:
+        why, named = "", open_names(solver, found, self.t, enough)
+        if named:
+            why = why_open(solver, found, self.t, held)
             freed = self._why_held(solver, found, held) if held.any() else ""
             why = f"{why}; {freed}" if freed and why.startswith(MEET) else freed or why
-            odd = likely_mistakes(solver, [widest_of(solver, found, self.t)])
+            odd = likely_mistakes(solver, named)
             why = f"{odd}{f'; otherwise {why}' if why else ''}" if odd else why
         require_closed(solver, found, self.t, enough, tried, why)
 

@@ -406,10 +406,11 @@ def at_odds(solver: Solver, q: Array, t: float, held: Mask) -> list[str]:
     return found
 
 
-def widest_of(solver: Solver, q: Array, t: float) -> str:
-    """Name of the constraint that is open the widest."""
+def open_names(solver: Solver, q: Array, t: float, enough: float) -> list[str]:
+    """Names of the constraints that are open by more than ``enough``, the widest first."""
     gap = np.abs(solver.encoded.scale * solver.gaps_at(q, t))
-    return owner(solver.encoded, int(np.argmax(gap)))
+    widest = {name: gap[part].max(initial=0.0) for name, part in solver.encoded.rows.items()}
+    return sorted((name for name in widest if widest[name] > enough), key=lambda x: -widest[x])
 
 
 def _is_out_of_reach(solver: Solver, q: Array, t: float, held: Mask, gap: Array) -> bool:
