@@ -26,6 +26,15 @@ from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import JointForce
 
+LONG = """<robot name="r"><link name="world"/><link name="a"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="b">
+<inertial><mass value="1"/>
+<inertia ixx="{moment}" iyy="{moment}" izz="{moment}" ixy="0" ixz="0" iyz="0"/>
+</inertial></link><joint name="first" type="continuous"><parent link="world"/><child link="a"/>
+</joint><joint name="far" type="continuous"><parent link="a"/><child link="b"/>
+<origin xyz="300 0 0"/></joint></robot>"""
+"""Two links of which one is 300 m from the other."""
+
 
 @pytest.fixture
 def client():
@@ -285,3 +294,11 @@ def test_a_robot_as_far_away_as_one_placed_in_millimetres_is_told(at, told):
         load("four_bar", "new", base_position=at).close()
     said = [str(one.message) for one in caught]
     assert any("if millimetres are meant, write (0.3, 0, 0.1)" in one for one in said) == told
+
+
+def test_joints_at_hundreds_of_metres_are_told_unless_links_are_as_large(client):
+    with pytest.warns(BulletBridgeWarning, match="joint 'far' is 300 m from the link that carr"):
+        load(LONG.format(moment=1.0), client)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(LONG.format(moment=100.0), client)  # radius of gyration 10 m: 300 is less than 1000

@@ -18,7 +18,7 @@ FAR, AWAY = 100.0, 100.0
 
 
 def tell_of_far_robots(system: System, spec: ModelSpec) -> None:
-    """Warn of a robot that is as far away as one whose place is in millimetres."""
+    """Warn of a robot, or a joint of it, that is as far away as one whose place is in mm."""
     joints = system.mechanism.joints.values()
     floating = [system.q[joint.q][:3] for joint in joints if joint.kind == "free"]
     places = np.array([*(body.xyz for body in spec.bodies), *floating])
@@ -28,6 +28,18 @@ def tell_of_far_robots(system: System, spec: ModelSpec) -> None:
         warn_user(
             f"a robot starts at ({x:g}, {y:g}, {z:g}) m, far from the world's origin: if"
             f" millimetres are meant, write ({x / 1e3:g}, {y / 1e3:g}, {z / 1e3:g})"
+        )
+        return
+    bodies = system.mechanism.bodies
+    heavy = bodies[bodies["mass"] > 0.0]
+    gyration = np.linalg.eigvalsh(heavy["J"])[:, -1] / heavy["mass"]
+    away = np.linalg.norm(bodies["p"], axis=1)
+    if away.max() > max(FAR, AWAY * np.sqrt(gyration.max(initial=0.0))):
+        moved = system.mechanism.axes["body"]
+        name = next(joint.name for joint in joints if moved[joint.v.start] == away.argmax())
+        warn_user(
+            f"joint '{name}' is {away.max():.4g} m from the link that carries it: lengths are"
+            " metres, not mm"
         )
 
 
