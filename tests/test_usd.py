@@ -287,6 +287,12 @@ def gear(kind, relations, ratio):
 }}"""
 
 
+def test_actuators_of_newton_are_told(load):
+    text = cranks("").rstrip().removesuffix("}")
+    actuator = 'def NewtonActuator "servo" {\n rel newton:targets = </robot/a>\n}\n}'
+    assert "actuators of Newton do not act: servo" in "; ".join(load(text + actuator).spec.notes)
+
+
 @pytest.mark.parametrize("metre", [1.0, 0.01])
 def test_gears_and_racks_of_physx_couple_two_joints(load, metre):
     text = cranks("", metre).rstrip().removesuffix("}")

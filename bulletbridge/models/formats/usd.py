@@ -53,6 +53,7 @@ GEARS = {
 }
 """What the two joints of PhysX's gears and their ratio are called."""
 PHYSX_TENDONS = "PhysxTendonAxisRootAPI", "PhysxTendonAttachmentRootAPI"
+NEWTON_ACTUATOR = "NewtonActuator"
 ROLLS = 1e-3
 """How far from the axis of its gear a rack is at least that has a side of it [m]."""
 GENERIC = "PhysicsJoint"
@@ -302,8 +303,8 @@ def _add_joints(read: Read) -> None:
 
 
 def _add_gears(read: Read, paths: Mapping[str, str]) -> None:
-    """Gears and racks of PhysX, which couple two joints; its tendons are noted."""
-    graph, left = read.graph, list[str]()
+    """Gears and racks of PhysX, which couple two joints; tendons and actuators are noted."""
+    graph, left, idle = read.graph, list[str](), list[str]()
     edges = {edge.name: edge for edge in graph.connections if len(edge.along) == 1}
     for prim in _prims(read):
         schemas = prim.GetPrimTypeInfo().GetAppliedAPISchemas()
@@ -311,6 +312,8 @@ def _add_gears(read: Read, paths: Mapping[str, str]) -> None:
             left.append(f"tendon of {prim.GetName()}")
         kind = str(prim.GetTypeName())
         enabled = prim.GetAttribute("physics:jointEnabled")
+        if kind == NEWTON_ACTUATOR:
+            idle.append(prim.GetName())
         if kind not in GEARS or (enabled and enabled.Get() is False):
             continue
         *ends, ratio = (f"physics:{word}" for word in GEARS[kind])
@@ -323,6 +326,8 @@ def _add_gears(read: Read, paths: Mapping[str, str]) -> None:
         graph.loops.append(_gear(read, prim, name, pair, number(prim, ratio, 1.0)))
     if left:
         graph.notes.append(f"PhysX's are left out: {listed(left)}")
+    if idle:
+        graph.notes.append(f"actuators of Newton do not act: {listed(idle)}")
 
 
 def _gear(
