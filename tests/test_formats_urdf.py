@@ -140,6 +140,34 @@ def test_a_loop_joint_is_the_loop_of_the_loops_file(put, second):
     assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
 
 
+@pytest.mark.parametrize(
+    ("ends", "x"),
+    [
+        ('<link1 link="rocker">{}</link1><link2 link="ground" xyz="1 0 0"/>', 1.0),
+        ('<parent link="rocker">{}</parent><child link="ground"/><child_origin xyz="1 0 0"/>', 1.0),
+        ('<parent link="rocker"/><child link="ground"/>{}', 0.0),
+    ],
+)
+def test_places_of_a_loop_joint_stand_where_people_write_them(put, ends, x):
+    ends = ends.format('<origin xyz="0.7 0 0"/>')
+    text = four_bar_with(f'<loop_joint name="pin" type="Spherical">{ends}</loop_joint>')
+    (loop,) = read_model(put(text), fixed_base=True).constraints
+    assert (loop.model, loop.a.xyz, loop.b.xyz) == (JointModel.BALL, (0.7, 0.0, 0.0), (x, 0.0, 0.0))
+
+
+def test_closing_frames_with_a_second_pair_on_an_axis_are_hinges(put):
+    frames = "".join(
+        f'<link name="closing_pin_{n}"/><joint name="closing_pin_{n}_frame" type="fixed">'
+        f'<parent link="{on}"/><child link="closing_pin_{n}"/><origin xyz="{x} {y} 0"/></joint>'
+        for on, k, x in (("rocker", 1, 0.7), ("ground", 2, 1.0))
+        for n, y in ((k, 0.0), (f"{k}_z", 0.1))
+    )
+    (loop,) = read_model(put(four_bar_with(frames)), fixed_base=True).constraints
+    assert (loop.name, loop.model) == ("pin", JointModel.REVOLUTE)
+    for axis in (loop.axis, loop.axis_b):
+        np.testing.assert_allclose(axis, (0.0, 0.1, 0.0), rtol=0.0, atol=1e-15)
+
+
 @pytest.mark.parametrize("root", ["world", "l6"])
 def test_a_further_parent_of_a_link_is_a_loop(put, root):
     text = chain(*[""] * 7).replace("0 0 0.2", "0.5 0.1 0.2")

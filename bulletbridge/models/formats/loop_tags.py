@@ -132,7 +132,10 @@ def _unknown_notes(tree: UrdfTree) -> list[str]:
 
 
 def _add_closing_frames(tree: UrdfTree, found: Closures) -> None:
-    """A ball joint for each pair of links that onshape-to-robot made of a closing mate."""
+    """A joint for each pair of links that onshape-to-robot made of a closing mate.
+
+    That of a hinge has a second pair, ``..._z``, on its axis.
+    """
     ends: dict[str, dict[str, str]] = {}
     for link in tree.links:
         match = CLOSING.fullmatch(link)
@@ -147,14 +150,26 @@ def _add_closing_frames(tree: UrdfTree, found: Closures) -> None:
             (only,) = pair.values()
             found.notes.append(f"link '{only}' closes no loop, for its partner is missing")
             continue
-        found.loops.append(LoopJoint(name, JointModel.BALL, Frame(pair["1"]), Frame(pair["2"])))
-        made.append(name)
+        a, b = pair["1"], pair["2"]
+        if {f"{a}_z", f"{b}_z"} <= tree.links.keys():
+            axes = _seen_from(tree, a, f"{a}_z"), _seen_from(tree, b, f"{b}_z")
+            found.loops.append(LoopJoint(name, JointModel.REVOLUTE, Frame(a), Frame(b), *axes))
+        else:
+            found.loops.append(LoopJoint(name, JointModel.BALL, Frame(a), Frame(b)))
+            made.append(name)
     if made:
         found.notes.append(
             f"{', '.join(made)}: frames closing_..._1 and _2 say that points coincide, not how the"
             " links turn; read as ball joints, as PlaCo does, which in a planar linkage is the same"
             " as a hinge. If they are hinges or welds in space, write them as <loop_joint>"
         )
+
+
+def _seen_from(tree: UrdfTree, link: str, other: str) -> Triple:
+    """Where a link is in another one's frame, all joints at zero."""
+    (R, p), (_, q) = tree.poses[link], tree.poses[other]
+    x, y, z = (float(c) for c in R.T @ (q - p))
+    return x, y, z
 
 
 def _named(tree: UrdfTree, element: Xml.Element) -> tuple[str, str]:
@@ -208,7 +223,7 @@ def _loop_joint(tree: UrdfTree, element: Xml.Element) -> LoopJoint:
     """Isaac Sim's and old Drake's element, or that of urdfdom or URDF+."""
     name, where = _named(tree, element)
     kind = element.get("type", POSITION if element.tag == LOOP_CONSTRAINT else "")
-    kind = kind.removesuffix("_joint")  # as in a fork of urdfdom
+    kind = kind.lower().removesuffix("_joint")  # as in a fork of urdfdom
     if kind not in KINDS:
         tree.fail(f"{where} has type '{kind}'; known are {', '.join(KINDS)}")
     model = KINDS[kind]
@@ -216,20 +231,18 @@ def _loop_joint(tree: UrdfTree, element: Xml.Element) -> LoopJoint:
     if links:
         if len(links) != 2:
             tree.fail(f"{where} has {len(links)} of <link1> and <link2>; give it two")
-        a, b = (
-            Frame(link_named(tree, each.get("link", ""), where), *tree.origin(each, where))
-            for each in links
-        )
+        names = [link_named(tree, each.get("link", ""), where) for each in links]
+        places = [each if each.find("origin") is None else each.find("origin") for each in links]
     else:
-        places = (
-            [element.find(f"{which}_origin") for which in ("parent", "child")]
-            if element.find("predecessor") is None
-            else [element.find(f"{which}/origin") for which in PLUS]
-        )
-        a, b = (
-            Frame(link, *tree.origin(place, where))
-            for link, place in zip(_ends(tree, element, where), places, strict=True)
-        )
+        names = _ends(tree, element, where)
+        tags = ("parent", "child") if element.find("predecessor") is None else PLUS
+        places = [(*element.findall(f"{x}_origin"), *element.findall(f"{x}/origin")) for x in tags]
+        places = [next(iter(found), None) for found in places]
+        if places == [None, None]:
+            places[0] = element.find("origin")  # as in a joint
+    a, b = (
+        Frame(link, *tree.origin(place, where)) for link, place in zip(names, places, strict=True)
+    )
     axis, axis_b = _axes(tree, element, (a, b), model, where)
     along = _along(tree, element, where)
     return LoopJoint(
