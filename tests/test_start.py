@@ -41,12 +41,12 @@ def test_the_collector_of_garbage_goes_on_as_before():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
+    gc.unfreeze()
+    with Uncollected():
+        pass
     assert gc.get_freeze_count() == 0
-    gc.freeze()  # as who forks does
-    try:
-        count = gc.get_freeze_count()
-        with Uncollected():
-            pass
-        assert gc.get_freeze_count() == count > 0
-    finally:
-        gc.unfreeze()
+    gc.freeze()  # as who forks does, and these tests
+    count = gc.get_freeze_count()
+    with Uncollected():
+        pass
+    assert gc.get_freeze_count() == count > 0

@@ -40,6 +40,7 @@ METHODS = {
     "link_pose": "(self, name)",
     "gap_columns": "(self, run)",
     "misplaced_frames": "(self, guess=None)",
+    "opening": "(self, rounding)",
     "loop_axes": "(self, name)",
     "place": "(self, name, frame)",
     "reactions": "(self)",

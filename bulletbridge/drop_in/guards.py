@@ -49,12 +49,16 @@ def check_gear(given: Given) -> None:
 def check_child(given: Given, client: int) -> None:
     """Raise for a child link that does not exist, which ends the process, and for such a body.
 
-    Bullet takes the latter for the world.
+    Bullet takes the latter for the world. Where there is no parent it says so itself.
 
     Raises:
         RefusedCallError: The child is not there.
     """
     body, link = given.get("childBodyUniqueId", NOBODY), given.get("childLinkIndex", NOBODY)
+    try:
+        pybullet.getBodyInfo(given.get("parentBodyUniqueId", NOBODY), physicsClientId=client)
+    except (pybullet.error, TypeError):
+        return
     if body == NOBODY:
         return
     try:

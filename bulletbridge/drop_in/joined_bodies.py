@@ -37,6 +37,8 @@ takes from poses that it is told lie off the axes of joints by the digits of its
 
 OUT_OF_REACH = 1e-6
 """Gap, in lengths of the mechanism, that Bullet's single precision does not make."""
+OF_A_METRE = 2 * float(np.finfo(np.float32).eps)
+"""Gap [m] that it does make between places a metre from the origin, of robots of any size."""
 
 OPENS = (
     "what would close it moves its bodies by less than a thousandth of what else they do, and"
@@ -465,12 +467,14 @@ class JoinedBodies:
 
     def _open_by(self, gaps: Iterable[Gap]) -> dict[str, str]:
         """How far constraints are open by more than single precision makes, of those that are."""
-        length, found = self.system.encoded.length, dict[str, str]()
+        found, rounding = (
+            dict[str, str](),
+            max(OUT_OF_REACH * self.system.encoded.length, OF_A_METRE),
+        )
         for gap in gaps:
-            way = gap.metres / length
-            if max(way, gap.radians) > OUT_OF_REACH:
-                in_metres = way > gap.radians
-                found[gap.name] = f"{gap.metres:.3g} m" if in_metres else f"{gap.radians:.3g} rad"
+            way, turn = gap.metres / rounding, gap.radians / OUT_OF_REACH
+            if max(way, turn) > 1.0:
+                found[gap.name] = f"{gap.metres:.3g} m" if way > turn else f"{gap.radians:.3g} rad"
         return found
 
     @property

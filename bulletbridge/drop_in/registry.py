@@ -62,11 +62,15 @@ class Registry:
     def create(self, given: dict[str, Any]) -> CreatedConstraint:
         """Create a constraint in Bullet and take note of it."""
         client, kind, twin = self._client, given.get("jointType"), -1
-        axis = tuple(map(float, given.get("jointAxis", ())))
         if kind in ONLY_HERE:
             number, twin = create_native(given, client)
         else:
             number = pybullet.createConstraint(**given, physicsClientId=client)
+        try:
+            axis = tuple(map(float, given.get("jointAxis", ())))
+        except (TypeError, ValueError):  # of which Bullet takes no note
+            pybullet.removeConstraint(number, physicsClientId=client)
+            raise
         loop = describe(number, client, kind=kind, twin=twin, max_force=None, axis=axis)
         if kind == pybullet.JOINT_PRISMATIC:
             info = info_of(number, client)
