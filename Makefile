@@ -24,7 +24,7 @@ docs: $(VENV)/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "Open build/site/index.html"
 
-# every figure and table of the papers anew: half an hour
+# every figure and table of the papers anew: some minutes
 papers: $(VENV)/run
 	$(BIN)/bulletbridge paper all --output docs/papers
 

@@ -1,5 +1,6 @@
 """The viewer shows what Bullet has, and what is dragged keeps its loops and limits."""
 
+import logging
 import re
 import sys
 from pathlib import Path
@@ -185,6 +186,19 @@ def test_the_page_follows_what_is_asked_for():
             viewer.show()
             assert np.array_equal(system.q, run.q[50]) and system.t == run.t[50]
             assert np.abs(system.v - run.v[50]).max() < 1e-9
+        finally:
+            viewer.close()
+
+
+def test_connections_that_a_browser_opens_and_leaves_are_no_errors(caplog):
+    with bb.load("four_bar", "new") as model:
+        viewer = bb.view(model.system, wait=False, port=PORT + 3)
+        try:
+            said = logging.getLogger("websockets.server")
+            said.error("opening handshake failed")
+            assert not caplog.records
+            said.error("something else")
+            assert len(caplog.records) == 1
         finally:
             viewer.close()
 

@@ -1,6 +1,7 @@
 """A system in a browser: sliders that keep its loops closed, a time line, forces in the loops."""
 
 import io
+import logging
 import math
 import time
 from collections import deque
@@ -393,6 +394,11 @@ def _require_same(system: System, recording: Recording | None) -> None:
         raise ModelError("the recording is empty; there is nothing to show")
 
 
+def _matters(record: logging.LogRecord) -> bool:
+    """Whether a person is to read what the server says: browsers open connections to no purpose."""
+    return record.msg != "opening handshake failed"
+
+
 def _server(port: int) -> Any:
     """Viser's server, on this machine alone.
 
@@ -404,6 +410,7 @@ def _server(port: int) -> Any:
         raise ModelError(f"port is {port!r}; give a whole number from 1 to 65535")
     with naming_the_extra(*VISER):
         viser: Any = import_module("viser")
+    logging.getLogger("websockets.server").addFilter(_matters)
     try:
         with redirect_stdout(io.StringIO()):  # the address is told by us
             return viser.ViserServer(
