@@ -473,13 +473,13 @@ class ExactGroup:
             self.joined.finish_step()
             self._exerted = self._sensed = None
             self._reactions, self._answered = {}, False
+        watches = self.alone is None and self.joined.watches
         if self.alone is None:
-            notes_more = self._parts > 1 or self._led or self._has_sliders or self.joined.watches
-            notes_more = notes_more or bool(self._actions.cut_off)
-            if not (notes_more or self._must_get_ready):
+            notes_more = self._parts > 1 or self._led or self._has_sliders or watches
+            if not (notes_more or self._actions.cut_off or self._must_get_ready):
                 self.alone = self._lone_step()
         self.system.write()
-        if self.alone is None:
+        if watches:
             self.joined.tell_open()
         return ALONE
 

@@ -480,6 +480,8 @@ class JoinedBodies:
     @property
     def _opening(self) -> dict[str, int]:
         """Rigid constraints that may open by more than frames are rounded by, not yet told of."""
+        if len(self.opened) == len(self.loops):  # as where there are none
+            return {}
         found = self.system.opening(OUT_OF_REACH)
         return {
             loop.name: number
