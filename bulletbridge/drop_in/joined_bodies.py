@@ -467,10 +467,8 @@ class JoinedBodies:
 
     def _open_by(self, gaps: Iterable[Gap]) -> dict[str, str]:
         """How far constraints are open by more than single precision makes, of those that are."""
-        found, rounding = (
-            dict[str, str](),
-            max(OUT_OF_REACH * self.system.encoded.length, OF_A_METRE),
-        )
+        rounding = max(OUT_OF_REACH * self.system.encoded.length, OF_A_METRE)
+        found = dict[str, str]()
         for gap in gaps:
             way, turn = gap.metres / rounding, gap.radians / OUT_OF_REACH
             if max(way, turn) > 1.0:
