@@ -66,11 +66,7 @@ class Registry:
             number, twin = create_native(given, client)
         else:
             number = pybullet.createConstraint(**given, physicsClientId=client)
-        try:
-            axis = tuple(map(float, given.get("jointAxis", ())))
-        except (TypeError, ValueError):  # of which Bullet takes no note
-            pybullet.removeConstraint(number, physicsClientId=client)
-            raise
+        axis = tuple(map(float, given.get("jointAxis", ())))
         loop = describe(number, client, kind=kind, twin=twin, max_force=None, axis=axis)
         if kind == pybullet.JOINT_PRISMATIC:
             info = info_of(number, client)
