@@ -38,6 +38,7 @@ BELOW = "errors", "console"
 WITHOUT_BULLET = ROOMS[: ROOMS.index("models")]
 """Rooms that know no Bullet, but for ``bullet`` itself."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
+FILES = {".".join(path.with_suffix("").relative_to(PACKAGE.parent).parts) for path in MODULES}
 WORD = re.compile(r"\w+")
 LATER = set(
     WORD.findall(
@@ -76,6 +77,8 @@ def imported(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             names.add(node.module)
+            # of a room, files of its that are imported whole
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} & FILES
     return names
 
 

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from bulletbridge.compilation import mode
 from bulletbridge.compilation.cache import KernelCache
-from bulletbridge.compilation.late import Late
+from bulletbridge.compilation.objects import Late
 from bulletbridge.compilation.words import WORD, kinds_of
 
 P = ParamSpec("P")

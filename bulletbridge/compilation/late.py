@@ -9,39 +9,13 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from bulletbridge.compilation import objects
 from bulletbridge.compilation.cache import PACKAGE
-from bulletbridge.compilation.objects import Overload, Shelf, path_of
+from bulletbridge.compilation.objects import Late, Overload, Shelf, path_of
 from bulletbridge.errors import MissingExtraError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 SHELF = cast(Shelf, objects.SHELF)
-
-
-class Late:
-    """A function that numba makes its own when it compiles what calls it, and not before."""
-
-    def __init__(self, make: Callable[[], Any], name: str) -> None:
-        self._make, self.__name__ = make, name
-
-    @functools.cached_property
-    def by_numba(self) -> Any:
-        """What numba compiles it by.
-
-        Raises:
-            MissingExtraError: numba is not installed.
-        """
-        with objects.compiling():
-            return self._make()
-
-    @property
-    def _numba_type_(self) -> Any:
-        """By which numba knows it in functions that it compiles."""
-        return self.by_numba._numba_type_
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Refuse, as numba does."""
-        raise TypeError(f"{self.__name__} is compiled for kernels only")
 
 
 class LateKernel(Late):

@@ -64,6 +64,32 @@ def compiling(why: str = "") -> AbstractContextManager[None]:
     )
 
 
+class Late:
+    """A function that numba makes its own when it compiles what calls it, and not before."""
+
+    def __init__(self, make: Callable[[], Any], name: str) -> None:
+        self._make, self.__name__ = make, name
+
+    @functools.cached_property
+    def by_numba(self) -> Any:
+        """What numba compiles it by.
+
+        Raises:
+            MissingExtraError: numba is not installed.
+        """
+        with compiling():
+            return self._make()
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By which numba knows it in functions that it compiles."""
+        return self.by_numba._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Refuse, as numba does."""
+        raise TypeError(f"{self.__name__} is compiled for kernels only")
+
+
 def say(text: str) -> None:
     """Say it on stderr."""
     print(f"{PACKAGE.name}: {text}", file=sys.stderr, flush=True)
