@@ -1,3 +1,5 @@
+# ruff: noqa: F401
+# pyright: reportUnusedImport=false
 """Decorators that make functions kernels, and what they are called by.
 
 Where the package brings machine code of its kernels they are called there, and numba is imported
@@ -7,46 +9,6 @@ for those alone that it has none of (``late``); elsewhere numba compiles all of 
 import ctypes
 
 from bulletbridge.compilation import objects
-
-__all__ = [
-    "Callback",
-    "add_lines",
-    "add_sixes",
-    "add_tile",
-    "along_sixes",
-    "assist",
-    "bundling",
-    "call_back",
-    "call_stored",
-    "caller",
-    "clear_blocks",
-    "compiled",
-    "cosines_and_sines",
-    "eliminate_six",
-    "exchange_blocks",
-    "helper",
-    "inner_blocks",
-    "inner_lines",
-    "is_cached",
-    "is_compiled",
-    "is_plain_python",
-    "kernel",
-    "multiply_blocks",
-    "outlined",
-    "scale_after",
-    "solve_down_by_units_tile",
-    "solve_down_tile",
-    "solve_six",
-    "solve_up_tile",
-    "subtract_blocks",
-    "take_away_lines",
-    "take_columns",
-    "take_lines",
-    "take_lines_down",
-    "take_lines_from",
-    "take_number",
-    "take_rows",
-]
 
 if objects.SHELF is None:
     with objects.compiling():
