@@ -9,7 +9,7 @@ from numpy.polynomial import Polynomial
 from bulletbridge.constraints.force_elements import LinePoint, Pulley, Round, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.models.formats.mjcf_file import library
-from bulletbridge.models.formats.mjcf_places import Places
+from bulletbridge.models.formats.mjcf_places import Places, turn
 from bulletbridge.models.formats.robot import Pose, Scene, free_name, listed
 from bulletbridge.numerics.records import Array
 
@@ -132,7 +132,7 @@ def _loop(model: Any, places: Places, k: int, name: str, weld: bool) -> LoopJoin
     if _by_sites(model, k):
         a, b = _site(model, places, one), _site(model, places, two)
     elif weld:
-        place = Pose(_turn(data[6:10]), data[3:6].copy())
+        place = Pose(turn(data[6:10]), data[3:6].copy())
         a, b = places.frame(one, place), places.point(two, data[0:3])
     else:
         a, b = places.point(one, data[0:3]), places.point(two, data[3:6])
@@ -141,7 +141,7 @@ def _loop(model: Any, places: Places, k: int, name: str, weld: bool) -> LoopJoin
 
 
 def _site(model: Any, places: Places, k: int) -> Frame:
-    place = Pose(_turn(model.site_quat[k]), model.site_pos[k].copy())
+    place = Pose(turn(model.site_quat[k]), model.site_pos[k].copy())
     return places.frame(int(model.site_bodyid[k]), place)
 
 
@@ -257,7 +257,7 @@ def _line_point(model: Any, places: Places, w: int) -> LinePoint | None:
     if kind == kinds.mjWRAP_SITE:
         return _site(model, places, what)
     body, site = int(model.geom_bodyid[what]), int(round(number))
-    own = Pose(_turn(model.geom_quat[what]), model.geom_pos[what].copy())
+    own = Pose(turn(model.geom_quat[what]), model.geom_pos[what].copy())
     side: tuple[float, float, float] | None = None
     if site >= 0:
         if int(model.site_bodyid[site]) != body:
@@ -266,13 +266,6 @@ def _line_point(model: Any, places: Places, w: int) -> LinePoint | None:
         side = x, y, z
     radius = float(model.geom_size[what, 0])
     return Round(places.frame(body, own), radius, kind == kinds.mjWRAP_CYLINDER, side)
-
-
-def _turn(quat: Array) -> Array:
-    """Rotation (3, 3) of MuJoCo's quaternion (w, x, y, z)."""
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_quat(np.roll(quat, -1)).as_matrix()
 
 
 def element_name(scene: Scene, wanted: str) -> str:
