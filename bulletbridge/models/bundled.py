@@ -1,12 +1,14 @@
 """Models that come with the package, and those of users."""
 
+import importlib
+import importlib.util
 import os
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 from bulletbridge.errors import ModelError, nearest
-from bulletbridge.models.descriptions import find_description
 from bulletbridge.models.formats.scratch import text_file
 from bulletbridge.models.urdf_file import is_file
 
@@ -19,6 +21,10 @@ MOST_NAMED = 5
 ARGUMENTS = re.compile(r"""(?<=\S)(\s+\w+:=("[^"]*"|'[^']*'|\S*))+\s*$""")
 """What may follow the path of a file that is xacro."""
 PACKAGE = Path(__file__).parents[1]
+DESCRIPTIONS, DESCRIPTION = "robot_descriptions", "_description"
+"""A package of robots, and how their names in it end."""
+FILES = ("URDF_PATH", "MJCF_PATH")
+"""What its modules call the robot's file, in the order in which they are taken."""
 
 
 def models_folder() -> Path:
@@ -135,3 +141,37 @@ def _names_in(folder: Path) -> list[str]:
         return os.listdir(folder)
     except (OSError, ValueError):
         return []
+
+
+def find_description(name: str) -> Path | None:
+    """The file of a robot of ``robot_descriptions``; None if the name is not like one of its.
+
+    The package fetches a robot that is not in its cache when its module is imported.
+
+    Raises:
+        ModelError: The package is not installed or has no such robot, or its files cannot be had.
+    """
+    if not name.endswith(DESCRIPTION) or not name.isidentifier():
+        return None
+    if importlib.util.find_spec(DESCRIPTIONS) is None:
+        raise ModelError(
+            f"no model is called '{name}'; if it is one of {DESCRIPTIONS}, install that first:"
+            f" pip install {DESCRIPTIONS}"
+        )
+    if importlib.util.find_spec(f"{DESCRIPTIONS}.{name}") is None:
+        index: Any = importlib.import_module(f"{DESCRIPTIONS}._descriptions")
+        near = nearest(name, index.DESCRIPTIONS, cutoff=0.6)
+        hint = near or f"see `python -m {DESCRIPTIONS} list`"
+        raise ModelError(f"{DESCRIPTIONS} has no '{name}'; {hint}")
+    try:
+        module = importlib.import_module(f"{DESCRIPTIONS}.{name}")
+    except Exception as error:  # whatever git, the network and the disk have to say
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(
+            f"the files of '{name}' are not there and cannot be fetched ({why[:200]}); fetch them"
+            f" where there is a network: python -m {DESCRIPTIONS} pull {name}"
+        ) from None
+    found = next((getattr(module, key) for key in FILES if hasattr(module, key)), None)
+    if found is None:
+        raise ModelError(f"'{name}' of {DESCRIPTIONS} has neither a URDF nor an MJCF file")
+    return Path(found)
