@@ -1,7 +1,9 @@
 """What a helper is made of, in a number: by it helpers are kept, and their machine code is named.
 
 numba numbers functions as they come, so that two processes give the same name to different ones. A
-helper that is kept by one process and linked by another needs a name that says what it is.
+helper that is kept by one process and linked by another needs a name that says what it is. And it
+writes types of arguments into names: those of the arrays of a system take kilobytes, and LLVM's
+language repeats names at every call, and at every argument of what is inlined.
 """
 
 import functools
@@ -11,11 +13,15 @@ from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
-from numba.core import types
+from numba.core import base, itanium_mangler, types
 
 from bulletbridge.compilation.cache import PACKAGE, kernel_folder, short_hash, stamp
 
 known: Any = types
+contexts: Any = base.BaseContext
+mangle: Any = cast(Any, itanium_mangler).mangle
+_tags: dict[tuple[Any, ...], str] = {}
+"""Digits that stand for types and flags."""
 PLAIN = (int, float, bool, str, bytes, type(None))
 DIGITS = 12
 """Hexadecimal digits of a key: two of a thousand helpers are alike once in 10^8 users."""
@@ -115,3 +121,28 @@ def type_text(kind: Any) -> str:
     if "0x" in text:
         raise NoKeyError(text)
     return text
+
+
+def tag_of(types: tuple[Any, ...], flags: tuple[str, ...]) -> str:
+    """Digits that stand for types of arguments, the same in all processes where their text is."""
+    found = _tags.get((types, flags))
+    if found is None:
+        texts: list[str] = []
+        for one in types:
+            try:
+                texts.append(type_text(one))
+            except NoKeyError:
+                texts.append(str(one))
+        found = _tags[types, flags] = short_hash(f"{texts} {flags}")
+    return found
+
+
+def _mangled(
+    _self: Any, name: str, types: Any, *, abi_tags: Any = (), uid: int | None = None
+) -> str:
+    """The name of a function for arguments of some types."""
+    return mangle(name, (), abi_tags=(tag_of(tuple(types), tuple(abi_tags)),), uid=uid)
+
+
+CHANGES: list[tuple[Any, str, Any]] = [(contexts, "mangler", _mangled)]
+"""What stands in place of what: owner, name, and the function."""

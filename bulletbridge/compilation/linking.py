@@ -16,7 +16,7 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from bulletbridge.compilation import bookkeeping, indices, lowering, names, structures
+from bulletbridge.compilation import bookkeeping, indices, keys, lowering, structures
 from bulletbridge.compilation.adapters import BODY, WORDS, adapters, takes_tuples
 from bulletbridge.compilation.bookkeeping import replacing
 from bulletbridge.compilation.claims import claim, give_up, go_inside
@@ -29,8 +29,8 @@ DYNAMIC = "numba.dynamic.globals"
 CHANGES = [
     *bookkeeping.CHANGES,
     *indices.CHANGES,
+    *keys.CHANGES,
     *lowering.CHANGES,
-    *names.CHANGES,
     *structures.CHANGES,
 ]
 """What stands in the place of parts of numba, while kernels are compiled."""
