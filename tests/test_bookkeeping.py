@@ -3,13 +3,14 @@
 import numba
 import numpy as np
 import pytest
-from numba.core import compiler, ir
+from numba.core import compiler, ir, postproc
 from numba.core.registry import cpu_target
 from numba.extending import overload
 
 from bulletbridge.compilation import bookkeeping, mode
 from bulletbridge.compilation.bookkeeping import replacing, variables_in
 from bulletbridge.compilation.linking import CHANGES
+from bulletbridge.numerics.projection import add_row
 
 pytestmark = pytest.mark.skipif(not mode.LINKED, reason="plain numba is left as it is")
 
@@ -58,6 +59,50 @@ def test_numba_is_as_it_was_after_a_compilation():
     with pytest.raises(ZeroDivisionError), replacing(CHANGES):
         raise ZeroDivisionError
     assert given() == before
+
+
+class Counted(type):
+    """A class that counts how often its attributes are set."""
+
+    times = 0
+
+    def __setattr__(cls, name, value):
+        Counted.times += 1
+        super().__setattr__(name, value)
+
+
+def test_what_is_in_place_is_not_put_there_again():
+    """Each time Python would forget what it knows of the class and of all below it."""
+    owner = Counted("Owner", (), {"act": lambda self: 1})
+    changes = [(owner, "act", lambda self: 2)]
+    with replacing(changes):
+        once = Counted.times
+        with replacing(changes), replacing(changes):
+            assert owner().act() == 2
+        assert Counted.times == once and owner().act() == 2
+    assert owner().act() == 1
+
+
+def test_where_variables_end_is_not_looked_for_in_functions_of_the_package(monkeypatch):
+    """Loops have one way back all the same."""
+    looked = []
+
+    def lifetimes(blocks):
+        looked.append(blocks)
+        return given(blocks)
+
+    given = postproc.VariableLifetime
+    monkeypatch.setattr(postproc, "VariableLifetime", lifetimes)
+    code = compiler.run_frontend(statements_of_all_kinds)
+    assert looked
+    own = compiler.run_frontend(add_row.py_func)
+    backwards = own.blocks
+    looked.clear()
+    with replacing(CHANGES):
+        postproc.PostProcessor(own).run()
+        assert not looked and own.blocks == backwards
+        postproc.PostProcessor(code).run()
+        assert len(looked) == 1
 
 
 def test_types_have_the_hashes_that_numba_gives_them():

@@ -21,7 +21,7 @@ class MetError(BaseException):
     """All helpers are known; no ``Exception``, of which numba makes others."""
 
 
-@machinery.register_pass(mutates_CFG=True, analysis_only=False)
+@machinery.register_pass(mutates_CFG=False, analysis_only=False)
 class NoLowering(KernelLowering):
     """The end, in place of a kernel's translation, which is the other process's."""
 

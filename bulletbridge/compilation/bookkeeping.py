@@ -1,19 +1,25 @@
 """numba's bookkeeping while kernels are compiled, done once where it does the same each time.
 
 None of it decides what comes of a kernel: which variables a statement names, the hashes of types,
-which registries have something new, and the colours of messages that nobody reads.
+which registries have something new, what an implementation takes, where variables end, and the
+colours of messages that nobody reads.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Generator
 from typing import Any
 
-from numba.core import base, errors, ir, types
+from numba.core import base, errors, ir, postproc, transforms, types
 from numba.core.typing import context
 
+from bulletbridge.compilation.cache import PACKAGE
+
 kinds: Any = types
+loops: Any = transforms
 nodes: Any = ir
 statements: Any = nodes.Inst
+implementations: Any = base
 contexts: tuple[Any, ...] = base.BaseContext, context.BaseContext
 class_of: Any = type
 colours: Any = class_of(errors.termcolor())
@@ -97,6 +103,21 @@ def hash_of(self: Any) -> int:
     return found
 
 
+_find_ends: Any = postproc.PostProcessor.run
+
+
+def _one_way_back(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """See that loops have one way back, and find where variables end for those who ask for it.
+
+    In the package's functions nobody does: they count no references.
+    """
+    code = self.func_ir
+    if emit_dels or code.func_id.modname.partition(".")[0] != PACKAGE.name:
+        _find_ends(self, emit_dels, extend_lifetimes)
+    else:
+        code.blocks = loops.canonicalize_cfg(code.blocks)
+
+
 def _plainly(_self: Any, text: str, *_: Any, **__: Any) -> str:
     """A message without colours."""
     return text
@@ -105,6 +126,8 @@ def _plainly(_self: Any, text: str, *_: Any, **__: Any) -> str:
 CHANGES: list[tuple[Any, str, Any]] = [
     (statements, "_rec_list_vars", variables_in),
     (kinds.Type, "__hash__", hash_of),
+    (postproc.PostProcessor, "run", _one_way_back),
+    (base, "_has_loc", functools.cache(implementations._has_loc)),
     *((one, "refresh", refreshing(one.refresh)) for one in contexts),
 ]
 """What stands in place of what: owner, name, and the function."""
@@ -116,14 +139,18 @@ if hasattr(colours, "_markup"):  # colorama is installed
 def replacing(changes: list[tuple[Any, str, Any]]) -> Generator[None]:
     """Context of a compilation; those that lie in it find everything in place.
 
+    That is left as it is: whoever sets an attribute of a class has Python forget what it knows of
+    the class and of all below it.
+
     Args:
         changes: What stands in place of what: owner, name, and the function.
     """
-    before = [getattr(owner, name) for owner, name, _ in changes]
-    for owner, name, function in changes:
+    found = [(owner, name, getattr(owner, name), function) for owner, name, function in changes]
+    new = [one for one in found if one[2] is not one[3]]
+    for owner, name, _, function in new:
         setattr(owner, name, function)
     try:
         yield
     finally:
-        for (owner, name, _), function in zip(changes, before, strict=True):
-            setattr(owner, name, function)
+        for owner, name, before, _ in new:
+            setattr(owner, name, before)

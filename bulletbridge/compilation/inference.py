@@ -1,15 +1,17 @@
 """numba's inference of types, with what it has found kept.
 
 A sum of two numbers is looked for among the same ten definitions each time it occurs, and those
-that do not fit are told of in coloured messages that nobody reads. And each of some seventy
-thousand calls of LLVM tells all compilations under way that it begins and ends.
+that do not fit are told of in coloured messages that nobody reads. Each of some seventy thousand
+calls of LLVM tells all compilations under way that it begins and ends, and each look at a
+statement, for each variable that is set twice, a log.
 """
 
 import contextlib
 from collections.abc import Generator
+from types import SimpleNamespace
 from typing import Any
 
-from numba.core import event, typeinfer
+from numba.core import byteflow, event, ssa, typeinfer
 from numba.core.types import functions
 
 clock: Any = event
@@ -63,21 +65,14 @@ def in_turn(last_first: bool) -> Generator[None]:
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """In place of an event."""
+    """In place of an event, or a line of a log."""
 
 
-@contextlib.contextmanager
-def remembering() -> Generator[None]:
-    """Context in which signatures are looked for once, and numba's own clocks stand still.
-
-    Compilations lie in each other: what the outermost has put in place is left to it.
-    """
-    before = operators.get_call_type, clock.start_event, clock.end_event
-    given = network.propagate
-    operators.get_call_type, network.propagate = _remembered, _in_turn
-    clock.start_event = clock.end_event = _nothing
-    try:
-        yield
-    finally:
-        operators.get_call_type, clock.start_event, clock.end_event = before
-        network.propagate = given
+CHANGES: list[tuple[Any, str, Any]] = [
+    (operators, "get_call_type", _remembered),
+    (network, "propagate", _in_turn),
+    (clock, "start_event", _nothing),
+    (clock, "end_event", _nothing),
+    *((one, "_logger", SimpleNamespace(debug=_nothing)) for one in (byteflow, ssa)),
+]
+"""What stands in place of what: owner, name, and the function."""

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from llvmlite import binding
-from numba.core import compiler_machinery, typed_passes, untyped_passes
+from numba.core import compiler_machinery, transforms, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from bulletbridge.compilation import bookkeeping, indices, keys, lowering, structures
+from bulletbridge.compilation import bookkeeping, indices, inference, keys, lowering, structures
 from bulletbridge.compilation.adapters import BODY, WORDS, adapters, takes_tuples
 from bulletbridge.compilation.bookkeeping import replacing
 from bulletbridge.compilation.claims import claim, give_up, go_inside
-from bulletbridge.compilation.inference import in_turn, remembering
+from bulletbridge.compilation.inference import in_turn
 from bulletbridge.compilation.keys import is_there, key_of, place_of
 
 llvm: Any = binding  # no types, nor has numba any
@@ -29,12 +29,14 @@ DYNAMIC = "numba.dynamic.globals"
 CHANGES = [
     *bookkeeping.CHANGES,
     *indices.CHANGES,
+    *inference.CHANGES,
     *keys.CHANGES,
     *lowering.CHANGES,
     *structures.CHANGES,
 ]
 """What stands in the place of parts of numba, while kernels are compiled."""
 machinery: Any = compiler_machinery
+loops: Any = transforms
 typed: Any = typed_passes
 untyped: Any = untyped_passes
 NEEDED = (
@@ -163,6 +165,14 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         """Note which functions are its own, before others are linked to them."""
         super().add_ir_module(ir_module)
         self.own = [f.name for f in self._final_module.functions if not f.is_declaration]
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Tidy up what a module defines; numba makes passes anew for each name that it calls."""
+        ll_module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
 
     def _optimize_final_module(self) -> None:
         """Optimise as numba does, but for two things.
@@ -321,7 +331,7 @@ class NotNative(dict[Any, Any]):
         raise TypeError("this function is compiled for kernels only")
 
 
-@machinery.register_pass(mutates_CFG=True, analysis_only=False)
+@machinery.register_pass(mutates_CFG=False, analysis_only=False)
 class KernelLowering(typed.NativeLowering):
     """numba's translation of a function to LLVM, into ``KernelCode``."""
 
@@ -338,7 +348,7 @@ class KernelLowering(typed.NativeLowering):
         return True
 
 
-@machinery.register_pass(mutates_CFG=True, analysis_only=False)
+@machinery.register_pass(mutates_CFG=False, analysis_only=False)
 class LinkedLowering(KernelLowering):
     """numba's translation of a function to LLVM, into ``LinkedCode``."""
 
@@ -376,12 +386,25 @@ class LinkedLowering(KernelLowering):
         return True
 
 
-@machinery.register_pass(mutates_CFG=True, analysis_only=False)
+@machinery.register_pass(mutates_CFG=False, analysis_only=False)
 class OutlinedLowering(LinkedLowering):
     """numba's translation of a function to LLVM, into ``OutlinedCode``."""
 
     _name = "outlined_lowering"
     code = OutlinedCode
+
+
+class Passes(machinery.PassManager):
+    """Passes in order; numba writes down besides what takes how long, and types of arguments."""
+
+    def _runPass(self, _index: int, step: Any, state: Any) -> None:  # noqa: N802
+        """Do one; what follows takes loops to have one way back."""
+        step.analysis = self._analysis
+        step.run_initialization(state)
+        step.run_pass(state)
+        step.run_finalizer(state)
+        if machinery._pass_registry.get(type(step)).mutates_CFG:
+            state.func_ir.blocks = loops.canonicalize_cfg(state.func_ir.blocks)
 
 
 class KernelCompiler(cast(Any, CompilerBase)):
@@ -403,24 +426,18 @@ class KernelCompiler(cast(Any, CompilerBase)):
         if gone or new:
             raise NotImplementedError(f"numba's passes are others: {', '.join(gone | new)}")
         needed = {step: text for step, text in usual.passes if step in NEEDED}
-        usual.passes = [
-            (self.lowering if step is typed.NativeLowering else step, text)
-            for step, text in needed.items()
-        ]
-        usual._finalized = False
-        usual.finalize()
-        return [usual]
+        passes = Passes(usual.pipeline_name)
+        for step, text in needed.items():
+            passes.add_pass(self.lowering if step is typed.NativeLowering else step, text)
+        passes.finalize()
+        return [passes]
 
     def compile_extra(self, func: Any) -> Any:
         """Compile, with garbage left for later: hardly any arises among millions of objects."""
         collected = gc.isenabled()
         gc.disable()
         try:
-            with (
-                remembering(),
-                replacing(CHANGES),
-                in_turn(self.last_calls_first(func)),
-            ):
+            with replacing(CHANGES), in_turn(self.last_calls_first(func)):
                 return cast(Any, CompilerBase).compile_extra(self, func)
         finally:
             if collected:

@@ -67,13 +67,17 @@ class ModelsOfWholes:
 
 _given: Any = contexts.get_arg_packer
 _binop: Any = cast(Any, lowering.Lower).lower_binop
+_packers: dict[Whole, Any] = {}
+"""What hands arguments on, by their types."""
 
 
 def _packer(self: Any, kinds: Any) -> Any:
-    """What hands arguments of some types on."""
-    if isinstance(kinds, Whole):
-        return parts.ArgPacker(ModelsOfWholes(self.data_model_manager), kinds)
-    return _given(self, kinds)
+    """What hands arguments of some types on; each call of a function asks for it anew."""
+    if not isinstance(kinds, Whole):
+        return _given(self, kinds)
+    if kinds not in _packers:
+        _packers[kinds] = parts.ArgPacker(ModelsOfWholes(self.data_model_manager), kinds)
+    return _packers[kinds]
 
 
 LONG_LOOPS = {
