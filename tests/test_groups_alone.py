@@ -12,7 +12,7 @@ import pytest
 
 import bulletbridge as bb
 from bulletbridge.drop_in.session import session_of
-from bulletbridge.errors import StepError
+from bulletbridge.errors import BulletBridgeWarning, StepError
 
 FOUR_BAR = Path(__file__).parent.parent / "urdf" / "four_bar.urdf"
 COUNT, CRANK, ROCKER = 4, 0, 2
@@ -119,3 +119,28 @@ def test_steps_in_one_call_are_taken_back(worlds):
             one.stepSimulation()
     # what was taken back starts from impulses, and round-off, of the step that was
     np.testing.assert_allclose(states(worlds[0]), states(client), rtol=0, atol=1e-9)
+
+
+def test_gravity_that_was_not_changed_is_not_taken_over_again(worlds, monkeypatch):
+    """Programs set it at every step; groups that are made anew have it as it is by then."""
+    client, number = worlds[0], worlds[0]._client
+    client.stepSimulation()
+    client.setGravity(0, 0, -9.81)
+    told = []
+    put = type(groups_of(client)[0].system).gravity.fset
+    monkeypatch.setattr(
+        type(groups_of(client)[0].system),
+        "gravity",
+        property(lambda _: None, lambda system, g: (told.append(g), put(system, g))),
+    )
+    client.setGravity(0, 0, -9.81)
+    assert told == []
+    client.setGravity(0, 0, -3)
+    assert told == COUNT * [(0.0, 0.0, -3.0)]
+    monkeypatch.undo()
+    with pytest.warns(BulletBridgeWarning, match="setGravity"):
+        pybullet.setGravity(0, 0, -1, physicsClientId=number)
+    client.changeDynamics(0, -1, linearDamping=0.5)  # one is read again
+    client.stepSimulation()
+    client.setGravity(0, 0, -3)
+    assert [group.system.gravity.tolist() for group in groups_of(client)] == COUNT * [[0, 0, -3]]

@@ -214,6 +214,7 @@ class JoinedBodies:
         old, self.limited = self.system, self._with_limits()
         mechanism, shifts = self.world.follow_bases(self._read_first)
         self.system = self._system(mechanism if shifts else old.mechanism, old.dt, exact=False)
+        self.system.gravity = old.gravity
         self._begun_at = None
         if shifts:
             for number in self.frames.keys() & self.models.keys():
@@ -478,12 +479,12 @@ class JoinedBodies:
     @property
     def _opening(self) -> dict[str, int]:
         """Rigid constraints that may open by more than frames are rounded by, not yet told of."""
-        if len(self.opened) == len(self.loops):  # as where there are none
-            return {}
         found = self.system.opening(OUT_OF_REACH)
+        if not found:
+            return {}
         return {
             loop.name: number
-            for number, loop in (self.loops.items() if found else ())
+            for number, loop in self.loops.items()
             if loop.name in found and loop.max_force is None and number not in self.opened
         }
 

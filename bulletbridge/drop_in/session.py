@@ -138,6 +138,7 @@ class Session:
         self._counted = -1  # bodies in the world when that was looked at
         self._tells_contacts = False  # whether contacts of our last step are the newest
         self._overlay: Overlay | None = None
+        self._gravity: tuple[float, ...] | None = None  # that all groups were told; None: not all
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
 
@@ -392,7 +393,7 @@ class Session:
                 self._stale.update(loop.bodies)
         for pair in met ^ self._met:
             self._stale |= set(pair)
-        self._met = set(met)
+        self._met, self._gravity = set(met), None
         self.actions.shifted.clear()
         if kept:
             self._regroup()
@@ -487,9 +488,12 @@ class Session:
         self.actions = Actions()
 
     def set_gravity(self) -> None:
-        """Take over the world's gravity."""
-        for group in self.groups.values():
-            group.system.gravity = gravity(self.client)
+        """Take over the world's gravity, which programs set at every step to what it was."""
+        now = gravity(self.client)
+        if now != self._gravity:
+            self._gravity = now
+            for group in self.groups.values():
+                group.system.gravity = now
 
     # time
 
@@ -707,6 +711,7 @@ class Session:
             if not self._stale.isdisjoint(loop.bodies):  # its system is to know its own number
                 self.constraints.loops[loop.number] = replace(loop, first=NOBODY)
         self._stale.clear()
+        self._gravity = None
         exact = [loop for loop in self.constraints.loops.values() if loop.exact]
         alone = [(body,) for body, mode in self._modes.items() if mode == "exact"]
         with read_together(self.client):

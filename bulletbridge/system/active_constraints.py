@@ -125,6 +125,7 @@ class ActiveConstraints:
         self.solver = self.full
         self.decision: Decision | None = None
         self.remembered: tuple[ActiveSet, ...] = ()
+        self._opening: tuple[Decision | None, float, frozenset[str]] = None, 0.0, frozenset()
         self._first = self.solver, self.decision
         self._all_but_bases = ~self.nothing_held()  # (nv,) rates
         self._placed = np.ones(mechanism.nq, bool)  # (nq,) coordinates of these
@@ -161,6 +162,15 @@ class ActiveConstraints:
     def encoded(self) -> Encoded:
         """The rows as written."""
         return self.full.encoded
+
+    def opening(self, rounding: float) -> frozenset[str]:
+        """As of ``System.opening``, which the drop-in asks for at every step."""
+        decision, known = self.decision, self._opening
+        if known[0] is not decision or known[1] != rounding:
+            decided = {} if decision is None else decision.by_name
+            names = frozenset(name for name, each in decided.items() if each.opens(rounding))
+            self._opening = known = decision, rounding, names
+        return known[2]
 
     @property
     def solvers(self) -> tuple[Solver, ...]:

@@ -444,8 +444,7 @@ class System:
         Args:
             rounding: Gap that is none, in mechanism lengths or radians.
         """
-        decided = {} if self._active.decision is None else self._active.decision.by_name
-        return frozenset(name for name, each in decided.items() if each.opens(rounding))
+        return self._active.opening(rounding)
 
     @property
     def encoded(self) -> Encoded:
