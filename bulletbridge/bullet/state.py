@@ -539,8 +539,9 @@ class BulletBodies:
             self.put_numbers(before)
 
     def put_numbers(self, numbers: list[float]) -> None:
-        """Put ``numbers`` into Bullet; nothing is checked."""
-        self._put(numbers[: self._nq], numbers[self._nq :])
+        """Put ``numbers`` into Bullet, and leave what follows them; nothing is checked."""
+        nq = self._nq
+        self._put(numbers[:nq], numbers[nq : nq + self._nv])
 
     def _put(self, q: list[float], v: list[float]) -> None:
         self._meddling.shown = q, v

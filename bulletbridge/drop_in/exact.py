@@ -221,9 +221,11 @@ class ExactGroup:
         self._axes: dict[Place, Matrix] = {}  # their axes
         self._has_sliders = any(loop.kind == pybullet.JOINT_PRISMATIC for loop in loops)
         self._start: Array = self.system.q  # of the last step, if there are any
+        self._state: Array = self._start  # where lone steps lead
         self._led = False  # whether resets came before the last step
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
-        self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
+        # (nq + nv + 1) before the step, if it may be undone
+        self._before: Array | list[float] | None = None
         self._rates: Array = np.zeros(self.system.mechanism.nv)  # after torques acted in a step
         self._swings = 0  # such steps, each of which has turned rates round that were far too high
         self._told: list[ContactTold] | None = []  # contacts, likewise
@@ -477,30 +479,22 @@ class ExactGroup:
         if self.alone is None:
             notes_more = self._parts > 1 or self._led or self._has_sliders or watches
             if not (notes_more or self._actions.cut_off or self._must_get_ready):
-                self.alone = self._lone_step()
-        self.system.write()
+                self.alone = self.system.lone_step
+                self._state = self.system.compiled()[0].state
+        if self.alone is None:
+            self.system.write()
+        else:
+            world, self._before = self.joined.world, self._state.tolist()
+            world.check(looks=False)
+            world.put_numbers(self._before)
         if watches:
             self.joined.tell_open()
         return ALONE
 
-    def _lone_step(self) -> Callable[[tuple[()]], int] | None:
-        """The step of the system as one call, if it is no more, that notes where it begins."""
-        step = self.system.lone_step
-        if step is None:
-            return None
-        state = self.system.compiled()[0].state
-        self._before = before = state.copy()
-
-        def advance(nothing: tuple[()]) -> int:
-            before[:] = state
-            return step(nothing)
-
-        return advance
-
     def undo(self) -> None:
         """Take back the step; what it found to start from stays, for it is to be made again."""
         assert self._before is not None
-        self.system.take_back(self._before)
+        self.system.take_back(np.array(self._before))
 
     def state_of(self, loop: CreatedConstraint) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
