@@ -28,7 +28,7 @@ from bulletbridge.mechanism.contact_detector import RUBBING, Detector, put_surfa
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT
 from bulletbridge.mechanism.surfaces import MOST_LINKS, SURFACE_LINK
-from bulletbridge.numerics.records import Array, Vector
+from bulletbridge.numerics.records import Array, Ints, Vector
 
 CONTACT_DAMPING = 0.1
 """Of links that were given none, which Bullet adds to the other link's [N s/m]."""
@@ -43,6 +43,12 @@ AHEAD = 16
 NEARLY = 1e-3
 """Distance within which Bullet is asked how far links are from each other [m]: within none it does
 not tell of all that are inside each other by micrometres."""
+FAR = 0.5
+"""Distance up to which it is asked how far links are from what it alone knows the shape of [m]."""
+SAFE = 0.05
+"""So much of which it may list points within [m]: its breaking threshold is 0.02."""
+ASKS = 8
+"""Times that it is asked for contacts, for one of which it is asked for such distances, too."""
 ASKING = Lock()
 """Held by the thread that asks Bullet."""
 
@@ -96,6 +102,64 @@ class Bystander(NamedTuple):
     first: int
 
 
+class Clearances:
+    """How far links may go before they can touch what stands still and only Bullet knows.
+
+    Args:
+        detector: Of the links.
+    """
+
+    def __init__(self, detector: Detector) -> None:
+        n, self._detector = len(detector.links), detector
+        self._stands = detector.links["body"] == 0
+        self._room = np.full((n, n), -np.inf)  # from where each was when it was measured
+        self._room[np.ix_(self._stands, self._stands)] = np.inf  # these cannot come nearer
+        self._places, self._weights = np.zeros((n, 12)), np.ones((n, 12))  # turns by their levers
+        self._pairs, self._asked = list[tuple[int, int]](), 0
+        self._a = self._b = self._links = np.zeros(0, np.int64)
+
+    def forget(self, first: int, count: int) -> None:
+        """Forget what was measured to links that were put elsewhere."""
+        moved = slice(first, first + count)
+        self._room[moved, ~self._stands] = self._room[~self._stands, moved] = -np.inf
+
+    def without_far(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Those pairs that may touch where the last detection has them."""
+        if not pairs:
+            return pairs
+        if pairs != self._pairs:
+            self._pairs, (self._a, self._b) = pairs, np.array(pairs).T
+            self._links = np.where(self._stands[self._a], self._b, self._a)
+        near = ~(self._ways(self._links) < self._room[self._a, self._b])
+        return [pair for pair, one in zip(pairs, near.tolist(), strict=True) if one]
+
+    def _ways(self, links: Ints) -> Array:
+        """How far any point of links (n,) is from where it was when they were measured, at most."""
+        moved = self._detector.places_of(links) - self._places[links]
+        moved *= self._weights[links]
+        return np.sqrt(2.0 * np.einsum("ij,ij->i", moved, moved))
+
+    def measure(self, pairs: list[tuple[int, int]], distance: Callable[[int, int], float]) -> None:
+        """Measure now and then pairs that had to be asked about, where the last detection has them.
+
+        Args:
+            pairs: Those of which one stands still.
+            distance: Of two links [m], ``FAR`` at most.
+        """
+        self._asked += 1
+        if self._asked % ASKS != 1:
+            return
+        found = {pair: distance(*pair) - SAFE for pair in pairs}
+        links = np.unique(np.array([b if self._stands[a] else a for a, b in found], np.int64))
+        ways = self._ways(links)
+        self._room[links] -= ways[:, None]
+        self._room[:, links] -= ways
+        self._places[links] = self._detector.places_of(links)
+        self._weights[links, 3:] = self._detector.reaches_of(links)[:, None]
+        for (a, b), room in found.items():
+            self._room[a, b] = room
+
+
 class ContactFinder:
     """Finds all contacts of some bodies with each other and with the rest of the world.
 
@@ -129,6 +193,7 @@ class ContactFinder:
         self._bystanders: list[Bystander] = []
         self._places: list[int] = []  # versions of their places that the detector has
         self._detector: Detector | None = None
+        self._clearances: Clearances
         self._elsewhere: dict[tuple[int, int], int] = {}  # decisions about links it does not have
         self._known = -1, -1  # generation and version of what is around
         self._all_near = False  # whether all bodies are taken to be near
@@ -294,7 +359,7 @@ class ContactFinder:
         if detector.has_left:
             detector = self._follow(detector, state[2])
             contacts, _ = detector.find(*state)
-        asked = detector.undecided()
+        asked = self._near(detector)
         if asked:
             with self._showing(*state[:2]):
                 pybullet.performCollisionDetection(physicsClientId=self.client)
@@ -305,6 +370,11 @@ class ContactFinder:
         if stranger is not None:
             self._refuse(*stranger)
         return contacts
+
+    def _near(self, detector: Detector) -> list[tuple[int, int]]:
+        """Pairs of links that the last detection could not decide on, but those known to be far."""
+        pairs = detector.undecided()
+        return pairs if detector is not self._detector else self._clearances.without_far(pairs)
 
     def _decide(self, detector: Detector, pairs: Sequence[tuple[int, int]]) -> bool:
         """Ask Bullet whether links collide that have met; whether one of them is known by now.
@@ -323,23 +393,32 @@ class ContactFinder:
 
     def _are_inside(self, a: int, b: int) -> bool:
         """Whether two links are inside each other as Bullet measures, whatever its filters are."""
+        return self._distance(a, b, NEARLY) < 0.0
+
+    def _distance(self, a: int, b: int, most: float = FAR) -> float:
+        """How far two links are from each other as Bullet measures [m], ``most`` at most."""
         (other, other_link), (body, link) = self._links[a], self._links[b]
         points: tuple[tuple[Any, ...], ...] = pybullet.getClosestPoints(
-            body, other, NEARLY, link, other_link, physicsClientId=self.client
+            body, other, most, link, other_link, physicsClientId=self.client
         )
-        return any(point[8] < 0.0 for point in points)
+        return min((point[8] for point in points), default=most)
 
     def _bullets(self, detector: Detector) -> np.ndarray:
         """Contacts (n,) that Bullet finds of links whose shapes are not known."""
         found, pairs = list[tuple[Any, ...]](), list[tuple[int, int]]()
-        for a, b in detector.undecided():
-            if self._knows(a) and self._knows(b):
-                continue
+        asked = [(a, b) for a, b in self._near(detector) if not self._knows(a) & self._knows(b)]
+        moving, stands = detector.links["stranger"], detector.links["body"] == 0
+        for a, b in asked:
             points = self._points(a, b)
             found += points
             pairs += [(a, b)] * len(points)
-            if points and detector.links["stranger"][[a, b]].any():
+            if points and moving[[a, b]].any():
                 self._refuse(a, b)
+        if detector is self._detector:
+            still = [
+                (a, b) for a, b in asked if stands[a] != stands[b] and not moving[a] | moving[b]
+            ]
+            self._clearances.measure(still, self._distance)
         contacts = np.zeros(len(found), CONTACT_POINT)
         for contact, point in zip(contacts, found, strict=True):
             contact["feature"] = -1
@@ -457,6 +536,7 @@ class ContactFinder:
             detector.collide[np.ix_(shared, shared)] = before.collide[np.ix_(old, old)]
         self._places = [-1] * len(self._bystanders)
         self._detector, self._surfaces = detector, False
+        self._clearances = Clearances(detector)
         self._apply(detector)
         self._place_own(detector, self._own)
 
@@ -514,6 +594,7 @@ class ContactFinder:
         for k, (body, first) in enumerate(self._bystanders):
             if self._places[k] != body.version:
                 self._places[k] = body.version
+                self._clearances.forget(first, len(body.links))
                 self._detector.place(first, *body.motion(), body.reaches)
 
     def _put(self, detector: Detector, link: int, place: Pose) -> None:

@@ -185,6 +185,21 @@ class Detector:
         """
         finish_contacts(contacts, pairs, self.links, self._poses)
 
+    def places_of(self, links: Ints) -> Array:
+        """Origins and axes (n, 12) of what carries links, at the last detection."""
+        bodies, poses = self.links["body"][links], self._poses
+        origins = poses["origin"][bodies] + poses["p"][bodies]
+        return np.concatenate((origins, poses["R"][bodies].reshape(-1, 9)), axis=1)
+
+    def reaches_of(self, links: Ints) -> Array:
+        """How far the shapes of links reach from these origins (n,), at most."""
+        reaches = np.zeros(len(links))
+        for k, at in enumerate(self.places_of(links)[:, :3]):
+            placed = self._placed[self.shapes["link"] == links[k]]
+            corners = np.maximum(placed["upper"] - at, at - placed["lower"])
+            reaches[k] = np.linalg.norm(corners, axis=1).max()
+        return reaches
+
     @property
     def has_left(self) -> bool:
         """Whether the mechanism had left the region at the last detection."""
