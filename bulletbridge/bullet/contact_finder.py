@@ -116,7 +116,8 @@ class Clearances:
         self._room[np.ix_(self._stands, self._stands)] = np.inf  # these cannot come nearer
         self._places, self._weights = np.zeros((n, 12)), np.ones((n, 12))  # turns by their levers
         self._pairs, self._asked = list[tuple[int, int]](), 0
-        self._a = self._b = self._links = np.zeros(0, np.int64)
+        self._a: Ints = np.zeros(0, np.int64)
+        self._b = self._links = self._a
 
     def forget(self, first: int, count: int) -> None:
         """Forget what was measured to links that were put elsewhere."""
@@ -128,7 +129,7 @@ class Clearances:
         if not pairs:
             return pairs
         if pairs != self._pairs:
-            self._pairs, (self._a, self._b) = pairs, np.array(pairs).T
+            self._pairs, (self._a, self._b) = pairs, np.array(pairs, np.int64).T
             self._links = np.where(self._stands[self._a], self._b, self._a)
         near = ~(self._ways(self._links) < self._room[self._a, self._b])
         return [pair for pair, one in zip(pairs, near.tolist(), strict=True) if one]

@@ -7,6 +7,7 @@ from boxes that are larger than the bodies, and change only where one leaves its
 
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from time import perf_counter, thread_time
 from typing import Any
 
@@ -180,7 +181,8 @@ def slow_reading(body: int, client: int) -> Generator[Callable[[], None]]:
 
 def _numbers(places: tuple[Place, ...]) -> Array:
     """Places as an array (n, 7)."""
-    return np.array([(*position, *quat) for position, quat in places])
+    numbers = chain.from_iterable(chain.from_iterable(places))
+    return np.array([*numbers]).reshape(-1, 7)  # of tuples numpy takes twice as long
 
 
 class ShapedBodies:

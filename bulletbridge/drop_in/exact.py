@@ -484,9 +484,10 @@ class ExactGroup:
         if self.alone is None:
             self.system.write()
         else:
-            world, self._before = self.joined.world, self._state.tolist()
+            world, numbers = self.joined.world, self._state.tolist()
             world.check(looks=False)
-            world.put_numbers(self._before)
+            world.put_numbers(numbers)
+            self._before = numbers
         if watches:
             self.joined.tell_open()
         return ALONE
