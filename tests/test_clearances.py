@@ -76,3 +76,25 @@ def test_what_is_put_under_a_body_is_met(monkeypatch):
     end = path(client, 120)[-1]
     assert min(place[2] for place, _ in end) > 2.55
     client.disconnect()
+
+
+def raised():
+    """Positions of boxes, one of which slides on an upright at a floor that is put below them."""
+    client = thrown_boxes(0.9)
+    slider = pybullet.JOINT_PRISMATIC
+    client.createConstraint(0, -1, 1, -1, slider, [0, 0, 1], [0] * 3, [0] * 3)
+    path(client, 3)
+    found = []
+    for height in (0.001, 0.5, 0.5):  # the first time it is read again
+        client.resetBasePositionAndOrientation(0, [0, 0, height], [0, 0, 0, 1])
+        found += path(client, 40)
+    client.disconnect()
+    return found
+
+
+def test_a_base_of_triangles_that_is_raised_is_met(monkeypatch):
+    """A constraint joins it to what is above: it is no bystander."""
+    sparing = raised()
+    monkeypatch.setattr(contact_finder, "SAFE", np.inf)
+    assert sparing == raised()
+    assert min(place[2] for place, _ in sparing[-1]) > 0.55

@@ -120,9 +120,10 @@ class Clearances:
         self._b = self._links = self._a
 
     def forget(self, first: int, count: int) -> None:
-        """Forget what was measured to links that were put elsewhere."""
-        moved = slice(first, first + count)
-        self._room[moved, ~self._stands] = self._room[~self._stands, moved] = -np.inf
+        """Forget what was measured, if anything was, to links that were put elsewhere."""
+        if self._asked:
+            moved = slice(first, first + count)
+            self._room[moved, ~self._stands] = self._room[~self._stands, moved] = -np.inf
 
     def without_far(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Those pairs that may touch where the last detection has them."""
@@ -318,6 +319,9 @@ class ContactFinder:
         """
         if self._detector is not None:
             self._detector.bodies[:] = bodies
+            for k, (body, _) in enumerate(self._links):
+                if body in moved:
+                    self._clearances.forget(k, 1)
             self._place_own(self._detector, [own for own in self._own if own.body in moved])
 
     def find(self, q: Array, v: Array, dt: float) -> np.ndarray:

@@ -129,8 +129,9 @@ class Impulses:
 
     def sizes(self, name: str) -> tuple[float, float]:
         """Norms of ``of``: of what changed its velocity, and of what moved it."""
-        velocity, position = self.of(name).tolist()
-        return math.hypot(*velocity), math.hypot(*position)
+        velocity, position = self.multipliers[:, self.solver.encoded.rows[name]].tolist()
+        both = [a + self.share * b for a, b in zip(velocity, position, strict=True)]
+        return math.hypot(*both), math.hypot(*(b / self.dt for b in position))
 
     def wrench(self, name: str, corrected: bool = True, on_mover: bool = False) -> Wrench | None:
         """Impulse of a loop as force and moment; None for what is not a loop.
@@ -317,7 +318,7 @@ class Filter:
 
     def prescribe(self) -> None:
         """Ask for prescribed motions at the end of the coming step, which the next call takes."""
-        t = self.solver.t + float(self.solver.control[0]["dt"])
+        t = self.solver.t + self.solver.control["dt"].item()
         self.targets[:] = self.solver.encoded.targets(np.array([t]))
 
     def take_targets(self, given: Sequence[Array]) -> None:

@@ -435,7 +435,7 @@ class InequalityStepper:
 
     def _given(self, steps: int = 1) -> Given:
         """What drives steps from now on."""
-        solver, dt = self.solver, float(self.solver.control[0]["dt"])
+        solver, dt = self.solver, self.solver.control["dt"].item()
         targets = solver.still
         if solver.encoded.motions:
             targets = solver.encoded.targets(np.array([solver.t, solver.t + dt]))
@@ -812,7 +812,7 @@ class InequalityStepper:
                 failure = calls.step.call(())
             else:
                 failure = calls.steps.call((self._given(steps), *numbers, trace, steps))
-            done, found = (int(self._counts[k]) for k in (STEPS, FOUND))
+            done, found = self._counts[[STEPS, FOUND]].tolist()
             dense = failure == DENSE_REQUIRED and done == 0
             if dense:
                 self.solver.handed_over += 1
@@ -835,7 +835,7 @@ class InequalityStepper:
             if done > 0:
                 self._end_of(begun, DONE)
         predicted = self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
-        dt = float(self.solver.control[0]["dt"])
+        dt = self.solver.control["dt"].item()
         failure = self.step(surroundings.contact_points(predicted, self._predicted_rates, dt))
         if failure == DONE:
             done += 1
@@ -967,7 +967,7 @@ class InequalityStepper:
 
     def _first_contacts(self, surroundings: Surroundings) -> np.ndarray:
         """Contacts of a step before which it is not known what motors exert."""
-        dt = float(self.solver.control[0]["dt"])
+        dt = self.solver.control["dt"].item()
         find = surroundings.contact_points
         contact_points = find(self.predict(), self._predicted_rates, dt)
         if self._find_what_motors_exert():
