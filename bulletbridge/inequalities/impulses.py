@@ -130,6 +130,7 @@ from bulletbridge.numerics.sharing import (
     Sharing,
     agree_among_motors,
     comply,
+    follow,
     push_softly,
     weigh,
 )
@@ -450,8 +451,10 @@ def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: 
     h.report[COMPLIED] = max(h.report[COMPLIED] - 1.0, 1.0) if yields else 0.0
     flung = yields and left > max(most, AT_REST)
     if flung or (h.report[COMPLIED] == 1.0 and are_blocked(h, rows.motors)):
-        enough = LESSER_EVIL * left if flung else JUST_AS_WELL * tolerance
-        pushed = push_rigidly(h, rows, tolerance, enough, flung and search)
+        # friction of joints alone holds no motor that can do more
+        badly = flung or rows.first_unilateral == n
+        enough = LESSER_EVIL * left if badly else JUST_AS_WELL * tolerance
+        pushed = push_rigidly(h, rows, tolerance, enough, badly and search)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
         h.report[COMPLIED] = 1.0 + PAUSE
         if pushed.residual <= enough:
@@ -524,6 +527,9 @@ def push_rigidly(
         if is_blocked(h, i):
             p.x[i] = p.bounds[i].upper if h.sharing.gave[i] > 0.0 else p.bounds[i].lower
     outcome = solve_complementarity(p, n, tolerance, NEARBY)
+    if outcome.residual > JUST_AS_WELL * tolerance:  # as where joints that rub turn back
+        residual, steps = follow(p, n, tolerance)
+        outcome = Outcome(residual, outcome.sweeps, outcome.newton + steps)
     if search and outcome.residual > JUST_AS_WELL * tolerance:
         outcome = select(h, n, tolerance, outcome)
     if not outcome.residual <= enough:
