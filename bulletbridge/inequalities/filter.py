@@ -14,7 +14,7 @@ from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import TARGET
 from bulletbridge.engine.failures import widest
-from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, NOT_CLOSED
+from bulletbridge.engine.records import CORRECTION, DENSE_REQUIRED, DONE, LEFT_OPEN, NOT_CLOSED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
@@ -438,32 +438,83 @@ class Filter:
         let them: the rates found are followed along the loops, in parts. Where no parts lead there,
         as in a chain of exactly its reach, whose loops allow rates with which no motion goes on,
         these end as in an impact.
+
+        Forces do no work without a way: rates end no faster, in the metric of M, than the parts
+        went or than they began, whichever was more, so that they cannot grow step by step where
+        nothing moves.
         """
         solver, nq, start = self.solver, self._nq, self.solver.state.copy()
         found, dt = numbers.copy(), solver.control["dt"].item()
         rates, taken = self._rates_along_loops(found[nq:], free), np.zeros_like(self.multipliers)
+        correction = solver.arrays.vectors[CORRECTION, : len(rates)]
+        M, whole = self._as_one(found, free)
+        momenta = whole.T @ M @ found[nq:]
         for parts in PARTS:
             solver.state[:], numbers[:nq], numbers[nq:] = start, start[:nq], rates
-            taken[:] = 0.0
+            taken[:], went = 0.0, [start[:-1]]
             for _ in range(parts):
-                displace(solver.bodies, numbers[:nq].copy(), numbers[nq:], dt / parts, numbers)
+                v, part = numbers[nq:].copy(), dt / parts
+                displace(solver.bodies, numbers[:nq].copy(), v, part, numbers)
                 if self._close_from(start, numbers, free) != DONE:
                     break
                 taken += self.multipliers
+                went.append(np.concatenate([numbers[:nq], v + correction / part]))
             else:
-                self._before[:], self.multipliers[:] = start, taken
+                self._hold(went, numbers, free)
+                self._end_following(start, numbers, taken, momenta)
                 return DONE
         name = widest(solver)
         numbers[:nq], numbers[nq:] = solver.state[:nq], 0.0  # as far as the finest parts have led
         if self._close_from(start, numbers, free) != DONE:
             numbers[:], solver.state[:] = found, start
             return NOT_CLOSED
-        self._before[:], self.multipliers[:] = start, taken + self.multipliers
+        taken += self.multipliers
+        self._end_following(start, numbers, taken, momenta)
         M, kept = solver.terms(start[:nq], rates, float(start[-1])).M, numbers[nq:]
         gone = max(0.5 * float(rates @ M @ rates - kept @ M @ kept), 0.0)
         solver.control[0]["lost"] += gone
         solver.tell_loss(np.concatenate([start[:nq], rates, start[-1:]]), gone, name)
         return DONE
+
+    def _end_following(self, start: Array, numbers: Array, taken: Array, momenta: Array) -> None:
+        """Take rates with the momenta (6,) that a step has led to, (0,) of what is held."""
+        free = int(len(momenta) > 0)
+        M, whole = self._as_one(numbers, free)
+        lost = momenta - whole.T @ M @ numbers[self._nq :]
+        numbers[self._nq :] += whole @ np.linalg.solve(whole.T @ M @ whole, lost)
+        self._close_from(start, numbers, free)
+        self._before[:], self.multipliers[:] = start, taken + self.multipliers
+
+    def _hold(self, went: list[Array], numbers: Array, free: int) -> None:
+        """Slow the rates of ``numbers`` down to the fastest of ``went``, relative to the whole.
+
+        All are (nq + nv,), of which what the whole moves by as one body keeps the momentum.
+        """
+        v, end = self._relative(numbers, free)
+        most = 0.0
+        for state in went:
+            most = max(most, self._relative(state, free)[1])
+            if end <= most:
+                return
+        numbers[self._nq :] -= (1.0 - most / end) * v
+
+    def _relative(self, numbers: Array, free: int) -> tuple[Array, float]:
+        """Rates less those of all as one body, where nothing holds them; their length by M."""
+        (M, whole), v = self._as_one(numbers, free), numbers[self._nq :]
+        momenta = whole.T @ M
+        v = v - whole @ np.linalg.solve(momenta @ whole, momenta @ v)
+        return v, math.sqrt(v @ M @ v)
+
+    def _as_one(self, numbers: Array, free: int) -> tuple[Array, Array]:
+        """M, and rates (nv, 6) of all as one body about the origin; (nv, 0) if it is held."""
+        bodies, v = self.solver.mechanism.bodies, numbers[self._nq :]
+        at, whole = self.solver.terms(numbers[: self._nq], v, self.solver.t), np.zeros((len(v), 6))
+        for body, pose in zip(bodies, at.poses, strict=True):
+            if body["joint"] == FREE:
+                own = whole[body["v"] : body["v"] + 6]
+                own[:3, :3] = own[3:, 3:] = np.eye(3)
+                own[3:, :3] = np.cross(np.eye(3), pose["origin"] + pose["p"]).T
+        return at.M, whole[:, : 6 * free]
 
     def _rates_along_loops(self, found: Array, free: int) -> Array:
         """Rates (nv,) at the start of a step, of those that it has led to, that open no loop there.

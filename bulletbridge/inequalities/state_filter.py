@@ -69,6 +69,9 @@ from bulletbridge.numerics.projection import (
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.spatial import ZERO, clear_nothing
 
+FARTHEST_WAY = 10.0
+"""Times the way of a step, and what opened in it, that closing loops may go from there. Directions
+of the start that all but vanish there lead a radian and more away, past the nearest closed pose."""
 NO_SUCH_BODY = 16
 """Failure: a sticking point names a body that there is not, or has no direction."""
 
@@ -128,7 +131,7 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         last, stale = math.inf, c.factored == factored
         from_start = stale
         c.failure, c.guarded, c.factored, passes = DONE, 0, NOT_FACTORED, 0
-        reached, left = math.inf, MOST_NEWTON_PASSES
+        reached, left, opened = math.inf, MOST_NEWTON_PASSES, -1.0
         update_positions(a, f, instant, q, v)
         enough = tolerance(a, q)
         count = place(a, h)
@@ -148,7 +151,7 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
             limit = NEWTON / share * travelled(a, f, v) + c.guard_floor
         while True:
             gap, bent = kept_gap(a, f.rows, c.rank), is_bent(a, f, enough)
-            slow = not gap < 0.1 * last
+            slow, opened = not gap < 0.1 * last, opened if opened >= 0.0 else gap
             if not gap < math.inf:
                 c.failure = NOT_FINITE
                 return
@@ -178,7 +181,11 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         c.correction_passes = passes
         if from_start:
             most = max(travelled(a, f, v), travelled(a, f, a.vectors[START_V, : len(v)]))
-            share = min(share, ratio(most, travelled(a, f, correction)))
+            way = travelled(a, f, correction)
+            if way > FARTHEST_WAY * (most / share + c.guard_floor * (1.0 + 1e6 * opened)):
+                name_open(a, f.rows, False)
+                return
+            share = min(share, ratio(most, way))
         if share > 0.0:
             for k in range(len(v)):
                 v[k] += share * correction[k]

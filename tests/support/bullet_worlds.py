@@ -122,13 +122,17 @@ def quat(rng: np.random.Generator) -> list[float]:
 
 
 def momentum(p: Any, bodies: Iterable[int]) -> np.ndarray:
-    """Linear and angular momentum about the origin (6,) of free bodies with one link."""
+    """Linear and angular momentum about the origin (6,) of free bodies and their links."""
     total = np.zeros(6)
     for body in bodies:
-        mass, _, inertia = p.getDynamicsInfo(body, -1)[:3]
-        place, turn = p.getBasePositionAndOrientation(body)
-        R = np.array(p.getMatrixFromQuaternion(turn)).reshape(3, 3)
-        v, w = map(np.array, p.getBaseVelocity(body))
-        total[:3] += mass * v
-        total[3:] += np.cross(place, mass * v) + R @ (inertia * (R.T @ w))
+        states = [(*p.getBasePositionAndOrientation(body), *p.getBaseVelocity(body))]
+        for link in range(p.getNumJoints(body)):
+            state = p.getLinkState(body, link, 1, 1)
+            states.append((*state[:2], *state[6:8]))
+        for link, (place, turn, *rates) in enumerate(states, -1):
+            mass, _, inertia = p.getDynamicsInfo(body, link)[:3]
+            R = np.array(p.getMatrixFromQuaternion(turn)).reshape(3, 3)
+            v, w = map(np.array, rates)
+            total[:3] += mass * v
+            total[3:] += np.cross(place, mass * v) + R @ (inertia * (R.T @ w))
     return total
