@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge import attach
 from bulletbridge.drop_in.client import BulletClient
-from bulletbridge.errors import StepError, WorldError
+from bulletbridge.errors import BulletBridgeWarning, StepError, WorldError
 
 DT = 1 / 240
 ARM = f"{pybullet_data.getDataPath()}/kuka_iiwa/model.urdf"
@@ -448,4 +448,25 @@ def test_a_crane_that_winds_up_its_rope_turns_as_fast_as_its_motor_is_told(mode)
         )
         client.stepSimulation()
         assert client.getJointState(jib, 0)[1] == pytest.approx(rate, abs=3e-3)
+    client.disconnect()
+
+
+@MODES
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_base_that_is_nowhere_is_told(mode, steps):
+    """Bullet takes such places, and makes them where it blows up; it was a traceback."""
+    client = world(mode)
+    links = [1.0] * 2, [-1] * 2, [-1] * 2, [[0, 0, 0], [1, 0, 0]], [[0, 0, 0, 1]] * 2
+    own = [[0.5, 0, 0]] * 2, [[0, 0, 0, 1]] * 2, [0, 1], [pybullet.JOINT_REVOLUTE] * 2
+    place = [0, 0, 0], [0, 0, 0, 1], [0, 0, 0], [0, 0, 0, 1]
+    arm = client.createMultiBody(0, -1, -1, *place, *links, *own, [[0, 1, 0]] * 2)
+    for link in range(2):
+        client.changeDynamics(arm, link, localInertiaDiagonal=[0.1] * 3)
+    kind = pybullet.JOINT_POINT2POINT
+    client.createConstraint(arm, 1, -1, -1, kind, [0] * 3, [0.5, 0, 0], [1.5, 0, 0.5])
+    for _ in range(steps):
+        client.stepSimulation()
+    client.resetBasePositionAndOrientation(arm, [math.nan] * 3, [math.nan] * 4)
+    with pytest.warns(BulletBridgeWarning, match=r"base is at \(nan, nan, nan\)"):
+        client.stepSimulation()
     client.disconnect()

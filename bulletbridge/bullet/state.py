@@ -254,6 +254,11 @@ class Port:
             self._check_base(now, self.base.now)
 
     def _check_base(self, now: Place, read: Place) -> None:
+        if not math.isfinite(sum(now[0]) + sum(now[1])):
+            raise WorldError(
+                f"body '{self.name}': its fixed base is at {now[0]} in Bullet, turned by {now[1]};"
+                " put it somewhere, or load it again"
+            )
         shift, turn = way_between(read, now)
         if shift > 1e-12 or turn > 1e-12:
             raise WorldError(
