@@ -67,6 +67,22 @@ def test_a_pin_that_opens_beyond_rounding_is_told_once(connect, mode, apart):
 
 
 @pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_pin_that_opens_further_than_two_frames_are_rounded_is_told(connect, mode):
+    """Its two frames, off by what they are drawn with, are twice that apart; ten times was silent.
+
+    As pins that are 0.1 mm apart, of which one is drawn 0.03 mm beside its place.
+    """
+    client = connect()
+    client.setBridgeMode(mode)
+    gaps = pinned_twice(client, 1e-4, drawn=3e-5)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", BulletBridgeWarning)
+        widest = max(gap for gap, _ in zip(gaps, range(360), strict=False))
+    assert widest > 2.0 * 3e-5
+    assert sum("constraint 2 opens" in str(each.message) for each in told) == 1
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
 def test_pins_that_are_drawn_apart_by_rounding_are_not_told(connect, mode):
     """One pin written twice, the second time by 0.1 mm off: the gap is that of the drawing."""
     gaps = pinned_twice(client := connect(), 1e-9, drawn=1e-4)

@@ -70,6 +70,9 @@ class Redundancy:
         mismatch_m, mismatch_rad: Largest gap that stays in these directions over the sampled poses.
         drawn, widest: Gap of any of its rows as written, in mechanism lengths or radians, at the
             first of these poses, and the largest.
+        frames: How many frames it has, and joints between its bodies. Each is rounded by some
+            digit: a gap that is drawn with as much is at most so many times that at other poses,
+            where all add up.
     """
 
     rows: int
@@ -79,14 +82,15 @@ class Redundancy:
     mismatch_rad: float = 0.0
     drawn: float = 0.0
     widest: float = 0.0
+    frames: int = 1
 
     def opens(self, rounding: float) -> bool:
-        """Whether it opens far beyond where it starts; rounded frames keep their gap.
+        """Whether it opens by more than frames that are rounded by what it starts with let it.
 
         Args:
             rounding: Gap that is none, in mechanism lengths or radians.
         """
-        return self.widest > max(rounding, SPREAD * self.drawn)
+        return self.widest > max(rounding, self.frames * self.drawn)
 
 
 @dataclass(frozen=True)
@@ -496,13 +500,16 @@ def with_gaps(
             gaps[name] = np.maximum(gaps[name], gap)
     sizes = np.array(by_pose).reshape(len(by_pose), encoded.nc)
     largest = {name: sizes[:, part].max(axis=1, initial=0.0) for name, part in encoded.rows.items()}
+    joints = [int(bodies_between(mechanism, loop).sum()) for loop in encoded.loops]
+    joints += encoded.couplings["count"].tolist() + [1] * len(encoded.users)
     by_name = {
         name: replace(
             each,
             drawn=float(largest[name][:1].sum()),
             widest=float(largest[name].max(initial=0.0)),
+            frames=1 + between,
         )
-        for name, each in decision.by_name.items()
+        for (name, each), between in zip(decision.by_name.items(), joints, strict=True)
     }
     for name, left in decision.left_out.items():
         loop, first = reduced.loops[list(encoded.rows).index(name)], encoded.rows[name].start
