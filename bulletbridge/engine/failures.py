@@ -5,6 +5,7 @@ from typing import NoReturn
 import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.engine.correction import FARTHEST
 from bulletbridge.engine.likely_mistakes import likely_mistakes
 from bulletbridge.engine.records import (
     AT_LIMIT,
@@ -163,9 +164,10 @@ def explain(solver: Solver, failure: int, by_others: bool, against: str = "") ->
             + (f"{damper}; " if damper else "")
             + "check tau for NaN and masses for zero, or use a smaller dt"
         )
-    if failure in (CONTRADICTED, LEFT_OPEN):
+    apart = parting(solver) if failure in (CONTRADICTED, LEFT_OPEN) else ""
+    if apart:
         return (
-            f"{begun}: constraints contradict each other: {parting(solver)} and nothing that the "
+            f"{begun}: constraints contradict each other: {apart} and nothing that the "
             f"others leave free can close it{undone}{near_singular(solver)}{blocked}; check the "
             f"motions of driven constraints, and whether the mechanism has reached a position it "
             f"cannot pass"
@@ -175,7 +177,7 @@ def explain(solver: Solver, failure: int, by_others: bool, against: str = "") ->
             f"{begun} leads to a joint limit, where many worlds in one call end; the state"
             f" before it was restored; load with limits=False, or step the system by itself"
         )
-    if failure in (NOT_RESOLVED, NOT_CLOSED, CREEPING) and c["controlled"]:
+    if failure in (NOT_RESOLVED, NOT_CLOSED, CREEPING, CONTRADICTED, LEFT_OPEN) and c["controlled"]:
         open_there = f", and '{widest(solver)}' opens first" if failure == NOT_CLOSED else ""
         return (
             f"{begun}: error control came no further than t = {float(c['t']):.9g} s, where it asks "
@@ -267,7 +269,8 @@ def opened(solver: Solver) -> str:
 def parting(solver: Solver) -> str:
     """How far a constraint that contradicts others was open; under error control how fast it opens.
 
-    Sub-steps are as short as they happen to be there, and the gap is what that leaves of it.
+    Sub-steps are as short as they happen to be there, and the gap is what that leaves of it. Empty
+    where that is none, as where a drive leads to the end of what loops can reach.
     """
     c, encoded = solver.control[0], solver.encoded
     if not c["controlled"] or int(c["worst"]) < 0:
@@ -284,7 +287,7 @@ def parting(solver: Solver) -> str:
             return (
                 f"'{owner(encoded, worst)}' opens by {left[worst] / scale[worst]:.3g} {kind}/{unit}"
             )
-    return opened(solver)
+    return opened(solver) if c["slipping"] or float(c["gap"]) > FARTHEST else ""
 
 
 def raise_failure(
