@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -79,12 +79,14 @@ class Attempts:
         pause: Steps until the next one.
         left_for: Steps since some constraints were left to Bullet.
         leavings: How often they were.
+        pulls: Their largest force or torque in Bullet's last step, which its states do not hold.
     """
 
     failed: int = 0
     pause: int = 0
     left_for: int = 0
     leavings: int = 0
+    pulls: Mapping[int, float] = field(default_factory=dict)
 
 
 class FilteredMemory(NamedTuple):
@@ -264,6 +266,8 @@ class FilteredGroup:
         self.joined.finish_step()
         if self._told_gaps is not None:
             self._told_gaps.put_back()
+        if self.joined.left_out:
+            self._attempts.pulls = {n: self._pull_of(n) for n in self.joined.left_out}
         if self._attempts.pause > 0:
             self._attempts.pause -= 1
             self._forget_gaps()
@@ -443,10 +447,9 @@ class FilteredGroup:
         self._attempts.left_for += 1
         if self._attempts.left_for < 2**self._attempts.leavings:
             return
-        state: Callable[[int, int], State] = pybullet.getConstraintState
         for number in self.joined.left_out:
-            limit, force = self.joined.loops[number].max_force, state(number, self._client)
-            if limit is not None and max(map(abs, force), default=0.0) >= SATURATED * limit:
+            limit = self.joined.loops[number].max_force
+            if limit is not None and self._attempts.pulls[number] >= SATURATED * limit:
                 return
         self.joined.take_in()
         self._start_anew()
@@ -580,18 +583,22 @@ class FilteredGroup:
 
     def _pulled(self) -> set[str]:
         """Loops that Bullet pulls with all that their force limits allow; how much others leave."""
-        state: Callable[[int, int], State] = pybullet.getConstraintState
-        client, pulled, room_left = self._client, set[str](), math.inf
+        pulled, room_left = set[str](), math.inf
         for loop, name, limit in self.joined.limited:
-            force = max(map(abs, state(loop.number, client)), default=0.0)
+            force = self._pull_of(loop.number)
             if force >= SATURATED * limit:
                 pulled.add(name)
             if loop.twin >= 0:
-                force = max(force, *map(abs, state(loop.twin, client)))
+                force = max(force, self._pull_of(loop.twin))
             if limit - force < room_left:
                 room_left = limit - force
         self._room_left = room_left
         return pulled
+
+    def _pull_of(self, number: int) -> float:
+        """The largest force or torque [N, N m] of a constraint in Bullet's last step."""
+        forces: State = pybullet.getConstraintState(number, self._client)
+        return max(map(abs, forces), default=0.0)
 
     def _over(self, was_open: Set[str]) -> Set[str]:
         """Loops whose closing took more than their force limits.
