@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pybullet
+import pybullet_data
 import pytest
 from _mechanisms import REVOLUTE, random_mechanism
 from support import hoppers
@@ -508,6 +509,27 @@ def test_what_is_left_to_bullet_is_by_what_it_bore_before_the_state_was_saved(tm
     client.changeConstraint(hold, maxForce=limit)
     client.restoreState(kept)
     assert trajectory_in_bullet(client, body, 20) == first
+
+
+@pytest.mark.filterwarnings("ignore:body 0 cannot be stepped exactly")
+def test_bodies_step_in_one_order_whichever_were_read_anew(tmp_path):
+    """From a file a body that is left to Bullet is tried again; steps before its own are undone."""
+    client: Any = BulletClient(pybullet.DIRECT, mode="exact")
+    humanoid = f"{pybullet_data.getDataPath()}/humanoid/humanoid.urdf"
+    left, zero = client.loadURDF(humanoid, [0, 0, 9]), [0, 0, 0]
+    client.createConstraint(left, -1, -1, -1, pybullet.JOINT_FIXED, zero, zero, [0, 0, 9])
+    turn, force = [[0.1, 0, 0, 0.99]], [[50, 50, 50]]
+    client.setJointMotorControlMultiDofArray(
+        left, [1], pybullet.STABLE_PD_CONTROL, turn, forces=force
+    )
+    body, tip_at = hoppers.fill(client, tmp_path), [0, 0, -hoppers.LOWER / 2]
+    client.createConstraint(body, 1, body, 3, pybullet.JOINT_POINT2POINT, zero, tip_at, tip_at)
+    drive(client, body, 0, WARM)
+    given, found = kept_by(client, "file", tmp_path), list[str]()
+    for _ in range(3):
+        client.restoreState(**given)
+        found.append(drive(client, body, WARM, 20)[0])
+    assert found[0] == found[1] == found[2]
 
 
 def test_what_is_known_of_who_collides_is_part_of_a_state(tmp_path):

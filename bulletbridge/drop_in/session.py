@@ -719,6 +719,9 @@ class Session:
                 if bodies not in self.groups and self._mode_of(bodies) != "native":
                     here = [loop for loop in exact if not bodies.isdisjoint(loop.bodies)]
                     self._group(bodies, here)
+        # one order, whichever were made anew: steps of those before one that refuses are undone
+        for bodies in sorted(self.groups, key=min):
+            self.groups[bodies] = self.groups.pop(bodies)
         self._counted = -1
         self._around.watch_anew()  # bodies of one group need not look at each other
         self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
