@@ -511,6 +511,25 @@ def test_what_is_left_to_bullet_is_by_what_it_bore_before_the_state_was_saved(tm
     assert trajectory_in_bullet(client, body, 20) == first
 
 
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_state_of_a_slider_is_known_after_bodies_were_read_anew(tmp_path, mode):
+    """Bullet's own constraint is left without force once a group has it."""
+    client: Any = BulletClient(pybullet.DIRECT, mode=mode)
+    client.setGravity(0, 0, -9.81)
+    shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    body, other = (client.createMultiBody(1.0, shape, -1, [x, 0, 0]) for x in (0, 0.4))
+    kind, ends = pybullet.JOINT_PRISMATIC, ([0.3, 0, 0], [-0.1, 0, 0])
+    client.createConstraint(body, -1, other, -1, kind, [1, 0, 0], *ends)
+    client.resetBaseVelocity(body, [0, 1, 0], [1, 2, 3])
+    trajectory_in_bullet(client, body, 5)
+    from_file, kept = kept_by(client, "file", tmp_path), client.saveState()
+    first = trajectory_in_bullet(client, body, 10)
+    for given in (from_file, {"stateId": kept}):
+        client.restoreState(**given)
+        found = trajectory_in_bullet(client, body, 10)
+    assert found == first
+
+
 @pytest.mark.filterwarnings("ignore:body 0 cannot be stepped exactly")
 def test_bodies_step_in_one_order_whichever_were_read_anew(tmp_path):
     """From a file a body that is left to Bullet is tried again; steps before its own are undone."""

@@ -351,7 +351,7 @@ class JoinedBodies:
     def _settings(self) -> tuple[Any, ...]:
         """What the program may have changed since, which restoring a state does not put back."""
         rigid = {
-            number: (replace(loop, max_force=None), loop.max_force is None)
+            number: (replace(loop, max_force=None, unpredicted=False), loop.max_force is None)
             for number, loop in self.loops.items()
         }
         return self.system.dt, rigid
