@@ -569,6 +569,24 @@ def test_what_is_known_of_who_collides_is_part_of_a_state(tmp_path):
     assert creep(system) == before
 
 
+def test_a_state_knows_nothing_of_bodies_of_an_earlier_client_of_its_number(tmp_path):
+    """They are as many, and were looked at for contacts."""
+    earlier, body = bridge(tmp_path)
+    drive(earlier, body, 0, WARM)
+    shape = earlier.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1)
+    bodies = [earlier.createMultiBody(1.0, shape, -1, [0, 0, z]) for z in (2, 3)]
+    earlier.stepSimulation()
+    earlier.removeBody(bodies[0])
+    earlier.stepSimulation()
+    number = earlier._client
+    earlier.disconnect()
+    system = hoppers.system(tmp_path)
+    assert system.world.client == number
+    kept = system.save()
+    system.restore(kept)
+    assert kept.world.bodies.ways.keys() <= set(kept.world.bodies.numbers)
+
+
 def test_links_that_bullet_keeps_apart_are_found_out_again_after_a_restore():
     """That a box does not collide with the floor is learnt once it clearly is inside."""
     client = native_client()

@@ -218,9 +218,7 @@ class ShapedBodies:
         """See which bodies there are, and where."""
         if self._held and self._looked:
             return
-        count = pybullet.getNumBodies(physicsClientId=self._client)
-        if count != self._count or not self._all_there():
-            self._gather(count)
+        self._recount()
         moved = [one for one in self._watched if one.strays()]
         if moved:
             self._surround(moved)
@@ -243,6 +241,7 @@ class ShapedBodies:
 
     def ways(self) -> dict[int, Way]:
         """From where bodies came to where they were looked at last: how fast they come nearer."""
+        self._recount()  # which may be another world's by now, whose client had this number
         return {number: one.way for number, one in self.bodies.items() if one.places}
 
     def come_by(self, ways: Mapping[int, Way]) -> None:
@@ -276,6 +275,11 @@ class ShapedBodies:
         apart = (self._lower > upper).any(axis=1) | (self._upper < lower).any(axis=1)
         found = {self._watched[k].number for k in np.flatnonzero(~apart).tolist()}
         return [one for number, one in self.bodies.items() if number in found]
+
+    def _recount(self) -> None:
+        count = pybullet.getNumBodies(physicsClientId=self._client)
+        if count != self._count or not self._all_there():
+            self._gather(count)
 
     def _all_there(self) -> bool:
         told, client = pybullet.getUserData, self._client  # asked in every step
