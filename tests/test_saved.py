@@ -511,6 +511,36 @@ def test_what_is_left_to_bullet_is_by_what_it_bore_before_the_state_was_saved(tm
     assert trajectory_in_bullet(client, body, 20) == first
 
 
+def test_a_fixed_base_that_bullets_steps_round_stands_where_it_stood(tmp_path):
+    """Its quaternion's last digits go to and fro, at every step or in the first one."""
+    rounded = 0
+    for seed in range(4):
+        client: Any = BulletClient(pybullet.DIRECT, mode="filter")
+        body, _ = linkage(client, tmp_path)
+        turn = np.random.default_rng(seed).normal(size=4)
+        turn = (turn / np.linalg.norm(turn)).tolist()
+        client.resetBasePositionAndOrientation(body, [0.1, 0.2, 0.3], turn)
+        poses = {client.getBasePositionAndOrientation(body)}
+        for _ in range(7):
+            client.stepSimulation()
+            poses.add(client.getBasePositionAndOrientation(body))
+        rounded += len(poses) > 1
+        from_file, kept = kept_by(client, "file", tmp_path), kept_by(client, "state", tmp_path)
+
+        def trajectory(client: BulletClient = client, body: int = body) -> tuple[str, str]:
+            before = trajectory_in_bullet(client, body, 6)
+            client.resetJointState(body, 0, client.getJointState(body, 0)[0])
+            return before, trajectory_in_bullet(client, body, 6)
+
+        first, found = trajectory(), list[tuple[str, str]]()
+        for given in (kept, from_file, kept, kept):
+            client.restoreState(**given)
+            found.append(trajectory())
+        assert found[0] == found[2] == found[3] == first
+        client.disconnect()
+    assert rounded
+
+
 @pytest.mark.parametrize("mode", ["filter", "exact"])
 def test_a_state_of_a_slider_is_known_after_bodies_were_read_anew(tmp_path, mode):
     """Bullet's own constraint is left without force once a group has it."""

@@ -96,6 +96,8 @@ class Shift(NamedTuple):
 
 
 UNTURNED = np.eye(3)
+ROUNDED = 1e-15
+"""By which Bullet's steps change a number of a quaternion that is to stay, to and fro."""
 NOT_SHIFTED = Shift(UNTURNED, np.zeros(3))
 
 
@@ -111,6 +113,12 @@ class FixedBase:
     read: Place
     now: Place
     shift: Shift = NOT_SHIFTED
+
+
+def is_there(now: Place, known: Place) -> bool:
+    """Whether a fixed base is where it is known to be, but for what steps round."""
+    (place, quat), (there, turn) = now, known
+    return place == there and all(abs(x - y) <= ROUNDED for x, y in zip(quat, turn, strict=True))
 
 
 def shift_between(before: Place, after: Place) -> Shift:
@@ -250,7 +258,7 @@ class Port:
         if self.base is None:
             return
         now = pybullet.getBasePositionAndOrientation(self.body_id, self.client)
-        if now != self.base.now:
+        if now != self.base.now and not is_there(now, self.base.now):
             self._check_base(now, self.base.now)
 
     def _check_base(self, now: Place, read: Place) -> None:
@@ -273,7 +281,7 @@ class Port:
         if base is None:
             return None
         now = pybullet.getBasePositionAndOrientation(self.body_id, self.client)
-        if now == base.now:
+        if now == base.now or is_there(now, base.now):
             return None
         shift, base.now = shift_between(base.now, now), now
         base.shift = shift_between(base.read, now)
@@ -382,6 +390,36 @@ class BulletBodies:
                     " not a number; reset it"
                 )
         return q, v
+
+    @property
+    def bases(self) -> dict[int, tuple[Place, Place]]:
+        """Where fixed bases were read, and where they are known to be, by Bullet's id."""
+        return {port.body_id: (base.read, base.now) for port in self.ports if (base := port.base)}
+
+    def stand_as(
+        self, bases: Mapping[int, tuple[Place, Place]], read: Mechanism, then: Mechanism
+    ) -> Mechanism:
+        """Have fixed bases as ``bases`` told once, of which the last digits may be others now.
+
+        Args:
+            bases: That.
+            read: The mechanism with all of them where they were read last.
+            then: The same where they had been read by that time.
+
+        Returns:
+            The first with what stands on them as in the second.
+        """
+        bodies, links = copied(read.bodies), dict(read.links)
+        for port in self.ports:
+            if (base := port.base) is None:
+                continue
+            base.read, base.now = bases[port.body_id]
+            base.shift = shift_between(base.read, base.now)
+            links |= {name: then.links[name] for name in port.links if links[name].body == 0}
+            on_base = [k for k in {*port.carriers} - {0} if bodies["parent"][k] == 0]
+            for name in ("R", "p"):
+                bodies[name][on_base] = then.bodies[name][on_base]
+        return replace(read, bodies=bodies, links=links)
 
     def follow_bases(self, read: Mechanism) -> tuple[Mechanism, dict[int, Shift]]:
         """Take over where Bullet has the fixed bases now.

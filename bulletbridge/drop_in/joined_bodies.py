@@ -82,6 +82,8 @@ class JoinedMemory(NamedTuple):
     bodies: frozenset[int]
     settings: tuple[Any, ...]
     frames: dict[int, FrameMemory]
+    bases: dict[int, tuple[Pose, Pose]]
+    read_first: Mechanism
     state: SavedState
     begun_at: tuple[float, ...] | None
     disturbed: bool
@@ -316,6 +318,8 @@ class JoinedBodies:
             self.bodies,
             self._settings(),
             {number: frame.memory() for number, frame in self.frames.items()},
+            self.world.bases,
+            self._read_first,
             self.system.save(world=False),
             self._begun_at,
             self.disturbed,
@@ -328,6 +332,10 @@ class JoinedBodies:
         frames = {number: frame.memory() for number, frame in self.frames.items()}
         if self._settings() != memory.settings:
             return False
+        if memory.bases != self.world.bases:
+            read, then = self._read_first, memory.read_first
+            self._read_first = self.world.stand_as(memory.bases, read, then)
+            self.system.rebase(self.world.follow_bases(self._read_first)[0])
         self._bases_due = self.disturbed = True
         self.follow_bases()
         if any_moved(frames, memory.frames):

@@ -953,6 +953,7 @@ class System:
 
         Frames of loops are where their constraints say, on those links; the state is not touched.
         """
+        self._digest = None
         self._variation.rebase(mechanism)
         self._active.rebase(mechanism)
         self._inequalities.rebase(mechanism)
