@@ -258,16 +258,14 @@ class Port:
         if self.base is None:
             return
         now = pybullet.getBasePositionAndOrientation(self.body_id, self.client)
-        if now != self.base.now and not is_there(now, self.base.now):
-            self._check_base(now, self.base.now)
-
-    def _check_base(self, now: Place, read: Place) -> None:
+        if now == self.base.now or is_there(now, self.base.now):
+            return
         if not math.isfinite(sum(now[0]) + sum(now[1])):
             raise WorldError(
                 f"body '{self.name}': its fixed base is at {now[0]} in Bullet, turned by {now[1]};"
                 " put it somewhere, or load it again"
             )
-        shift, turn = way_between(read, now)
+        shift, turn = way_between(self.base.now, now)
         if shift > 1e-12 or turn > 1e-12:
             raise WorldError(
                 f"body '{self.name}': its fixed base was moved by {shift:.3g} m and turned by"
@@ -281,7 +279,7 @@ class Port:
         if base is None:
             return None
         now = pybullet.getBasePositionAndOrientation(self.body_id, self.client)
-        if now == base.now or is_there(now, base.now):
+        if is_there(now, base.now):
             return None
         shift, base.now = shift_between(base.now, now), now
         base.shift = shift_between(base.read, now)

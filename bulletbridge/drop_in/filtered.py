@@ -86,7 +86,7 @@ class Attempts:
     pause: int = 0
     left_for: int = 0
     leavings: int = 0
-    pulls: Mapping[int, float] = field(default_factory=dict)
+    pulls: Mapping[int, float] = field(default_factory=dict[int, float])
 
 
 class FilteredMemory(NamedTuple):
