@@ -52,6 +52,7 @@ from bulletbridge.engine.records import (
     Instant,
     SystemArrays,
     arrays_of,
+    dense_factors,
 )
 from bulletbridge.engine.step_derivatives import (
     OF_CORRECTION,
@@ -790,6 +791,45 @@ def pull_back_steps(
             g.p[nv + k] = of_v[k] + prices[n, nv + k]
             g.by_tau[n, k] = g.vectors[OF_TAU, k] + prices[n, 2 * nv + k]
     return 0
+
+
+@kernel
+def differentiate_answers(
+    arrays: SystemArrays, d: DerivativeArrays, s: StepArrays, room: tuple[Array, Array, Array],
+    targets: Array, axes: Ints, answers: Array, by_q: Array,
+) -> int:  # fmt: skip
+    """What rates answer to forces of one on themselves changes by with positions; how many.
+
+    With M x - Jᵀ λ = e, J x = 0, that is -xᵀ ∂(M x - Jᵀ λ) + λᵀ ∂(J x). Where
+    ``differentiate_prediction`` or the terms of ``differentiate_closing`` were asked for last.
+
+    Args:
+        arrays: Of whom.
+        d: What derivatives are worked out in,
+        s: likewise.
+        room: Sums, above and a gradient by rates, as of ``TreeGradients``.
+        targets: (1, 0) prescribed motions: none.
+        axes: (n,)
+        answers: (n, nv) rates x by forces of one.
+        by_q: (n, nv) receives it.
+    """
+    a, f, nv = arrays_of(arrays), dense_factors(arrays, 0), len(arrays.axes)
+    rank, zeros, needed = a.control.rank, s.vectors[ZEROS], a.vectors[FORCE, :nv]
+    now = Instant(arrays.state[len(arrays.state) - 1], targets[0])
+    put_metric(a, s)
+    for i in range(len(axes)):
+        x, lam = answers[i], d.lam
+        for k in range(nv):
+            by_q[i, k] = needed[k] = 0.0
+        needed[axes[i]] = 1.0
+        put_metric_derivatives(a, d, s, now, x)
+        solution_multipliers(a, f, rank, needed, x, lam)
+        own = TreeGradients(x, -1.0, room[0], room[1], by_q[i], room[2])
+        asked = RowGradients(lam, lam[:0], lam[:0])
+        pull_back_equations(a, d, now.targets, zeros, zeros[:nv], x, asked, own)
+        pull_back_metric(a, s, own)
+        pull_back_rates(a, d, now.targets, x, lam, own)
+    return len(axes)
 
 
 class StepAdjoint:

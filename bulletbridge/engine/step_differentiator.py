@@ -13,9 +13,7 @@ from bulletbridge.engine.step_derivatives import (
     LONGEST,
     MADE,
     NOT_PLAIN,
-    OF_CORRECTION,
     TERMS,
-    THEIR_SLOPES,
     TOO_FAR,
     Columns,
     StepArrays,
@@ -29,8 +27,6 @@ from bulletbridge.engine.step_kernel import stepping_kernel
 from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.mechanism.displacement_maps import CARRIED, TURNED
-from bulletbridge.mechanism.records import FREE, SPHERICAL
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array
 
@@ -54,26 +50,6 @@ class StepDerivatives(NamedTuple):
     q: Array
     v: Array
     active: tuple[str, ...] = ()
-
-
-class Closing(NamedTuple):
-    """What closes loops at a configuration.
-
-    Attributes:
-        M: (nv, nv) mass matrix, with dampers and springs that act there.
-        J: (rank, nv) rows that are kept.
-        bent: (nv, nv) of M w - Jᵀ λ by positions.
-        rate: (rank, nv) of J v by positions.
-        carried: (nv, nv) what a displacement by w does to one before it,
-        turned: (nv, nv) and to a change of it.
-    """
-
-    M: Array
-    J: Array
-    bent: Array
-    rate: Array
-    carried: Array
-    turned: Array
 
 
 def columns_of(nv: int, nc: int, m: int) -> Columns:
@@ -139,11 +115,6 @@ class StepDifferentiator:
         self._closing: StoredCall | None = None
         self.held: tuple[object, Callable[[Any], int]] | None = None
         self.bounded: object = None
-        self._turning = [
-            slice(int(body["v"]), int(body["v"]) + 3)
-            for body in solver.bodies[1:]
-            if body["joint"] in (FREE, SPHERICAL)
-        ]
         self._changes, self._vectors = found.of_all.changes, found.vectors
         self._nv, self._size = nv, len(solver.state)
         changes, states = self.room = np.empty((1, 2 * nv, 3 * nv)), solver.state[None].copy()
@@ -250,34 +221,8 @@ class StepDifferentiator:
                 self._predict = StoredCall(differentiate_prediction, self.arrays, rest)
         return self._predict
 
-    def closing(self, q: Array, moved: Array, push: Array, rates: Array) -> Closing:
-        """What closes loops of which none is driven.
-
-        Args:
-            q: (nq,) there.
-            moved: (nv,) w, with M w = Jᵀ λ + push,
-            push: (nv,)
-            rates: (nv,) v of which J v is held.
-        """
-        e, solver = self._equations, self.solver
-        self.begin(by_euler=True)
-        e.state[: len(q)] = q
-        call, given = self.closing_call().call, np.array([moved, push, rates])
-        rank = call((solver.still, given, TERMS))
-        call((solver.still, given, THEIR_SLOPES))
-        found, step = e.found, self.arrays[2]
-        kept = e.rows["pivot"][0, :rank]
-        nv = len(moved)
-        turns = np.array([np.eye(nv), np.eye(nv)])
-        for part in self._turning:
-            for matrix, kind in zip(turns, (CARRIED, TURNED), strict=True):
-                matrix[part, part] = step.maps[OF_CORRECTION, kind, part]
-        return Closing(
-            step.M.copy(), step.J[kept], step.bent.copy(), found.rate[kept], turns[0], turns[1]
-        )
-
     def closing_call(self) -> StoredCall:
-        """The kernel of ``closing``: of prescribed motions, the other three, and what is asked."""
+        """``differentiate_closing``: of prescribed motions, (3, nv) given, and what is asked."""
         if self._closing is None:
             rest = self.solver.still, np.zeros((3, self._nv)), TERMS
             with announce_compilation(differentiate_closing):

@@ -296,6 +296,7 @@ def solve_active_rows(
     s: ContactSlopes,
     ahead: Ahead,
     e: Equations,
+    alike: float,
 ) -> int:
     """Have the rows of joints and contacts, and solve for what forces of all rows change by.
 
@@ -305,7 +306,8 @@ def solve_active_rows(
         c: Contacts, of which rows are known, and what they change by.
         s: Receives what they ask for.
         ahead: Where the step leads.
-        e: As of ``solve_rows``.
+        e: As of ``solve_rows``,
+        alike: and this.
 
     Returns:
         0, or which axis, contact or row is the first that is not known, and why.
@@ -330,7 +332,7 @@ def solve_active_rows(
         add_product(1.0, s.by_place, 0, place_by_all, e.turned)
     failure = put_answers(a, ahead.led[nv:], e)
     if failure == 0:
-        solve_rows(a, ahead.rates, a.rates, a.sides, e)
+        solve_rows(a, ahead.rates, a.rates, a.sides, e, alike)
     return failure
 
 
@@ -375,9 +377,33 @@ def eliminate(A: Array, B: Array, columns: Ints) -> int:
     return n
 
 
-@kernel
-def solve_rows(a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equations) -> int:
-    """Solve for what forces of rows change by; their rank.
+@helper
+def size_of(x: Array) -> float:
+    """Largest of some numbers, one at least."""
+    most = 1.0
+    for k in range(len(x)):
+        most = max(most, math.fabs(x[k]))
+    return most
+
+
+@helper
+def missed_most(a: ActiveRows, rates: Array, wanted: Array) -> float:
+    """By how much rates that are held are missed."""
+    off = 0.0
+    for i in range(a.counts[0]):
+        if not math.isnan(wanted[i]):
+            held = 0.0
+            for j in range(len(rates)):
+                held += a.rows[i, j] * rates[j]
+            off = max(off, abs(held - wanted[i]))
+    return off
+
+
+@outlined
+def solve_rows(
+    a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equations, alike: float
+) -> None:
+    """Solve for what forces of rows change by, unless rows miss what they hold.
 
     Args:
         a: Rows.
@@ -385,14 +411,15 @@ def solve_rows(a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equa
         wanted: (m,) what they hold; not a number if they slide,
         sides: (m, 3 nv) and right sides.
         e: From ``put_answers``; receives ``pushes`` and ``report``.
+        alike: Share of rates that rounding makes.
     """
-    m, nv, off, scale = a.counts[0], len(rates), 0.0, 0.0
+    m, nv, scale = a.counts[0], len(rates), 0.0
+    off = missed_most(a, rates, wanted)
+    e.report[RANK], e.report[OFF], e.report[SCALE], e.report[UNIQUE] = m, off, 0.0, 0.0
+    if not off <= alike * size_of(rates):
+        return
     for i in range(m):
-        held, line = 0.0, e.units[i]
-        for j in range(nv):
-            held += a.rows[i, j] * rates[j]
-        if not math.isnan(wanted[i]):
-            off, line = max(off, abs(held - wanted[i])), 1.0 / e.units[i]
+        line = e.units[i] if math.isnan(wanted[i]) else 1.0 / e.units[i]
         for j in range(e.right.shape[1]):
             e.right[i, j] = line * sides[i, j]
         for k in range(m):
@@ -409,7 +436,7 @@ def solve_rows(a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equa
         for j in range(e.right.shape[1]):
             scale = max(scale, abs(e.right[i, j]))
     rank = eliminate(e.N, e.right, e.columns[:m])
-    e.report[RANK], e.report[OFF], e.report[SCALE] = rank, off, scale
+    e.report[RANK], e.report[SCALE] = rank, scale
     e.report[UNIQUE] = moved_by_none(e, rank, m) if rank < m else 0.0
     for i in range(nv):
         for j in range(e.pushes.shape[1]):
@@ -421,7 +448,6 @@ def solve_rows(a: ActiveRows, rates: Array, wanted: Array, sides: Array, e: Equa
             if x != 0.0:
                 for j in range(e.pushes.shape[1]):
                     e.pushes[k, j] += x * e.right[i, j]
-    return rank
 
 
 @helper

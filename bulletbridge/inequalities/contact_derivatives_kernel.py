@@ -2,7 +2,7 @@
 
 Each is made as ``steps_kernel`` does, and differentiated where it was made, by its active set as
 ``system.bounded_derivatives`` has it. What takes more than that, as rows that follow from each
-other while loops are closed, motors that agree, or a step in parts, is left to that.
+other while loops are closed, or a step in parts, is left to that.
 """
 
 import math
@@ -21,6 +21,7 @@ from bulletbridge.inequalities.active_rows import (
     UNIQUE,
     ActiveRows,
     Equations,
+    size_of,
     solve_active_rows,
 )
 from bulletbridge.inequalities.arrays import ALONE, APART, BY_LINKS, RESIDUAL, ROWS, TOGETHER
@@ -43,6 +44,7 @@ from bulletbridge.inequalities.held_closing_kernel import (
     take_sticking,
 )
 from bulletbridge.inequalities.loose_bodies import put_rows_on_bodies
+from bulletbridge.inequalities.motor_agreement import Agreement
 from bulletbridge.inequalities.steps_kernel import CONTACTS, HELD, STEPS, UNMET, StepArrays
 from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.many_sides import add_product
@@ -89,6 +91,7 @@ class Blocks(NamedTuple):
         vary: ``vary_contacts``.
         closing: ``differentiate_closing``.
         by_euler: ``differentiate_steps``.
+        agree: ``motor_agreement.agree``.
     """
 
     step: Any
@@ -97,6 +100,7 @@ class Blocks(NamedTuple):
     vary: Any
     closing: Any
     by_euler: Any
+    agree: Any
 
 
 class DerivativesIn(NamedTuple):
@@ -124,6 +128,7 @@ class RoomOfStep(NamedTuple):
         pushing: contacts,
         slopes: what they ask for,
         equations: and these.
+        agreement: Where motors agree.
         beside: Contacts at other places.
         closing: In which as many points stick.
         closed: (1, 2 nv, 3 nv) scratch of steps in which none does,
@@ -139,6 +144,7 @@ class RoomOfStep(NamedTuple):
     pushing: PushingContacts
     slopes: ContactSlopes
     equations: Equations
+    agreement: Agreement
     beside: Beside
     closing: HeldClosing
     closed: Array
@@ -296,17 +302,19 @@ def differentiate_contact_steps(
         counts[TOUCHING] = look_ahead(calls.predict, arrays, s, ahead)
         if counts[TOUCHING] != len(x.beside.compliant):
             return MORE_ROOM
-        size = 1.0
-        for k in range(nv):
-            size = max(size, math.fabs(ahead.rates[k]))
+        size = size_of(ahead.rates)
         if counts[TOUCHING] > 0:
             put_beside(x.beside, ahead)
             if find_beside(calls.find, calls.vary, own.tree, x.beside) == 0:
                 return LEFT
-        if solve_active_rows(arrays, x.active, x.pushing, x.slopes, ahead, x.equations) != 0:
+        active, pushing, e = x.active, x.pushing, x.equations
+        if solve_active_rows(arrays, active, pushing, x.slopes, ahead, e, x.alike) != 0:
             return LEFT
         if not is_unique(x, nc, size):
-            return LEFT
+            if call_stored(calls.agree, (active, pushing, ahead, e, x.agreement, x.alike)) != 0:
+                return LEFT
+            if not is_unique(x, nc, size):
+                return LEFT
         changes, pushes, numbers = asked.changes[n], x.equations.pushes, ahead.numbers
         numbers, held, sticking = numbers[: counts[TOUCHING]], x.closing, 0
         if nc > 0 and len(numbers) > 0:

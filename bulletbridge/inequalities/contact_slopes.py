@@ -200,21 +200,30 @@ def look_ahead(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) 
         ahead: The step.
     """
     put_push(ahead)
+    put_forces(ahead, 0.0, 1.0)
+    call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+    take_ahead(arrays, s, ahead)
     soft, touches = any_soft_motor(ahead.motor_rows), len(ahead.contacts.points) > 0
-    if soft or touches:
+    leads = touches and lead_by_motors(ahead)
+    limited = leads and ahead.report[SHARE] < 1.0
+    if soft or limited or (touches and not leads):
         put_forces(ahead, 0.0, 0.0)
         call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
         put_matrix(ahead.where, 1.0, s.of_all.changes)
         if soft:
             copy_into(ahead.by_tau, s.vectors[V])
             put_matrix(ahead.by_tau_by_all, 1.0, s.of_all.changes[len(ahead.v) :])
-        if touches and lead_by_motors(ahead):
-            put_forces(ahead, ahead.report[SHARE], 0.0)
-            call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+    if leads:
+        put_forces(ahead, ahead.report[SHARE], 0.0)
+        call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+        if limited:
             take_lead_by_motors(ahead, s.of_all.changes)
-    put_forces(ahead, 0.0, 1.0)
-    call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
-    take_ahead(arrays, s, ahead)
+        else:
+            put_matrix(ahead.where, 1.0, s.of_all.changes)
+    if touches:
+        copy_into(ahead.lead, ahead.contacts.impulses[MOVING, : len(ahead.v)])
+        nq = len(ahead.place)
+        displace(arrays.bodies, arrays.state[:nq], ahead.lead, ahead.contacts.dt, ahead.found_at)
     return list_touching(ahead)
 
 
@@ -254,7 +263,7 @@ def lead_by_motors(a: Ahead) -> bool:
     for k in range(nv):
         total = 0.0
         for j in range(nv):
-            total += a.where[nv + k, 2 * nv + j] * a.exerted[j]
+            total += a.led[nv + k, 2 * nv + j] * a.exerted[j]
         a.lead[k] = total
         far = a.contacts.dt * a.length * a.reach[k] * math.fabs(total)
         if far > most:
@@ -272,12 +281,10 @@ def take_lead_by_motors(a: Ahead, with_motors: Array) -> None:
         a: Has what it changes by without motors.
         with_motors: (2 nv, 3 nv) with their share.
     """
-    nv, furthest, limited = len(a.push), int(a.report[FURTHEST]), a.report[SHARE] < 1.0
+    nv, furthest = len(a.push), int(a.report[FURTHEST])
     for j in range(with_motors.shape[1]):
-        turned = 0.0
-        if limited:
-            turned = with_motors[nv + furthest, j] - a.where[nv + furthest, j]
-            turned /= a.lead[furthest]
+        turned = with_motors[nv + furthest, j] - a.where[nv + furthest, j]
+        turned /= a.lead[furthest]
         for k in range(nv):
             a.where[k, j] = with_motors[k, j] - a.contacts.dt * (a.lead[k] * turned)
             a.where[nv + k, j] = with_motors[nv + k, j] - a.lead[k] * turned
@@ -289,9 +296,8 @@ def take_ahead(arrays: SystemArrays, s: StepArrays, a: Ahead) -> None:
     nv, nq, away = len(a.push), len(a.place), 0.0
     put_matrix(a.led, 1.0, s.of_all.changes)
     for k in range(nv):
-        a.rates[k], a.lead[k] = s.vectors[V, k], a.contacts.impulses[MOVING, k]
+        a.rates[k] = s.vectors[V, k]
         away = max(away, math.fabs(a.rates[k] - a.end[nq + k]))
-    displace(arrays.bodies, arrays.state[:nq], a.lead, a.contacts.dt, a.found_at)
     displace(arrays.bodies, arrays.state[:nq], a.rates, a.contacts.dt, a.place)
     for k in range(nq):
         away = max(away, math.fabs(a.place[k] - a.end[k]))
@@ -364,6 +370,8 @@ def put_contact_slopes(c: PushingContacts, led: LedBy, s: ContactSlopes) -> int:
         s.rates[k] = 0.0
         put_zeros(s.bent[k])
         for r in range(6):
+            if r > 0 and c.mu[k, r] == 0.0:
+                continue
             bend(c, led, s, k, r)
             if not moves(c, led, 6 * k + r, total):
                 c.mu[k, r] = 0.0

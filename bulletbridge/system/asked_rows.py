@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.active_rows import REPORT, ActiveRows, Equations
 from bulletbridge.inequalities.contact_slopes import ContactSlopes, PushingContacts
 from bulletbridge.inequalities.contact_variations import ROWS_OF_ONE, Beside
+from bulletbridge.inequalities.motor_agreement import room_of_agreement
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT
@@ -22,39 +23,25 @@ ABOUT = (
 ABOUT_CONTACT = f"the {{}} is about to act otherwise than in this step{OTHERWISE}"
 
 
-class Leads(NamedTuple):
-    """Where forces lead, before loops are closed.
-
-    Attributes:
-        rates: (nv,) those of the step, with the forces of its inequalities.
-        changes: (nv, 3 nv) of these, at constant forces of inequalities.
-        rates_by_all: (nv, 3 nv) changes of the rates that lead to where contacts are found,
-        place_by_all: (nv, 3 nv) and of that configuration.
-    """
-
-    rates: Array
-    changes: Array
-    rates_by_all: Array
-    place_by_all: Array
-
-
 class Active:
     """Rows whose forces are not given, of joints and then of contacts.
 
     Args:
-        mechanism: Whose.
+        solver: Whose.
         most: As many as there may be.
         touch: Contacts that push, or might.
 
     Attributes:
         room: ``most`` and ``touch``.
         arrays: These rows.
-        equations: What they are solved in.
+        equations: What they are solved in,
+        agreement: and where motors agree.
         pushing: Contacts,
         slopes_of: and what they ask for.
     """
 
-    def __init__(self, mechanism: Mechanism, most: int, touch: int) -> None:
+    def __init__(self, solver: Solver, most: int, touch: int) -> None:
+        mechanism = solver.mechanism
         nv, (rates, forces, rooms, least, strengths) = mechanism.nv, np.zeros((5, most))
         bent, sides, free, right = np.zeros((4, most, 3 * nv))
         (K, L, S, N), (of, idle) = np.zeros((4, most, most)), np.zeros((2, most, 2), np.int64)
@@ -69,6 +56,7 @@ class Active:
         self.equations = Equations(
             moved, S, free, N, right, units, columns, turned, pushes, np.zeros(REPORT)
         )
+        self.agreement = room_of_agreement(most, nv, solver.encoded.nc, solver.still)
         compliance, gaps = np.zeros((2, touch))
         used, off, (of_forces, mu, by_load) = *np.zeros((2, touch, 3)), np.zeros((3, touch, 6))
         self.slopes_of = ContactSlopes(
@@ -126,14 +114,6 @@ class Active:
         return ", ".join(
             [f"{name} at {n} points" if n > 1 else name for name, n in points.items()] + joints
         )
-
-    def slopes(self, n: int) -> Array | None:
-        """What a row changes by (nv, nv) with the place of contacts; None for one that does not."""
-        contact, which = self.arrays.of[n].tolist()
-        if contact < 0:
-            return None
-        first, nv = 4 + self._mechanism.nv * which, self._mechanism.nv
-        return np.asarray(self.pushing.by_q[:, contact, first : first + nv], np.float64)
 
     def off_by_idle(self, moved: Array) -> list[tuple[int, Array]]:
         """Contacts of rows that are idle, and how far (3 nv,) each is off what it asks for.

@@ -21,6 +21,7 @@ from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.engine.records import EULER, ONE_OVER_UNITS
+from bulletbridge.engine.step_adjoint import differentiate_answers
 from bulletbridge.engine.step_differentiator import StepDerivatives, StepDifferentiator
 from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.errors import UnsupportedError
@@ -31,7 +32,6 @@ from bulletbridge.inequalities.active_rows import (
     UNIQUE,
     WEAKEST,
     solve_active_rows,
-    solve_rows,
 )
 from bulletbridge.inequalities.arrays import APART, BY_LINKS, TAKEN
 from bulletbridge.inequalities.contact_derivatives_kernel import (
@@ -75,6 +75,7 @@ from bulletbridge.inequalities.held_closing_kernel import (
     count_sticking,
     take_sticking,
 )
+from bulletbridge.inequalities.motor_agreement import AgreementCalls, agree
 from bulletbridge.inequalities.stepper import InequalityStepper, OneStep, Surroundings
 from bulletbridge.mechanism.records import STICKING_POINT
 from bulletbridge.numerics.records import Array, Ints
@@ -82,12 +83,10 @@ from bulletbridge.system.asked_rows import (
     ABOUT_CONTACT,
     OTHERWISE,
     Active,
-    Leads,
 )
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
 from bulletbridge.system.held_closing import Ended, held_closing, room_of_closing
 from bulletbridge.system.linearisation import ALIKE
-from bulletbridge.system.motor_agreement import Agreement
 
 CONTRADICTS = 1e-7
 """Share of what is asked of rows that follow from others, by which they may ask for another."""
@@ -229,6 +228,8 @@ class Calls:
         self._report, self._acting = np.zeros(AHEAD), None
         self._look_ahead: Callable[[Any], int] | None = None
         self._solve: Callable[[Any], int] | None = None
+        self._agree: StoredCall | None = None
+        self._answers: StoredCall | None = None
         self._closing: HeldClosing | None = None
         self._one: OneStep | None = None
         self._steps: Callable[[Any], int] | None = None
@@ -268,15 +269,16 @@ class Calls:
             rest = self._room(step, one, asked.counts), asked
             if self._steps is None or one is not self._one:
                 d, find = differentiator, one.detector.call
-                predict, closing, by_euler = (
-                    d.prediction_call(),
-                    d.closing_call(),
-                    d.steps_call(EULER),
-                )
                 vary = one.detector.vary(nearby(rest[0].beside))
-                calls = (each.block for each in (one.whole, predict, find, vary, closing, by_euler))
+                r = rest[0]
+                agreeing = r.active, r.pushing, r.ahead, r.equations, r.agreement, ALIKE
+                calls = (
+                    one.whole, d.prediction_call(), find, vary, d.closing_call(),
+                    d.steps_call(EULER), self._agree_call(agreeing),
+                )  # fmt: skip
                 own = DerivativesIn(*d.arrays, rows.tree)
-                fixed = Blocks(*calls), own, solver.arrays, one.arrays, one.rows
+                blocks = Blocks(*(each.block for each in calls))
+                fixed = blocks, own, solver.arrays, one.arrays, one.rows
                 with announce_compilation(differentiate_contact_steps):
                     self._steps = StoredCall(differentiate_contact_steps, fixed, rest).call
                 self._one = one
@@ -299,9 +301,9 @@ class Calls:
             *self._ahead, np.zeros(len(a.points), np.int64), self._report,
         )  # fmt: skip
         return RoomOfStep(
-            ahead, acting.arrays, acting.pushing, acting.slopes_of, acting.equations, beside,
-            closing, *self._differentiator.room, np.zeros_like(solver.state), NO_RECORD, ALIKE,
-            CONTRADICTS,
+            ahead, acting.arrays, acting.pushing, acting.slopes_of, acting.equations,
+            acting.agreement, beside, closing, *self._differentiator.room,
+            np.zeros_like(solver.state), NO_RECORD, ALIKE, CONTRADICTS,
         )  # fmt: skip
 
     def closing(self, points: int) -> HeldClosing:
@@ -317,17 +319,39 @@ class Calls:
         found, of_joints = self._acting, len(step.motor_rows) + len(step.joint_limits)
         most = of_joints + ROWS_OF_ONE * touch
         if found is None or found.room != (most, touch):
-            found = self._acting = Active(self._differentiator.solver.mechanism, most, touch)
+            found = self._acting = Active(self._differentiator.solver, most, touch)
         return found
 
     def solve(self, acting: Active, ahead: Ahead) -> int:
         """``solve_active_rows`` of a step."""
-        rest = acting.arrays, acting.pushing, acting.slopes_of, ahead, acting.equations
+        e = acting.equations
+        rest = acting.arrays, acting.pushing, acting.slopes_of, ahead, e, ALIKE
         if self._solve is None:
             fixed = (self._differentiator.arrays[0],)
             with announce_compilation(solve_active_rows):
                 self._solve = StoredCall(solve_active_rows, fixed, rest).call
         return self._solve(rest)
+
+    def agree(self, acting: Active, ahead: Ahead) -> int:
+        """``agree`` of a step whose rows are known."""
+        rest = acting.arrays, acting.pushing, ahead, acting.equations, acting.agreement, ALIKE
+        return self._agree_call(rest).call(rest)
+
+    def _agree_call(self, example: tuple[Any, ...]) -> StoredCall:
+        """``agree``, to be given rows, contacts, where they lead, equations, room and ``ALIKE``."""
+        if self._agree is None:
+            differentiator, nv = self._differentiator, len(self._differentiator.solver.v)
+            room = np.zeros((nv, 6)), np.zeros((nv, 9)), np.zeros(nv)
+            none, lines = np.zeros(0, np.int64), np.zeros((0, nv))
+            rest, fixed = (differentiator.solver.still, none, lines, lines), differentiator.arrays
+            with announce_compilation(differentiate_answers):
+                self._answers = StoredCall(differentiate_answers, (*fixed, room), rest)
+            closing, (arrays, found, of_step) = differentiator.closing_call(), fixed
+            calls = AgreementCalls(closing.block, self._answers.block)
+            with announce_compilation(agree):
+                fixed = calls, (arrays, found, of_step.bent)
+                self._agree = StoredCall(agree, fixed, example)
+        return self._agree
 
 
 def calls_of(differentiator: StepDifferentiator) -> Calls:
@@ -398,15 +422,13 @@ def _change_of_forces(
     m, rank = acting.count, int(e.report[RANK])
     if acting.idle and not m:
         raise UnsupportedError(acting.about_contact(acting.idle[0][0]))
-    leads = Leads(ahead.rates, ahead.led[nv:], ahead.where[nv:], ahead.where[:nv])
-    wanted, sides = of.rates[:m], of.sides[:m]
+    wanted = of.rates
     admissible = _admissible(solver) if acting.idle else None
     for agreed in (False, True):
         if agreed:
-            S, free = e.S[:m, :m], e.free[:m]
-            wanted, sides = Agreement(acting, leads, S, free, solver).reached(wanted, sides)
-            with announce_compilation(solve_rows):
-                rank = solve_rows(of, leads.rates, wanted, sides, e)
+            if calls.agree(acting, ahead):
+                raise UnsupportedError(f"motors contradict each other in driven loops{OTHERWISE}")
+            wanted, rank = acting.agreement.wanted, int(e.report[RANK])
         contradiction, scale = 0.0, e.report[SCALE]
         if rank < m:
             admissible = _admissible(solver) if admissible is None else admissible
@@ -416,7 +438,7 @@ def _change_of_forces(
             break
     else:
         if e.report[OFF] > ALIKE * size:
-            missed = np.nan_to_num(np.abs(of.rows[:m] @ leads.rates - wanted))
+            missed = np.nan_to_num(np.abs(of.rows[:m] @ ahead.rates - wanted[:m]))
             worst = acting.rows_named([int(np.argmax(missed))])
             raise UnsupportedError(
                 f"rows that hold do not hold what they ask for ({worst}){OTHERWISE}"
@@ -428,7 +450,7 @@ def _change_of_forces(
             f" and what is asked of them contradicts itself beside this state{OTHERWISE}"
         )
     if admissible is not None:
-        moved = leads.changes + leads.changes[:, 2 * nv :] @ e.pushes
+        moved = ahead.led[nv:] + ahead.led[nv:, 2 * nv :] @ e.pushes
         most = np.abs(e.free[:m]).max()
         for k, off in acting.off_by_idle(moved):
             if np.abs(off @ admissible).max() > CONTRADICTS * most:

@@ -21,7 +21,6 @@ from bulletbridge.engine.records import CORRECTION
 from bulletbridge.engine.step_differentiator import StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.inequalities.active_rows import WEAKEST
 from bulletbridge.inequalities.contact_variations import RowsAt
 from bulletbridge.inequalities.held_closing_kernel import (
     OTHERS,
@@ -121,8 +120,3 @@ def held_closing(
         why = "other rows are independent where the step ends" if failure == OTHERS else why
         raise UnsupportedError(f"{why}; use central differences of step()")
     return np.vstack([closing.q_by_all, closing.v_by_all])
-
-
-def least_squares(A: Array, b: Array) -> Array:
-    """The shortest x with A x = b, as well as can be."""
-    return np.asarray(np.linalg.pinv(A, rcond=WEAKEST) @ b, np.float64)
