@@ -232,6 +232,10 @@ def test_what_inputs_do_not_reach_is_said(connect):
             bb.lqr(system, Q, R, inputs=["x"])
     with pytest.raises(ModelError, match="does not rest"):
         bb.lqr(parallelogram(connect, 0.5), np.ones(2), [1.0], inputs=["crank"])
+    held = parallelogram(connect)
+    held.motors.set("rocker", velocity=0.0, force=50.0)
+    with pytest.raises(InfeasibleError, match="no input moves anything.* motors of rocker hold"):
+        bb.lqr(held, np.ones(2), [1.0], inputs=["crank"])
 
 
 RODS = tuple(

@@ -94,8 +94,9 @@ def lqr(
 
     Raises:
         ModelError: The state is no equilibrium, a name does not exist, or weights are not possible.
-        InfeasibleError: The inputs do not reach a mode that does not die out by itself, or a mode
-            that does not die out costs nothing.
+        InfeasibleError: The inputs move nothing, as where motors hold what they push, or do not
+            reach a mode that does not die out by itself, or a mode that does not die out costs
+            nothing.
     """
     from scipy.linalg import solve_discrete_are
 
@@ -107,6 +108,7 @@ def lqr(
         raise ModelError("there is nothing to push with; name joints in inputs")
     if np.abs(linear.q_after - linear.q).max() > 1e-6 or np.abs(linear.v_after).max() > 1e-6:
         raise ModelError("the system does not rest in a step; take the pose of equilibrium(system)")
+    require_moved(system, linear)
     A, B = linear.A, linear.B
     q_weights = weights_of("Q", Q, linear.states)
     r_weights = weights_of("R", R, linear.inputs)
@@ -158,6 +160,28 @@ def weights_of(what: str, given: Weights, names: Sequence[str]) -> Array:
             " its diagonal, or weights by name"
         )
     return np.asarray(0.5 * (found + found.T), np.float64)
+
+
+def require_moved(system: System, linear: Linearisation) -> None:
+    """Refuse inputs of which none does more in a step than rounding.
+
+    Raises:
+        InfeasibleError: It names the motors that are on.
+    """
+    own, M = rate_names(system.mechanism), system.terms().M
+    pushed = [own.index(name) for name in linear.inputs]
+    alone = system.dt * np.linalg.inv(M).diagonal()[pushed]
+    if np.any(np.abs(linear.B).max(axis=0, initial=0.0) > UNREACHED * alone):
+        return
+    motors = system.motors
+    on = [name for name in motors.names if motors.settings(name)["force"] > 0.0]
+    why = "loops, limits or contacts let none of them move"
+    if on:
+        why = (
+            f"what the motors of {', '.join(on)} hold, they hold whatever else pushes; turn them"
+            " off by system.motors.set(name, force=0.0), or push what they leave free"
+        )
+    raise InfeasibleError(f"no input moves anything in a step: {why}")
 
 
 def require_reached(A: Array, B: Array, states: Sequence[str], said: str, remedy: str) -> None:
