@@ -205,6 +205,20 @@ def test_gradients_by_parameters(connect):
     assert abs(found.by_parameters["coupler.damping"] / want - 1.0) <= 1e-4
 
 
+def test_a_body_has_one_mass_by_the_names_of_all_its_links(connect):
+    """The one that was given last counts, whichever were given before; gradients go by each."""
+    system = bb.load("minitaur", connect()._client).system
+    names = "base_chassis_link.mass", "chassis_right.mass"
+    for mass, name in zip((3.0, 4.0, 5.0), (*names, names[0]), strict=True):
+        system.set_parameters({name: mass})
+        assert {system.parameters[each] for each in names} == {mass}
+    tau = np.ones((5, len(system.v)))
+    found = bb.rollout_gradient(system, tau, final=lambda q, v, t: v, parameters=names)
+    one, other = (found.by_parameters[each] for each in names)
+    assert one != 0.0
+    assert abs(other / one - 1.0) <= 1e-9
+
+
 def test_gradients_by_lengths_of_what_a_motor_drives(connect):
     """Against differences of whole runs of steps by another active set than nothing."""
     options = {"limits": False, "energy_budget": False}

@@ -246,7 +246,8 @@ class Adjoint:
 
     def _start_near(self, start: Point, name: str, x: float) -> None:
         """Take the copy for derivatives to a start, with one parameter changed by x."""
-        values = self.values | {name: self.values[name] + x}
+        values = {other: value for other, value in self.values.items() if other != name}
+        values[name] = self.values[name] + x  # last: links of one body are names of one number
         self.runs.near.start_from((start.q, start.v, start.t), values)
 
     def _away(self, system: System, from_: Point) -> Array:

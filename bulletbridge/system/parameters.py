@@ -91,6 +91,12 @@ def numbers(constraint: Constraint | ForceElement) -> tuple[str, ...]:
     return ("offset",) if isinstance(constraint, Coupling) and not is_bounded(constraint) else ()
 
 
+def number_of(mechanism: Mechanism, name: str) -> str | int:
+    """What a parameter is the number of: links of one body have one mass, by many names."""
+    owner, _, field = name.rpartition(".")
+    return mechanism.links[owner].body if field == "mass" and owner in mechanism.links else name
+
+
 def require_known(kind: str, name: str, known: Iterable[str]) -> None:
     """Refuse a name that does not exist.
 

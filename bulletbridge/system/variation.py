@@ -10,6 +10,7 @@ from bulletbridge.system.integration import Integration
 from bulletbridge.system.parameters import (
     changed_constraints,
     changed_mechanism,
+    number_of,
     parameters_of,
     require_possible,
 )
@@ -53,7 +54,10 @@ class Variation:
         """
         active = self._active
         # from the original: rounding must not depend on what was set before
-        changed = {**self._changed, **values}
+        again = {number_of(self._as_made, name) for name in values}
+        before = self._changed.items()
+        changed = {n: x for n, x in before if number_of(self._as_made, n) not in again}
+        changed |= values
         mechanism = changed_mechanism(self._as_made, active.constraints, changed)
         constraints = changed_constraints(active.constraints, values)
         surfaces = {name: x for name, x in values.items() if name.rpartition(".")[2] in RUBBING}
