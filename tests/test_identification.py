@@ -87,15 +87,16 @@ def test_forces_of_each_step_take_the_place_of_the_systems(connect):
     assert np.array_equal(found, want)
 
 
-def test_a_fit_that_ends_elsewhere_is_told(connect):
-    """Of forces half as large no damping makes this motion: residuals go on with it."""
+@pytest.mark.parametrize("share", [0.5, 0.998])
+def test_a_fit_that_ends_elsewhere_is_told(connect, share):
+    """Of smaller forces no damping makes this motion: residuals go on with it."""
     system = bb.load("five_bar", connect()._client).system
     tau = driven(system)
     run = recorded(system, tau)
     with pytest.warns(BulletBridgeWarning, match="errors that go on"):
-        found = bb.identify(system, run, {"elbow_right.damping": 0.1}, tau=0.5 * tau)
+        found = bb.identify(system, run, {"elbow_right.damping": 0.1}, tau=share * tau)
     moved = run.q - run.q[0]
-    assert np.sum(found.residuals**2) > 1e-4 * np.sum(moved**2)
+    assert np.sum(found.residuals**2) > 1e-8 * np.sum(moved**2)
 
 
 def test_what_a_motion_does_not_tell_is_named(connect):

@@ -45,7 +45,7 @@ FLAT = float(np.finfo(np.float64).eps)
 where a motion tells little of a parameter. Other searches end where they come no further."""
 STILL = 1e-13
 """Step, of sizes, that is none: a motion may tell a mass to 1e-11."""
-PART = 0.01
+PART = 1e-3
 """Share of a motion from which on residuals that follow one another are told."""
 LOST = 1e3
 """What stands for the residuals of a trajectory that could not be run."""
