@@ -502,3 +502,97 @@ def test_one_call_at_a_time_makes_steps_of_a_system(call, motor):
     assert_allclose(system.q, alone.q, rtol=0.0, atol=1e-15)
     begun = False
     system.step()  # afterwards as before
+
+
+@pytest.mark.parametrize("axis", ["", ", axis: [0, 1, 0]"])
+def test_a_hinge_that_closes_a_loop_in_its_plane_is_told(tmp_path, axis):
+    """Its axis is z unless given: about that it holds a planar loop for good."""
+    path = flat_parallelogram(tmp_path, 0.3 if axis else 0.0)  # elsewhere it cannot close
+    said = path.read_text().replace("type: ball", f"type: revolute{axis}")
+    path.write_text(f"{said}allow_structure: true\n")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with bb.load(path, "new") as model:
+            assert model.system.dof == (1 if axis else 0)
+    if axis:
+        assert not told
+    else:
+        assert re.search(
+            r"'pin' has the axis \[0, 0, 1\] .* is \[0, 1, 0\] meant", str(told[0].message)
+        )
+
+
+def test_a_hinge_that_closes_a_loop_in_space_may_have_any_axis(tmp_path):
+    """The Bricard linkage closes by a hinge whose axis no plane decides."""
+    spec = read_model("bricard")
+    assert any(joint.model is bb.JointModel.REVOLUTE for joint in spec.constraints)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bb.load(spec, "new").close()
+
+
+def test_a_model_that_is_closed_twice_removes_no_other_body(tmp_path):
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        model = bb.load(pendulum(tmp_path, "fixed_base: true"), client)
+        model.close()
+        pybullet.setGravity(0, 0, -1, physicsClientId=client)
+        shape = pybullet.createCollisionShape(pybullet.GEOM_SPHERE, physicsClientId=client)
+        other = pybullet.createMultiBody(1.0, shape, physicsClientId=client)
+        assert other == model.ids["robot"]  # Bullet gives the id away
+        model.close()
+        assert pybullet.getNumBodies(client) == 1
+    finally:
+        pybullet.disconnect(client)
+
+
+def test_what_a_model_and_its_system_lack_is_told_with_where_it_is(tmp_path):
+    with bb.load(pendulum(tmp_path, "fixed_base: true"), "new") as model:
+        for name, there in {
+            "body": r"model\.ids\['robot'\]",
+            "step": r"model\.system\.step",
+            "joints": r"model\.system\.mechanism\.joints",
+        }.items():
+            with pytest.raises(AttributeError, match=there):
+                getattr(model, name)
+        system = model.system
+        for name in ("pose", "limits"):
+            with pytest.raises(AttributeError, match=r"; write system\."):
+                getattr(system, name)
+        with pytest.raises(ModelError, match=r"joint_reactions\(\)\['hip'\]"):
+            system.joint_reactions("hip")
+        with pytest.raises(TypeError, match=r"system\.reactions\(\)\['name'\]"):
+            system.reactions("pin")
+
+
+def test_motors_are_set_one_by_one_and_in_radians(tmp_path):
+    with bb.load(pendulum(tmp_path, "fixed_base: true", 2.0), "new") as model:
+        motors = model.system.motors
+        with pytest.raises(ModelError, match="one motor after another"):
+            motors.set(["hip"], position=0.5)
+        with pytest.warns(BulletBridgeWarning, match=r"if degrees are meant, write 0\.523599"):
+            motors.set("hip", position=30)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            motors.set("hip", position=7.5)
+
+
+def test_joints_to_plot_are_named_one_by_one(tmp_path):
+    with bb.load(pendulum(tmp_path, "fixed_base: true"), "new") as model:
+        run = model.system.run(0.01)
+    with pytest.raises(ModelError, match=r"plot\(run, 'a', 'b'\)"):
+        bb.plot(run, ["hip"])
+
+
+def test_a_file_without_its_ending_is_told_by_its_whole_name(tmp_path, monkeypatch):
+    pendulum(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match=r"'robot\.loops\.yaml'"):
+        bb.load("robot", "new")
+
+
+def test_what_a_constraint_does_is_shown_in_a_line():
+    system = four_bar()
+    system.assemble()
+    (shown,) = map(repr, system.reactions().values())
+    assert shown.startswith("<Reaction of '") and shown.endswith("share>")

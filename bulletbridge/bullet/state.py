@@ -169,6 +169,10 @@ class Port:
     carriers: tuple[int, ...]  # bodies of the mechanism that carry them
     properties: tuple[Properties, ...]  # of the base, link 0, link 1, ... when they were read
 
+    def is_there(self) -> bool:
+        """Whether the body of this id is the one that was read, in a client that is connected."""
+        return pybullet.getUserData(self.stamp_id, self.client) == self.stamp
+
     def check(self) -> None:
         """Raise WorldError unless the body is the one that was read."""
         if not pybullet.isConnected(self.client):
@@ -176,7 +180,7 @@ class Port:
                 f"body '{self.name}': client {self.client} is not connected any more;"
                 " connect, load the bodies and read them again"
             )
-        if pybullet.getUserData(self.stamp_id, self.client) != self.stamp:
+        if not self.is_there():
             raise WorldError(
                 f"body '{self.name}' (id {self.body_id}, client {self.client}) was removed from"
                 " the world; load it and read it again. Its id may by now be another body's"
@@ -347,6 +351,11 @@ class BulletBodies:
 
     def __repr__(self) -> str:
         return f"<BulletBodies: {', '.join(self.body_ids)} in client {self.client}>"
+
+    def there(self) -> dict[str, int]:
+        """Ids by name of the bodies that have not been removed."""
+        gone = not pybullet.isConnected(self.client)
+        return {} if gone else {p.name: p.body_id for p in self.ports if p.is_there()}
 
     def state(self) -> tuple[Array, Array]:
         """Configuration (nq,) and velocity (nv,) as Bullet has them.

@@ -98,6 +98,8 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     """
     said = f"{recording!r} is no recording; give what a run returns, as plot(system.run(1.0))"
     require_kind(recording, Recording, said)
+    for name in joints:
+        require_kind(name, str, f"{name!r} is no joint's name; name them as plot(run, 'a', 'b')")
     from matplotlib.figure import Figure
 
     mechanism, borne = recording.mechanism, recording.reactions

@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from bulletbridge.constraints.joints import JointModel, LoopJoint
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -73,18 +75,44 @@ def in_other_units(solver: Solver, q: Array, name: str) -> str:
 
 
 def odd_joints(solver: Solver, name: str) -> list[str]:
-    """Joints of a loop that leave the plane in which all others of it move, at most a third.
+    """Joints of a loop that leave the plane in which all others of it move, at most a third."""
+    single = {j.v.start: j.name for j in solver.mechanism.joints.values() if j.is_single}
+    chain, odd, _ = _plane(solver, name)
+    if not 0 < 3 * len(odd) <= len(chain) or not all(k in single for k in odd):
+        return []
+    return [single[k] for k in odd]
+
+
+def idle_axis(solver: Solver, joint: object) -> str:
+    """What to say of a loop's hinge that its other joints never let turn; empty of all else."""
+    if not isinstance(joint, LoopJoint) or joint.model is not JointModel.REVOLUTE or joint.motion:
+        return ""
+    _, odd, normal = _plane(solver, joint.name)
+    if odd or np.abs(normal[:2]).max() <= PARALLEL:
+        return ""
+    meant = frame_with_z(joint.axis) @ normal
+    meant *= np.sign(meant[np.abs(meant).argmax()])
+    given, free = (", ".join(f"{round(x, 6) + 0.0:g}" for x in a) for a in (joint.axis, meant))
+    return (
+        f"'{joint.name}' has the axis [{given}] in its frame a, but all other joints of its loop"
+        f" move at right angles to [{free}] there, so that it never turns: is [{free}] meant?"
+    )
+
+
+def _plane(solver: Solver, name: str) -> tuple[list[int], list[int], Array]:
+    """The plane in which most joints of a loop move: chain of joints, those that leave it, normal.
 
     Axes are looked at where all joints are at zero: what turns out of the plane takes others along.
+    The normal (3,) is in axes of the loop's frame a with z along its axis.
     """
     loops = list(solver.encoded.rows)[: len(solver.encoded.loops)]
     if name not in loops:
-        return []
-    single = {j.v.start: j.name for j in solver.mechanism.joints.values() if j.is_single}
+        return [], [], np.zeros(3)
     q = solver.q.copy()
-    for joint in single.values():
-        q[solver.mechanism.joints[joint].q] = 0.0
-    loop, (_, axes) = solver.encoded.loops[loops.index(name)], solver.places_at(q)
+    for joint in solver.mechanism.joints.values():
+        if joint.is_single:
+            q[joint.q] = 0.0
+    loop, (poses, axes) = solver.encoded.loops[loops.index(name)], solver.places_at(q)
     chain = list[int]()
     for last in (int(loop["axis_a"]), int(loop["axis_b"])):
         while last != loop["common_axis"]:
@@ -92,16 +120,15 @@ def odd_joints(solver: Solver, name: str) -> list[str]:
             last = int(axes["below"][last])
     turns, slides = axes["w"][chain], axes["v"][chain]
     turning = np.linalg.norm(turns, axis=1) > 0.5
-    best: list[int] = []
+    best, plane = list[int](), np.zeros(3)
     for normal in turns[turning]:
         across = np.linalg.norm(np.cross(turns, normal), axis=1)
         along = np.abs(slides @ normal)
         out: list[float] = np.asarray(np.where(turning, across, along), np.float64).tolist()
         odd = [k for k, far in zip(chain, out, strict=True) if far > PARALLEL]
-        best = odd if not best or len(odd) < len(best) else best
-    if not 0 < 3 * len(best) <= len(chain) or not all(k in single for k in best):
-        return []
-    return [single[k] for k in best]
+        if not plane.any() or len(odd) < len(best):
+            best, plane = odd, normal
+    return chain, best, (poses["R"][loop["body_a"]] @ loop["R_a"]).T @ plane
 
 
 def likely_mistakes(solver: Solver, names: Collection[str]) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Motor
 from bulletbridge.constraints.records import MOTOR_ROW
-from bulletbridge.errors import Hinting, ModelError, called_as, nearest
+from bulletbridge.errors import Hinting, ModelError, called_as, nearest, warn_user
 from bulletbridge.inequalities.encode import LoopAxes
+from bulletbridge.mechanism.angles import degrees_notes
 from bulletbridge.mechanism.model import SINGLE, Joint, Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
@@ -159,6 +160,9 @@ class Motors(Hinting):
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"
             )
+        if abs(target) > math.tau and self._mechanism.joints[joint].kind == "revolute":
+            for said in degrees_notes({f"position of the motor of '{joint}'": (target,)}):
+                warn_user(said)
         self._put(i, (velocity, target, velocity_gain, gain, max_velocity, force, -force, 0.0, 0.0))
 
     def turn(self, joint: str, rates: Sequence[float], force: float) -> None:
@@ -381,10 +385,13 @@ class Motors(Hinting):
             self._tell()
 
     def _find(self, joint: str) -> int:
-        if joint not in self._index:
+        try:
+            return self._index[joint]
+        except TypeError:
+            raise ModelError(f"{joint!r} is no joint's name; set one motor after another") from None
+        except KeyError:
             found = self._mechanism.joint(joint)
-            raise ModelError(
-                f"joint '{joint}' is {found.kind}; motors drive {', '.join(SINGLE)}, and spherical"
-                f" joints by their axes, as in 'joint/x'"
-            )
-        return self._index[joint]
+        raise ModelError(
+            f"joint '{joint}' is {found.kind}; motors drive {', '.join(SINGLE)}, and spherical"
+            f" joints by their axes, as in 'joint/x'"
+        )

@@ -103,6 +103,9 @@ def find(model: str | Path) -> Path:
             f"there is no file {path}; {hint} give the name of a bundled model"
             " (`bulletbridge models` lists them)"
         )
+    here = [f"'{model}{end}'" for end in ROBOTS if is_file(Path(f"{model}{end}"))]
+    if here:
+        raise ModelError(f"no model is called '{model}'; a file goes by its whole name: {here[0]}")
     hint = nearest(model, known) or f"there are: {', '.join(known)}."
     raise ModelError(f"no model is called '{model}'; {hint} Or give the path of a robot's file")
 

@@ -47,7 +47,7 @@ from bulletbridge.models.strained_bushings import tell_of_strained_bushings
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.assembly import Assembly
-from bulletbridge.system.options import Options, SystemOptions
+from bulletbridge.system.options import Options, SystemOptions, how_to_read
 from bulletbridge.system.system import System
 from bulletbridge.system.within_limits import joints_beyond
 
@@ -104,6 +104,10 @@ class LoadedModel:
         hint = f"; write model.system.{name}" if hasattr(System, name) else ""
         if name in ("disconnect", "unload", "remove"):
             hint = "; write model.close()"
+        elif name in ("id", "body", "body_id", "robot", "uid"):
+            hint = "; write " + " or ".join(f"model.ids['{body}']" for body in self.ids)
+        elif not hint:
+            hint = how_to_read(name).replace("system.", "model.system.")
         frame = inspect.currentframe()
         asking = frame.f_back if frame is not None else None
         if hint and asking is not None and asking.f_code.co_filename.startswith(PACKAGE):
@@ -112,11 +116,12 @@ class LoadedModel:
         raise AttributeError(f"a LoadedModel has no '{name}'{hint}", name=name, obj=self)
 
     def close(self) -> None:
-        """Leave the world as it was before ``load``."""
+        """Leave the world as it was before ``load``; what is gone already is left alone."""
         if self.gravity_before is None:
             disconnect(self.client)
-        else:
-            remove_bodies(self.ids | self.scenery, self.client, self.gravity_before)
+        elif there := self.scenery | self.bodies.there():
+            remove_bodies(there, self.client, self.gravity_before)
+            self.scenery.clear()
 
     def __enter__(self) -> "LoadedModel":
         """The model itself."""

@@ -11,7 +11,7 @@ from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.choose import copy_of, may_be_sparse, solver_of
 from bulletbridge.engine.correction import PROMISED
 from bulletbridge.engine.failures import check_finite, require_closed, require_freedom, widest
-from bulletbridge.engine.likely_mistakes import in_other_units, likely_mistakes
+from bulletbridge.engine.likely_mistakes import idle_axis, in_other_units, likely_mistakes
 from bulletbridge.engine.records import LEFT_OPEN, ONE_OVER_UNITS
 from bulletbridge.engine.redundancy import (
     SPREAD,
@@ -248,7 +248,8 @@ class ActiveConstraints:
         require_lengths(solver, found, t)
         speed = consistent_velocity(solver, found, speed, t, held_v)
         if self.decision is None:
-            odd = (in_other_units(self.full, found, name) for name in self.encoded.rows)
+            odd = [in_other_units(self.full, found, name) for name in self.encoded.rows]
+            odd += [idle_axis(self.full, joint) for joint in self.constraints]
             for said in filter(None, odd):
                 warn_user(said)
             self._tell_open(decision)

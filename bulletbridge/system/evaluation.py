@@ -161,6 +161,22 @@ class Reaction(Hinting):
     multipliers: Array
     unique: bool
 
+    def __repr__(self) -> str:
+        """Force and torque, and where."""
+        what, point = f"Reaction of '{self.name}' on frame b", f"{brief(self.point)} m"
+        return said_of_wrench(what, self.force, self.torque, point, self.unique)
+
+
+def brief(x: Array) -> str:
+    """An array in four digits."""
+    return np.array2string(x, precision=4, suppress_small=True)
+
+
+def said_of_wrench(what: str, force: Array, torque: Array, about: str, unique: bool) -> str:
+    """How a force (3,) [N] and a torque (3,) [N m] about some point are shown."""
+    shared = "" if unique else ", of a load that constraints share"
+    return f"<{what}: {brief(force)} N and {brief(torque)} N m about {about}, world axes{shared}>"
+
 
 @dataclass(frozen=True)
 class SpringForce:

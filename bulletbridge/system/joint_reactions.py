@@ -11,7 +11,7 @@ from bulletbridge.constraints.force_elements import Spring
 from bulletbridge.constraints.joints import Distance, Frame, LoopJoint
 from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import UnsupportedError, refuse_name
+from bulletbridge.errors import ModelError, UnsupportedError, refuse_name
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.link_tree import LinkTree, Loads
@@ -19,6 +19,7 @@ from bulletbridge.mechanism.model import CarriedLink
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.borne import UNTOUCHED, Bearing, Touching
 from bulletbridge.system.contact_report import bounded_reactions, loaded_forces
+from bulletbridge.system.evaluation import said_of_wrench
 from bulletbridge.system.forward_dynamics import ForwardDynamics
 from bulletbridge.system.shown_world import ShownWorld
 
@@ -54,14 +55,8 @@ class JointReaction:
 
     def __repr__(self) -> str:
         """Force and torque, where and on what."""
-        force, torque = (
-            np.array2string(x, precision=4, suppress_small=True) for x in (self.force, self.torque)
-        )
-        shared = "" if self.unique else ", of a load that constraints share"
-        return (
-            f"<JointReaction of '{self.name}' on '{self.link}': {force} N and {torque} N m about"
-            f" its origin, world axes{shared}>"
-        )
+        where = f"JointReaction of '{self.name}' on '{self.link}'"
+        return said_of_wrench(where, self.force, self.torque, "its origin", self.unique)
 
     @property
     def in_link(self) -> Array:
@@ -235,6 +230,8 @@ class JointLoads:
 
     def _add_pushes(self, loads: Loads, pushes: Iterable[Push]) -> None:
         """Add forces on links, where forward dynamics were found last."""
+        if isinstance(pushes, str):
+            raise ModelError(f"pushes are forces on links; write joint_reactions()['{pushes}']")
         poses = self._dynamics.poses
         for frame, force, torque in pushes:
             body, _, p = locate(self._tree.mechanism, frame.link, frame.xyz, frame.rpy)

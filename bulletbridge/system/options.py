@@ -529,7 +529,8 @@ ELSEWHERE = {
     **dict.fromkeys(("position", "positions", "qpos"), "system.q"),
     **dict.fromkeys(("velocity", "velocities", "qvel"), "system.v"),
     **dict.fromkeys(("set_q", "set_v"), "system.set_state(q=system.q, v=system.v)"),
-    **dict.fromkeys(("link_position", "link_state"), "system.link_pose('link')"),
+    **dict.fromkeys(("link", "pose", "link_position", "link_state"), "system.link_pose('link')"),
+    "limits": "system.mechanism.joints['joint'].lower and .upper",
     **dict.fromkeys(("getJointState", "getJointStates"), "system.q['joint'], system.v['joint']"),
     **dict.fromkeys(("resetJointState", "resetJointStates"), "system.assemble({{'joint': 0.5}})"),
     **dict.fromkeys(

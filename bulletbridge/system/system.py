@@ -1492,6 +1492,7 @@ class System:
         self._bearing = [found, *self._bearing[:1]]  # while others hold, too
         return found
 
+    @called_as("system.reactions()['name'] is one of them")
     def reactions(self) -> dict[str, Reaction]:
         """What each constraint does, by name.
 
