@@ -596,3 +596,24 @@ def test_what_a_constraint_does_is_shown_in_a_line():
     system.assemble()
     (shown,) = map(repr, system.reactions().values())
     assert shown.startswith("<Reaction of '") and shown.endswith("share>")
+
+
+def test_bodies_and_joints_that_attach_is_given_one_by_one_are_told(tmp_path):
+    pendulum(tmp_path)
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        path = str(tmp_path / "robot.urdf")
+        flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+        body = pybullet.loadURDF(path, flags=flags, physicsClientId=client)
+        ball = bb.LoopJoint("pin", bb.JointModel.BALL, bb.Frame("arm"), bb.Frame("world"))
+        for given, said in ((body, r"as \[1, 2\]"), (ball, "one LoopJoint 'pin'; give a list")):
+            with pytest.raises(ModelError, match=said):
+                bb.attach(body, given, client)
+        turned = bb.Frame("world", rpy=(0, 0, 90))
+        joint = bb.LoopJoint("pin", bb.JointModel.WELD, bb.Frame("arm"), turned)
+        with pytest.warns(BulletBridgeWarning, match="rpy of 'pin' on 'world' is 90 rad"):
+            bb.attach(body, [joint], client)
+        with pytest.raises(ModelError, match="'mimic'; attach has mimic=True"):
+            bb.load(path, client, mimic=True)
+    finally:
+        pybullet.disconnect(client)

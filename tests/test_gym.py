@@ -193,11 +193,44 @@ def test_what_cannot_be_is_refused(made):
     ):  # fmt: skip
         with pytest.raises(ModelError, match=said):
             made(kind, **options).reset()
+    for given, said in (
+        ({"steps": 0.5}, "steps is 0.5"),
+        ({"most_actions": "9"}, "most_actions is '9'"),
+        ({"start": Start()}, "start is .*; give a function"),
+        ({"observations": ["crank"]}, "no names"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            Task("four_bar", **given)
+    with pytest.raises(TypeError, match=r"LoopEnv\(Task\("):
+        LoopEnv("four_bar", actions=[])
+    with pytest.raises(ModelError, match="give a number, then the task"):
+        LoopVectorEnv(Task("four_bar"), 2)
     env = made(LoopEnv, Task("four_bar", actions=[Action("crank", "torque", -1, 1)]))
     env.reset(seed=0)
     for action in ([0.5, 0.5], [np.nan]):
         with pytest.raises(ModelError, match=r"are not 1 finite numbers \(crank.torque\)"):
             env.step(action)
+
+
+def test_a_reward_that_is_none_is_refused(made):
+    """Not a number for good, as numpy makes of it."""
+    env = made(LoopEnv, Task("four_bar", reward=lambda view: None))
+    env.reset(seed=0)
+    with pytest.raises(ModelError, match="reward is None; give 1 numbers"):
+        env.step(env.action_space.sample())
+
+
+def test_a_closed_environment_says_so(made):
+    """Many worlds went on without a word, one had an error of Bullet's."""
+    task = Task("four_bar", actions=[Action("crank", "torque", -1, 1)])
+    for env in (made(LoopEnv, task), made(LoopVectorEnv, 2, task)):
+        env.reset(seed=0)
+        with pytest.raises(ModelError, match="are not (for each of 2 worlds )?1 finite numbers"):
+            env.step(np.zeros(3))
+        env.close()
+        for call in (lambda env=env: env.step(env.action_space.sample()), env.reset):
+            with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+                call()
 
 
 def test_without_gymnasium_the_error_names_the_extra():

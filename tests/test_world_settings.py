@@ -208,6 +208,7 @@ def test_what_cannot_be_is_refused():
     for given, said in (
         ({"motors": {"j0": {"position": [1.0, 2.0]}}}, "is off, and is given no force"),
         ({"motors": {"j0": {"torque": 1.0}}}, "unknown number of motor 'j0'"),
+        ({"motors": {"j0": 1.0}}, "motors of 'j0' are 1.0; give {'position': ...}"),
         ({"motors": {"j9": {"force": 1.0}}}, "unknown joint 'j9'"),
         ({"motors": {"j0": {"force": np.zeros(5)}}}, "give one number, (2,) or (2, 7)"),
         ({"motors": {"j0": {"force": [1.0, np.nan]}}}, "not finite in world 1"),
@@ -219,6 +220,10 @@ def test_what_cannot_be_is_refused():
         with pytest.raises(ModelError) as error:
             bb.rollout(system, q, steps=7, **given)
         assert said in str(error.value)
+    with pytest.raises(ModelError, match="give one, as load"):
+        bb.Worlds("four_bar", 2)
+    with pytest.raises(ModelError, match="they are 0 to 1"):
+        bb.Worlds(system, 2).start(2)
     failed = bb.rollout(system, q, steps=7, parameters={"l0.mass": [1.0, -1.0]})
     assert failed.failures == {1: "l0.mass is -1 kg; give a positive mass"}
     assert failed.done.tolist() == [7, 0]

@@ -165,6 +165,18 @@ def script(mechanism: Mechanism, forces: Mapping[str, JointFunctions]) -> Script
     return Script(tuple(signals), mechanism.nv, tuple(asked))
 
 
+def require_list(constraints: object) -> None:
+    """Refuse constraints that are no list of them.
+
+    Raises:
+        ModelError: It says what to give.
+    """
+    named = getattr(constraints, "name", None)
+    said = f"one {type(constraints).__name__} '{named}'" if named else repr(constraints)
+    bodies = "; several bodies are one argument, as [1, 2]" if isinstance(constraints, int) else ""
+    require_kind(constraints, Sequence, f"the constraints are {said}; give a list of them{bodies}")
+
+
 def split_forces(
     forces: Mapping[str, JointFunctions | Wrench], constraints: Sequence[Constraint]
 ) -> tuple[dict[str, JointFunctions], list[Wrench]]:
@@ -173,9 +185,7 @@ def split_forces(
     Raises:
         ModelError: The constraints are no sequence, or a wrench is given among them.
     """
-    named = getattr(constraints, "name", None)
-    said = f"one {type(constraints).__name__} '{named}'" if named else repr(constraints)
-    require_kind(constraints, Sequence, f"the constraints are {said}; give a list of them")
+    require_list(constraints)
     for constraint in constraints:
         if isinstance(constraint, Wrench):
             raise ModelError(

@@ -8,18 +8,20 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pybullet
 from gymnasium import spaces
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from bulletbridge.bullet.worlds import has_display
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, called_as, given_as
 from bulletbridge.gym.simulation import Simulation, Singles, names_of
 from bulletbridge.gym.tasks import Task, task_of
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.many_worlds import Worlds
+from bulletbridge.system.options import is_count
 
 Given = Task | str | Path | ModelSpec
 Seen = dict[str, Singles] | Singles
@@ -65,6 +67,7 @@ class Episodes:
 
     def start(self, worlds: Sequence[int], rngs: Mapping[int, np.random.Generator]) -> None:
         """Begin episodes in some worlds."""
+        self._require_open()
         for world in worlds:
             self.simulation.start(world, rngs[world])
             self.done[world] = 0
@@ -86,15 +89,26 @@ class Episodes:
             What is seen, rewards, whether they have terminated, and are truncated.
         """
         simulation, task = self.simulation, self.task
+        self._require_open()
         simulation.act(actions, moving)
         self.done[moving] += 1
         view = simulation.view()
-        rewards = np.where(moving, np.asarray(task.reward(view), np.float64), 0.0)
+        rewards: Any = task.reward(view)
+        if rewards is None or np.shape(rewards) not in ((), moving.shape):
+            said = given_as(rewards)
+            raise ModelError(
+                f"the task's reward is {said}; give {len(moving)} numbers, a world each"
+            )
+        rewards = np.where(moving, np.asarray(rewards, np.float64), 0.0)
         failed = np.zeros(len(moving), bool)
         failed[list(simulation.worlds.failures)] = True
         terminated = np.asarray(task.terminated(view), bool) & moving & ~failed
         truncated = moving & ((self.done >= task.most_actions) | failed) & ~terminated
         return self._told(simulation.observe(view)), rewards, terminated, truncated
+
+    def _require_open(self) -> None:
+        if not pybullet.isConnected(self.simulation.client):
+            raise gymnasium.error.ClosedEnvironmentError("it is closed; make another one")
 
     def info(self, world: int) -> dict[str, Any]:
         """What an environment tells besides: time [s], and why the world failed, if it has."""
@@ -124,6 +138,9 @@ class LoopEnv(gymnasium.Env[Any, Any]):
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": FRAMES_A_SECOND}
 
+    @called_as(
+        "what is done, seen and aimed at is a Task, as LoopEnv(Task('stewart', actions=[...]))"
+    )
     def __init__(self, task: Given, render_mode: str | None = None, flat: bool = False) -> None:
         check_mode(render_mode)
         self.render_mode = render_mode
@@ -235,6 +252,8 @@ class LoopVectorEnv(VectorEnv[Any, Any, Any]):
         except ValueError:
             known = ", ".join(mode.value for mode in AutoresetMode)
             raise ModelError(f"autoreset_mode is {autoreset_mode!r}; give {known}") from None
+        if not is_count(num_envs):
+            raise ModelError(f"num_envs is {given_as(num_envs)}; give a number, then the task")
         self.num_envs, self.render_mode = num_envs, render_mode
         self._episodes = Episodes(task, num_envs, flat, threads, False)
         simulation = self._episodes.simulation

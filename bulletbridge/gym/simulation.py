@@ -149,7 +149,8 @@ class Simulation:
         given, shape = np.asarray(actions, np.float64), (len(self.worlds), len(self.actions))
         if given.shape != shape or not np.all(np.isfinite(given[moving])):
             names = ", ".join(f"{action.joint}.{action.kind}" for action in self.actions)
-            raise ModelError(f"actions {given} are not {shape[1]} finite numbers ({names})")
+            each = f"for each of {shape[0]} worlds " if shape[0] > 1 else ""
+            raise ModelError(f"actions {given} are not {each}{shape[1]} finite numbers ({names})")
         bounded = np.clip(given, -1.0, 1.0)
         self.last = np.where(moving[:, None], bounded, self.last)
         motors: dict[str, dict[str, Any]] = {}

@@ -10,12 +10,13 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame
-from bulletbridge.errors import ByName, ModelError, refuse_name
+from bulletbridge.errors import ByName, ModelError, given_as, refuse_name, require_kind
 from bulletbridge.mechanism.by_joint import Values
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.many_worlds import Worlds
+from bulletbridge.system.options import is_count
 
 T = TypeVar("T")
 Kind = Literal["position", "velocity", "torque"]
@@ -208,6 +209,22 @@ class Task:
     most_actions: int = 1000
     contacts: bool = False
     scene: Callable[[int], None] = nothing_around
+
+    def __post_init__(self) -> None:
+        """Refuse what means nothing, before a model is loaded.
+
+        Raises:
+            ModelError: It says which, and what to give.
+        """
+        for name in ("steps", "most_actions"):
+            if not (is_count(given := getattr(self, name)) and given >= 1):
+                raise ModelError(f"the task's {name} is {given!r}; give a whole number from one on")
+        for name in ("start", "reward", "terminated", "scene"):
+            if not callable(given := getattr(self, name)):
+                raise ModelError(f"the task's {name} is {given_as(given)}; give a function")
+        if self.observations is not None:
+            said = "the task's observations have no names; give {'name': Observation(...)}"
+            require_kind(self.observations, Mapping, said)
 
 
 def task_of(given: "Task | str | Path | ModelSpec") -> Task:

@@ -10,7 +10,9 @@ from bulletbridge.bullet.reader import name_bodies, read_bullet
 from bulletbridge.bullet.worlds import time_step
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joints import Coupling, LoopJoint
+from bulletbridge.engine.force_signals import require_list
 from bulletbridge.errors import warn_user
+from bulletbridge.mechanism.angles import degrees_notes
 from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.load import LoadOptions
@@ -68,6 +70,8 @@ def attach(
             ``<mimic>`` or loops that nothing closes; later, a call of PyBullet's module does
             nothing to these bodies.
     """
+    if constraints is not None:
+        require_list(constraints)
     ids = name_bodies(bodies, client)
     if repair_inertia:
         said = give_nearest_inertias(ids, client)
@@ -89,10 +93,19 @@ def attach(
     if constraints is None and not taken:
         tell_of_open_loops(ids, client)
     system = System(mechanism, joining, world=world, **options)
+    _tell_of_degrees(joining)
     if taken:  # Bullet leaves them open
         system.assemble()
     tell_of_idle_calls(world, list(taken))
     return system
+
+
+def _tell_of_degrees(constraints: Sequence[Constraint]) -> None:
+    """Warn of frames that look as if they were turned by degrees."""
+    joints = [each for each in constraints if isinstance(each, LoopJoint)]
+    frames = [(j.name, f) for j in joints for f in (j.a, j.b)]
+    for said in degrees_notes({f"rpy of '{name}' on '{f.link}'": f.rpy for name, f in frames}):
+        warn_user(said)
 
 
 def _tell_of_idle_constraints(

@@ -6,7 +6,7 @@ from threading import Event
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame
-from bulletbridge.errors import BulletBridgeError, ModelError
+from bulletbridge.errors import BulletBridgeError, ModelError, require_kind
 from bulletbridge.mechanism.by_joint import Values
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.numerics.records import Array, Ints, Mask, array_of
@@ -42,6 +42,7 @@ class Worlds:
     def __init__(self, system: System, number: int, *, threads: int | None = None) -> None:
         if not (is_count(number) and number >= 1):
             raise ModelError(f"number is {number!r}; give a whole number of worlds from one on")
+        require_kind(system, System, f"{system!r} is no system; give one, as load(...).system")
         source, _ = system.compiled()
         self._system, self._threads = system, threads_of(source, threads, number)
         self._first = system.q, system.v, system.t
@@ -91,6 +92,8 @@ class Worlds:
             ModelError: Something does not exist, or a number is not possible.
             AssemblyError: The loops cannot be closed there.
         """
+        if not (is_count(world) and 0 <= world < len(self)):
+            raise ModelError(f"there is no world {world!r}; they are 0 to {len(self) - 1}")
         for name in parameters or ():
             require_known("parameter", name, self._parameters)
         require_numbers(parameters or {})

@@ -298,6 +298,7 @@ NOT_HERE: dict[str, str] = {
         ("loops", "constraints", "joints"),
         "attach takes constraints as its second argument: attach(body, [bb.LoopJoint(...)])",
     ),
+    "mimic": "attach has mimic=True, a loops file 'mimic: true'; load couples those of a URDF",
     "gravity": "call pybullet.setGravity before, or set system.gravity",
     "physicsclientid": "load and attach take the number of a client as client=...",
     **dict.fromkeys(

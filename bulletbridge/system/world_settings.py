@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, require_kind
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.numerics.records import Array, Ints, array_of
 from bulletbridge.system.parameters import require_known
@@ -40,6 +40,8 @@ class MotorTable:
         self._fixed: dict[str, dict[str, float]] = {}
         self._given: dict[str, dict[str, Array]] = {}
         for joint, numbers in given.items():
+            said = f"motors of '{joint}' are {numbers!r}; give {{'position': ...}} and the like"
+            require_kind(numbers, Mapping, said)
             self._fixed[joint] = motors.settings(joint)
             self._given[joint] = {}
             for name, values in numbers.items():
