@@ -617,3 +617,10 @@ def test_bodies_and_joints_that_attach_is_given_one_by_one_are_told(tmp_path):
             bb.load(path, client, mimic=True)
     finally:
         pybullet.disconnect(client)
+
+
+def test_one_name_of_reactions_to_keep_is_one_name(tmp_path):
+    with bb.load(pendulum(tmp_path, "fixed_base: true"), "new") as model:
+        assert list(model.system.run(0.01, reactions="hip").reactions) == ["hip"]
+        with pytest.raises(UnknownNameError, match="'hop'; did you mean 'hip'"):
+            model.system.run(0.01, reactions="hop")

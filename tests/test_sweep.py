@@ -1,6 +1,7 @@
 """Parameter studies: what they run, what they keep, and what kills do to them."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -360,3 +361,16 @@ def test_figures_of_one_two_and_more_parameters(tmp_path):
     columns = {"a": np.ones(2), "y": np.ones(2)}
     with pytest.raises(ModelError, match="nothing to draw"):
         bb.plot_study(journal.Results(("a",), ("y",), columns, ["", ""], [0, 1]))
+
+
+def test_a_program_without_a_guard_is_told_what_it_lacks(tmp_path):
+    """Each process imports the program: its study began again, and found that it had results."""
+    program = tmp_path / "program.py"
+    program.write_text("import bulletbridge as bb\nbb.sweep(len, {'x': [1.0]}, 'x.parquet')\n")
+    with pytest.raises(BulletBridgeError, match="under if __name__ == '__main__'"):
+        runpy.run_path(str(program), run_name="__mp_main__")
+
+
+def test_a_result_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(ModelError, match="there is no file"):
+        bb.read_study(tmp_path / "none.parquet")

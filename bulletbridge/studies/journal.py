@@ -247,6 +247,8 @@ def about(file: Path) -> dict[str, Any]:
         ModelError: It is no result of a study.
     """
     _, files = require_pyarrow()
+    if not file.exists():
+        raise ModelError(f"there is no file '{file}'")
     try:
         return json.loads(files.read_schema(file).metadata[b"bulletbridge"])
     except (OSError, ValueError, KeyError, TypeError):

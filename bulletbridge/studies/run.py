@@ -1,9 +1,10 @@
 """Parameter studies from Python."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bulletbridge.errors import ModelError, require_kind
+from bulletbridge.errors import BulletBridgeError, ModelError, require_kind
 from bulletbridge.numerics.records import array_of
 from bulletbridge.studies.journal import COLUMNS, Journal, Results
 from bulletbridge.studies.measures import ModelRun
@@ -12,6 +13,8 @@ from bulletbridge.studies.workers import Function, on_cluster, on_this_machine
 
 Report = Callable[[int, int, int], None]
 """Called with the runs done, those of them that failed, and all."""
+IMPORTED = "__mp_main__"
+"""What a program is called while a process of its own imports it."""
 
 
 def nothing(_done: int, _failed: int, _all: int) -> None:
@@ -47,9 +50,11 @@ def sweep(
     Raises:
         ModelError: There are no runs, or no values by name, ``file`` has other results, or there is
             no such cluster.
-        BulletBridgeError: The disk is full or the cluster lost; what was done is kept.
+        BulletBridgeError: The disk is full or the cluster lost; what was done is kept. Or a process
+            that does the runs has called it, as it imported the program.
         MissingExtraError: pyarrow, or distributed for a cluster, is not installed.
     """
+    _require_no_import()
     runs = grid(parameters) if isinstance(parameters, Mapping) else list(parameters)
     for run in runs:
         said = f"a run has parameters {run!r}; give values by name, as {{'mass': [1.0, 2.0]}}, or"
@@ -102,3 +107,19 @@ def study_of(function: Function, runs: Sequence[Parameters]) -> Study:
         kind = function if hasattr(function, "__qualname__") else type(function)
         about = f"{kind.__module__}.{getattr(kind, '__qualname__', '')}"
     return Study(names, points, about)
+
+
+def _require_no_import() -> None:
+    """Refuse a study that begins again in each of its processes, as that imports the program.
+
+    Raises:
+        BulletBridgeError: The program has no guard.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == IMPORTED and frame.f_code.co_name == "<module>":
+            raise BulletBridgeError(
+                "sweep was called while one of its processes imported the program: call it under"
+                " if __name__ == '__main__':"
+            )
+        frame = frame.f_back

@@ -669,8 +669,8 @@ class System:
         Args:
             steps: How many.
             every: One state in so many is kept.
-            reactions: Constraints, of which ``reactions`` is kept with each state, and joints,
-                fixed ones too, of which ``joint_reactions`` is.
+            reactions: One or several constraints, of which ``reactions`` is kept with each state,
+                and joints, fixed ones too, of which ``joint_reactions`` is.
 
         Raises:
             ModelError: ``steps`` or ``every`` is not a positive number, or nothing is called so.
@@ -684,7 +684,7 @@ class System:
         if not reactions:
             self._stepping.roll(steps, every, table)
             return from_table(self.mechanism, table, self.constraints)
-        names, kept = list(reactions), len(table)
+        names, kept = [reactions] if isinstance(reactions, str) else list(reactions), len(table)
         self._loads_of(names)  # refused before the first step
         loads = np.zeros((kept, len(names), 6))
         for k in range(kept):
@@ -697,14 +697,18 @@ class System:
 
     def _loads_of(self, names: Sequence[str]) -> Array:
         """Forces, then torques (n, 6) of constraints and joints, as recordings keep them."""
-        closed = {constraint.name for constraint in self.constraints}
+        closed = dict.fromkeys(constraint.name for constraint in self.constraints)
         in_tree = [name not in closed for name in names]
         loads = np.zeros((len(names), 6))
         if any(in_tree):
             joints = self.joint_reactions()
             for name, in_joint in zip(names, in_tree, strict=True):
                 if in_joint and name not in joints:
-                    refuse_name("joint or constraint", name, [*joints, *closed])
+                    refuse_name(
+                        "joint or constraint",
+                        name,
+                        [*joints, *closed],
+                    )
             loads[in_tree] = joints.in_links(n for n in names if n not in closed)
         if not all(in_tree):
             found = self.reactions()
