@@ -63,8 +63,8 @@ class Push:
 
     body: int
     link: int
-    vector: Array
-    point: Array | None
+    vector: tuple[float, ...]
+    point: tuple[float, ...] | None
     in_world: bool
 
 
@@ -370,8 +370,8 @@ def push_of(call: Call) -> Push:
     return Push(
         given["objectUniqueId"],
         given["linkIndex"],
-        np.array(given["forceObj" if "forceObj" in given else "torqueObj"], float),
-        None if point is None else np.array(point, float),
+        tuple(map(float, given["forceObj" if "forceObj" in given else "torqueObj"])),
+        None if point is None else tuple(map(float, point)),
         given["flags"] == pybullet.WORLD_FRAME,
     )
 

@@ -17,7 +17,7 @@ from bulletbridge.bullet.constraints import (
     in_numbers_of_today,
 )
 from bulletbridge.bullet.contact_finder import StrangerError
-from bulletbridge.bullet.coordinates import matrix, quat_product, transposed, turned, unit
+from bulletbridge.bullet.coordinates import Floats, matrix, quat_product, transposed, turned, unit
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
@@ -50,7 +50,7 @@ UPRIGHT = MotorCommand(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
 """Motor of a spherical joint at first."""
 CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
-ZERO = np.zeros(3)
+ZERO, NONE = np.zeros(3), (0.0, 0.0, 0.0)
 NEAR = 0.1
 """Way [rad or m] of any coordinate up to which bodies that are reset before every step are led from
 where the last one ended: impulses there are where the next ones are looked for first."""
@@ -150,7 +150,7 @@ class FullReading:
         return replace(model, max_force=loop.max_force, erp=min(share, 1.0))
 
 
-PushedLink: TypeAlias = tuple[Place, Array, Array, Array]
+PushedLink: TypeAlias = tuple[Place, Floats, Floats, Floats]
 """A body and link, where on it [m], force [N] and torque [N m], world axes."""
 
 
@@ -216,7 +216,7 @@ class ExactGroup:
         self.joined.world.heed(actions.filters)
         # whether neighbours were looked at that may keep each other from turning
         self._has_looked = not (loops and self.joined.has_shapes)
-        self._frames: dict[Place, tuple[int, Array, Array]] = {}  # inertial ones of links
+        self._frames: dict[Place, tuple[int, Matrix, Floats]] = {}  # inertial ones of links
         self._rates_of: dict[int, Array] = {}  # what moves a body
         self._axes: dict[Place, Matrix] = {}  # their axes
         self._has_sliders = any(loop.kind == pybullet.JOINT_PRISMATIC for loop in loops)
@@ -561,7 +561,7 @@ class ExactGroup:
         self._answered = True
         if self._sensed is None:
             pushes = [
-                (self._frame_of(place, at), force, torque)
+                (self._frame_of(place, at), np.array(force), np.array(torque))
                 for place, at, force, torque in self._pushes or ()
             ]
             self._sensed, self._measured = self.system.joint_reactions(pushes), {}
@@ -608,9 +608,9 @@ class ExactGroup:
                 total += factor * float(self._reactions[gear.name].multipliers.sum())
         return (total,)
 
-    def _frame_of(self, place: Place, at: Array) -> Frame:
+    def _frame_of(self, place: Place, at: Floats) -> Frame:
         """A point of a link (3,), given in its inertial frame, as a frame on the link [m]."""
-        x, y, z = at.tolist()
+        x, y, z = at
         return frame_on(*place, (x, y, z), UNTURNED, self.joined.links, self._client)
 
     def contact_points(self) -> list[ContactTold]:
@@ -662,30 +662,36 @@ class ExactGroup:
                 position, rate = float(system.q[joint.q][0]), float(system.v[joint.v][0])
                 tau[joint.v] += spring.torque(position, rate)
         pushes = [push for push in self._actions.pushes if push.body in self.joined.bodies]
-        self._pushes = ()
+        self._pushes = acting = list[PushedLink]()
         if not pushes:
             return tau
         poses, axes = self._places_at(system.q)
-        located = [self._inertial_frame((push.body, push.link)) for push in pushes]
-        bodies = [body for body, _, _ in located]
-        pose = poses[bodies]
-        axes_R = pose["R"] @ np.array([R for _, R, _ in located])
-        arms = pose["p"] + in_axes(pose["R"], np.array([p for _, _, p in located]))
-        vectors = np.array([push.vector for push in pushes])
-        points = np.array([ZERO if push.point is None else push.point for push in pushes])
-        in_world = np.array([push.in_world for push in pushes])[:, None]
-        is_force = np.array([push.point is not None for push in pushes])[:, None]
-        if not in_world.all():
-            vectors = np.where(in_world, vectors, in_axes(axes_R, vectors))
-            points = np.where(in_world, points, pose["origin"] + arms + in_axes(axes_R, points))
-        at = np.where(is_force, points - pose["origin"], arms)
-        forces, torques = vectors * is_force, vectors * ~is_force
-        turning = torques + crossed(at, forces)
-        moved = np.array([self._moved_by(body) for body in bodies])
-        tau += (moved * (turning @ axes["w"].T + forces @ axes["v"].T)).sum(axis=0)
-        local = in_axes(axes_R.transpose(0, 2, 1), at - arms)
-        places = [(push.body, push.link) for push in pushes]
-        self._pushes = list(zip(places, local, forces, torques, strict=True))
+        wrenches = dict[int, list[float]]()  # moments about origins and forces, by body
+        for push in pushes:
+            place = push.body, push.link
+            body, link_axes, centre = self._inertial_frame(place)
+            pose = poses[body]
+            R, origin, start = pose["R"].tolist(), pose["origin"].tolist(), pose["p"].tolist()
+            vector, at, local = push.vector, summed(start, turned(R, centre)), NONE
+            if not push.in_world:
+                vector = turned(R, turned(link_axes, vector))
+            if push.point is not None and push.in_world:
+                off = [x - y - z for x, y, z in zip(push.point, origin, at, strict=True)]
+                local, at = (
+                    turned(transposed(link_axes), turned(transposed(R), off)),
+                    summed(at, off),
+                )
+            elif push.point is not None:
+                local = push.point
+                at = summed(at, turned(R, turned(link_axes, local)))
+            force, torque = (NONE, vector) if push.point is None else (vector, NONE)
+            acting.append((place, local, force, torque))
+            wrench = (*summed(torque, crossed(at, force)), *force)
+            before = wrenches.get(body)
+            wrenches[body] = [*(wrench if before is None else summed(before, wrench))]
+        moved = np.array([self._moved_by(body) for body in wrenches])
+        given = np.array([*wrenches.values()])
+        tau += (moved * (given[:, :3] @ axes["w"].T + given[:, 3:] @ axes["v"].T)).sum(axis=0)
         return tau
 
     def _moved_by(self, body: int) -> Array:
@@ -701,12 +707,13 @@ class ExactGroup:
         solver, _ = self.system.compiled()
         return solver.places_at(q)
 
-    def _inertial_frame(self, place: Place) -> tuple[int, Array, Array]:
+    def _inertial_frame(self, place: Place) -> tuple[int, Matrix, Floats]:
         """Body of a link, and axes and origin of the link's inertial frame on it."""
         if place not in self._frames:
             links = self.joined.links
             frame = frame_on(*place, CENTRE, UNTURNED, links, self._client)
-            self._frames[place] = locate(self.system.mechanism, frame.link, frame.xyz, frame.rpy)
+            body, R, p = locate(self.system.mechanism, frame.link, frame.xyz, frame.rpy)
+            self._frames[place] = body, R.tolist(), p.tolist()
         return self._frames[place]
 
     def _inertial_axes(self, place: Place) -> Matrix:
@@ -794,12 +801,12 @@ class ExactGroup:
             raise BulletsOwnError(f"{loop.name} is {loop.reason}")
 
 
-def in_axes(R: Array, x: Array) -> Array:
-    """Vectors x (n, 3) by axes R (n, 3, 3), each by its own."""
-    return (R @ x[:, :, None])[:, :, 0]
+def summed(a: Floats, b: Floats) -> Floats:
+    """Sum of two vectors."""
+    return tuple([x + y for x, y in zip(a, b, strict=True)])
 
 
-def crossed(a: Array, b: Array) -> Array:
-    """Cross products of lines (n, 3), in a fraction of the time of ``numpy.cross``."""
-    (ax, ay, az), (bx, by, bz) = a.T, b.T
-    return np.stack((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx), axis=1)
+def crossed(a: Floats, b: Floats) -> Floats:
+    """Cross product; in numbers, since a step takes few and arrays cost more than they hold."""
+    (ax, ay, az), (bx, by, bz) = a, b
+    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
