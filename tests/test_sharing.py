@@ -10,13 +10,14 @@ import pybullet
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import lsq_linear
+from support.complementarity import SOLVER, solve_by
 from test_mixed import ENOUGH, solve
 
 import bulletbridge as bb
 from bulletbridge.compilation.jit import kernel
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
-from bulletbridge.numerics.complementarity import LIGHTEST
+from bulletbridge.numerics.complementarity import LESS, LIGHTEST
 from bulletbridge.numerics.complementarity_rows import (
     LINES,
     ROW_BOUNDS,
@@ -84,6 +85,30 @@ def test_equal_motions_take_the_least_norm(seed):
     close = (spread[0] / spread[-1]) ** 2 * (LIGHTEST + rows * np.finfo(float).eps / LIGHTEST)
     close *= count
     assert np.abs(x - expected).max() < close * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_can_hardly_be_moved_is_stopped_by_the_least_norm_too(seed):
+    """One freedom that rows move by a ten-thousandth, as a robot turns whose feet have one height.
+
+    Softness of their weights is more than what moves it: passes that take it away gain a fifth
+    each. Of two starts that are far apart both have to end at the pseudo-inverse.
+    """
+    rng, weight, weak = np.random.default_rng(seed), 1e-7, 1e-4
+    C, bounds, _ = motors_of(rng, 8, 4)
+    bounds["lower"], bounds["upper"] = -1e3, 1e3
+    C[:, -1] *= weak
+    D, b = C @ C.T, C @ (rng.normal(size=4) * (1, 1, 1, weak))
+    scale = np.sqrt(np.diag(D))
+    expected = -np.linalg.pinv(C.T / scale) @ np.linalg.lstsq(C, b, rcond=None)[0] / scale
+    # the residual along the weak freedom, and round-off through weights that were made less once
+    close = ENOUGH / np.linalg.svd(C, compute_uv=False)[-1] ** 2
+    close += len(b) * np.finfo(float).eps / (LESS * weight) * np.diag(D).max() / np.diag(D).min()
+    for start in (np.zeros(len(b)), 10 * rng.normal(size=len(b))):
+        x, w = start, np.zeros(len(b))
+        room = room_for(len(b))
+        assert solve_by(SOLVER, D, b, bounds, x, w, room, (ENOUGH, weight))[0] <= ENOUGH
+        assert np.abs(x - expected).max() < close * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("locked", [False, True])

@@ -90,9 +90,11 @@ from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity import (
     ANYWHERE,
     INSIDE,
+    JUST_AS_WELL,
     NEARBY,
     NEWTON_STEPS,
     RECALLED,
+    SHARED,
     Outcome,
     newton,
     note_beyond,
@@ -126,7 +128,6 @@ from bulletbridge.numerics.projection import (
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import (
     HEAVIEST,
-    JUST_AS_WELL,
     Sharing,
     agree_among_motors,
     comply,
@@ -170,6 +171,8 @@ PAUSE = 32.0
 the most until what failed again and again is tried once more."""
 CARRYING = 32.0
 """The most steps in a row that carry the last impulses on, where those of least norm are dear."""
+FEW = 3
+"""Newton's steps beyond which these are dear while anything slides: two find the next ones then."""
 CARRYING_APART = 18
 """Newton's steps by which bodies are moved apart from there: others of their contacts may press."""
 WOUND_UP = 4.0
@@ -387,13 +390,24 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
     if carried.residual == math.inf:
         outcome = solve_anew(h, rows, tolerance, search)
         if search:
-            wait(h.report, CARRIED, CARRIED_LAST, outcome.newton > NEWTON_STEPS, CARRYING)
+            few = FEW if slides(p, n) else NEWTON_STEPS
+            wait(h.report, CARRIED, CARRIED_LAST, outcome.newton > few, CARRYING)
     elif search:
         outcome = select(h, n, tolerance, carried)
     if search and near and outcome.residual < math.inf:
         note_beyond(p, n)
     failed = carried.newton if carried.residual == math.inf else 0
     return Outcome(outcome.residual, outcome.sweeps, outcome.newton + failed)
+
+
+@helper
+def slides(p: ComplementarityProblem, n: int) -> bool:
+    """Whether anything that is pressed slides at w."""
+    for i in range(n):
+        owner = p.bounds[i].owner
+        if owner >= 0 and p.x[owner] > 0.0 and math.fabs(p.w[i]) > AT_REST:
+            return True
+    return False
 
 
 @outlined
@@ -429,12 +443,12 @@ def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: 
     if search and waits:
         h.report[COMPLYING_IN] -= 1.0
     if h.report[COMPLIED] == 0.0:
-        before = solve_complementarity(p, n, tolerance, NEARBY)
+        before = solve_complementarity(p, n, tolerance, SHARED)
         if search and waits and before.residual > JAMMED * tolerance:  # dear: not for round-off
             more = solve_complementarity(p, n, tolerance, ANYWHERE)
             sweeps, newton = before.sweeps + more.sweeps, before.newton + more.newton
             before = Outcome(more.residual, sweeps, newton)
-        if before.residual <= tolerance or waits:
+        if before.residual <= JUST_AS_WELL * tolerance or waits:
             return select(h, n, tolerance, before) if search else before
         for i in range(n):
             p.x[i] = h.rest.warm[i]

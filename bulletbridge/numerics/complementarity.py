@@ -73,10 +73,11 @@ though nothing slides, they go back and forth."""
 SOFTEST, HARDEST, MOST_STAGES, MOST_STALLS = 1e-2, 1e-8, 20, 3
 """Proximal sequence: first and last share of the diagonal, problems, and how many of these one
 after the other that do not halve the residual end it."""
-SETTLED, NEARBY, INSIDE, SOFTER, ANYWHERE = range(5)
-"""Where a solution is looked for: next to the start alone, that of least norm; any next to it;
-along a path inside of all bounds from there, too; by softer problems instead; and by all of these,
-and along a path of smooth problems that begins at no impulses."""
+SETTLED, SHARED, NEARBY, INSIDE, SOFTER, ANYWHERE = range(6)
+"""Where a solution is looked for: next to the start alone, that of least norm; any next to it, but
+that one as well as motors leave it that round-off sets against each other; any next to it; along a
+path inside of all bounds from there, too; by softer problems instead; and by all of these, and
+along a path of smooth problems that begins at no impulses."""
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
@@ -90,8 +91,13 @@ LOST = 1e6
 """Residual, in largest velocities that are asked for, from which Newton's method does not come
 back: rows that nearly depend on others were taken to hold, against each other. Rows with bounds of
 their own do come back, to these."""
-MOST_PASSES = 20
-"""Most passes of the sequence that takes the softness of the weights away."""
+MOST_PASSES, SLOW, STAGES, LESS = 20, 0.3, 3, 2.0**-10
+"""Most passes of the sequence that takes the softness of the weights away; the share of a residual
+with which a pass is slow; how often it is begun again then, and with what share of the weights: to
+turn a robot whose stiff legs stand on points of nearly one height is next to impossible, and rows
+of such softness would take a hundred passes to stop it."""
+JUST_AS_WELL = 100.0
+"""Residual, in tolerances, that the round-off of weak directions may leave of a problem."""
 
 
 NEAR_X = Course(0.03, 1e-6, 0.99, 40, True)
@@ -113,7 +119,8 @@ none the first time none was solved so. From wherever they are, that goes for ho
 apart; and up to it sweeps alone may lead so near that Newton's method is done."""
 STEADY = 1e-6
 """Residual [m/s or rad/s] of the last impulses up to which Newton's method goes on from them where
-those of least norm are not found: feet that motors press apart hardly slide, friction used up."""
+those of least norm are not found: feet that motors press apart hardly slide, friction used up; and
+with JUST_AS_WELL of these SHARED is done: what contradicts itself by round-off has no others."""
 SWEEPS_NEARBY, ROUNDS_NEARBY = 50, 2
 """Sweeps before each of these attempts."""
 NEXT_TO = 1e-5
@@ -699,22 +706,29 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
     def settle(p: Any, n: int, tolerance: float) -> tuple[float, int]:
         """Newton for the solution of least weighted norm, from x; residual and steps.
 
-        p.diagonal and p.right are those of the problem, which comes back as it was.
+        p.diagonal and p.right are those of the problem, which comes back as it was, as weights do.
         """
-        add_proximal_term(p, n, 0.0, False)
-        softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, ANEW)
-        residual, enough = release_known(p, n), tolerance
-        for _ in range(MOST_PASSES):
-            if residual <= tolerance or not softened <= enough:
-                break
-            add_proximal_term(p, n, 0.0, True)
-            enough = 0.1 * max(tolerance, residual)
-            softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, SAME_STEP)
-            new = release_known(p, n)
+        residual, newtons, share = math.inf, 0, 1.0
+        for _ in range(STAGES):
+            add_proximal_term(p, n, 0.0, False)
+            softened, steps = newton(p, n, tolerance, 1, SETTLING_STEPS, ANEW)
+            residual, enough, slow = release_known(p, n), tolerance, False
             newtons += steps
-            if not new < 0.9 * residual:
-                return min(new, residual), newtons
-            residual = new
+            for _ in range(MOST_PASSES):
+                if slow or residual <= tolerance or not softened <= enough:
+                    break
+                add_proximal_term(p, n, 0.0, True)
+                enough = 0.1 * max(tolerance, residual)
+                softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, SAME_STEP)
+                newtons, before, residual = newtons + steps, residual, release_known(p, n)
+                slow = not residual < SLOW * before
+            if residual <= JUST_AS_WELL * tolerance or not slow:
+                break
+            share *= LESS
+            for i in range(n):
+                p.weights[i] *= LESS
+        for i in range(n):
+            p.weights[i] /= share
         return residual, newtons
 
     return Settling(newton, release, settle)
@@ -1045,7 +1059,9 @@ def solve_complementarity(
     residual, newtons = (
         settle(p, n, tolerance) if not near else look_next_to(p, n, tolerance, before)
     )
-    if residual <= (ENOUGH * tolerance if near else tolerance):
+    agrees = effort == SHARED and before <= STEADY
+    enough = ENOUGH if near else JUST_AS_WELL if agrees else 1.0
+    if residual <= enough * tolerance:
         return Outcome(residual, 0, newtons)
     for i in range(n):
         p.x[i] = p.spare[i]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.complementarity import (
     ANEW,
+    JUST_AS_WELL,
     LIGHTEST,
     NEWTON_STEPS,
     RIM,
@@ -53,8 +54,6 @@ share from one to the next."""
 STRONGER, TURNS = 1e3, 3
 """Times as strong as the strongest motor a row that holds counts, and how often what it gives way
 by is asked of the motors again."""
-JUST_AS_WELL = 100.0
-"""Residual, in tolerances, that the round-off of weak directions may leave of a problem."""
 
 
 class Sharing(NamedTuple):

@@ -48,6 +48,7 @@ def solve_by(
     """Residual and steps from x, in place, rows weighted alike.
 
     ``asked``: the tolerance, and of INSIDE an energy. There both tolerance and residual are shares.
+    Of SOLVER the weight of rows, as a share of the diagonal, if it is to be more than the least.
     """
     tolerance, energy = asked
     n = len(b)
@@ -63,6 +64,6 @@ def solve_by(
     if way == PATH_TO_ITS_END:
         return follow_by_itself(p, n, tolerance)
     for i in range(n):
-        p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
+        p.weights[i], p.centre[i] = max(LIGHTEST, energy) * D[i, i], 0.0
     o = solve_complementarity(p, n, tolerance, ANYWHERE)
     return o.residual, o.newton
