@@ -470,3 +470,37 @@ def test_a_base_that_is_nowhere_is_told(mode, steps):
     with pytest.warns(BulletBridgeWarning, match=r"base is at \(nan, nan, nan\)"):
         client.stepSimulation()
     client.disconnect()
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("speed", [0.3, 1.0])
+def test_a_lift_takes_along_what_stands_on_it(joined, speed):
+    """Boxes sank into one that rose faster than their own length in a second, and fell through.
+
+    A fifth of what they stand in it is taken back in a step, so that they are five steps behind; it
+    falls from there by all that is left of it but 0.8^n in n steps.
+    """
+    client = world("exact")
+    floor = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.5, 0.5, 0.05))
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.1, 0.1, 0.1))
+    lift = client.createMultiBody(0, floor, -1, (0, 0, 0.5))
+    a, b = (client.createMultiBody(1.0, shape, -1, (x, 0, 0.65)) for x in (0.0, 0.3))
+    client.createConstraint(
+        a, -1, b, -1, pybullet.JOINT_FIXED, (0, 0, 0), (0.15, 0, 0), (-0.15, 0, 0)
+    )
+    if joined:
+        load = block(client, 1.0, (0, 0, 0.2))
+        kind = pybullet.JOINT_POINT2POINT
+        client.createConstraint(lift, -1, load, -1, kind, (0, 0, 0), (0, 0, -0.3), (0, 0, 0))
+    top = 0.5
+    for _ in range(90):
+        top += speed * DT
+        client.resetBasePositionAndOrientation(lift, (0, 0, top), (0, 0, 0, 1))
+        client.stepSimulation()
+        for body in (a, b):
+            assert client.getBasePositionAndOrientation(body)[0][2] > top + 0.15 - 6 * speed * DT
+    for _ in range(60):
+        client.stepSimulation()
+    assert client.getBasePositionAndOrientation(a)[0][2] == pytest.approx(top + 0.15, abs=1e-3)
+    assert np.abs(client.getBasePositionAndOrientation(a)[0][:2]).max() < 1e-3
+    client.disconnect()

@@ -6,7 +6,7 @@ cannot tell of links that touch and go no further, so what is known of these is 
 heard it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from threading import Lock
@@ -310,18 +310,23 @@ class ContactFinder:
                 if self.filters.forbids(link, other):
                     detector.collide[b, a] = NEVER
 
-    def move_bases(self, bodies: np.ndarray, moved: Collection[int]) -> None:
+    def move_bases(self, bodies: np.ndarray, moved: Mapping[int, Pose]) -> None:
         """Take over where fixed bases of the mechanism are now.
 
         Args:
             bodies: The mechanism's records of bodies.
-            moved: Bullet's ids of those whose base was moved.
+            moved: How bases were that have been since the last step, x to R x + p, by Bullet's id.
         """
         if self._detector is not None:
             self._detector.bodies[:] = bodies
+            own = {each.body for each in self._own}
             for k, (body, _) in enumerate(self._links):
                 if body in moved:
                     self._clearances.forget(k, 1)
+                if body in own:
+                    shift = moved.get(body)
+                    way = 0.0 if shift is None else self._detector.way_by(k, *shift)
+                    self._detector.links["way"][k] = way
             self._place_own(self._detector, [own for own in self._own if own.body in moved])
 
     def find(self, q: Array, v: Array, dt: float) -> np.ndarray:

@@ -443,8 +443,7 @@ class BulletBodies:
         bodies, links = copied(read.bodies), dict(read.links)
         for port in self.ports:
             port.put_base(bodies, links)
-        if shifts:
-            self._contacts.move_bases(bodies, shifts.keys())
+        self._contacts.move_bases(bodies, shifts)
         return replace(read, bodies=bodies, links=links), shifts
 
     def _frames(self, port: Port) -> list[tuple[Array, Array]]:

@@ -531,8 +531,8 @@ class JoinedBodies:
         """
         if not self._bases_due:
             return NOTHING_SHIFTED
-        self._bases_due = False
         mechanism, shifts = self.world.follow_bases(self._read_first)
+        self._bases_due = bool(shifts)  # whether they come to rest is asked once more
         if not shifts:
             return shifts
         self.system.rebase(mechanism)

@@ -263,7 +263,9 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
             bounce = contact.restitution * approach if hits else 0.0
             asked.restitution[n] = min(bounce - asked.gap[n], 0.0) if bounce < 0.0 else 0.0
             asked.stabilisation[n] = (
-                max(a.control.recovery * left / dt, -fastest) if left < -SHALLOW else 0.0
+                max(a.control.recovery * left / dt, -fastest - contact.way / dt)
+                if left < -SHALLOW
+                else 0.0
             )
             if own.compliance > 0.0:
                 asked.stabilisation[n] = 0.0

@@ -980,15 +980,19 @@ def put_compliances_of_contacts(
 
 
 @outlined
-def slow_down(a: Arrays, moving: Array) -> None:
-    """Let nothing be moved out of others faster than limits are taken back, all in proportion.
+def slow_down(
+    a: Arrays, contact_rows: Records[ContactRows], stabilisation: Array, moving: Array
+) -> None:
+    """Let nothing be moved out of others faster than is asked for anywhere, all in proportion.
 
     What cannot leave along its own contact would have the whole mechanism go round it.
     """
-    most = 1.0
+    most, fastest = 1.0, FASTEST_RECOVERY
+    for i in range(len(contact_rows)):
+        fastest = max(fastest, -stabilisation[contact_rows[i].normal] / a.control.length)
     for k in range(len(moving)):
         rate = math.fabs(a.vectors[ONE_OVER_UNITS, k] * moving[k])
-        most = max(most, rate / FASTEST_RECOVERY)
+        most = max(most, rate / fastest)
     for k in range(len(moving)):
         moving[k] /= most
 
@@ -1193,7 +1197,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 for i in range(n):
                     p.x[i] -= h.resting[i]
                 put_velocity_of_impulses(a, f, h, rows, p.x, math.sqrt(gentle), h.moving)
-                slow_down(a, h.moving)
+                slow_down(a, h.contact_rows[: len(h.contact_points)], wanted, h.moving)
             else:
                 apart = 0
             for i in range(n):

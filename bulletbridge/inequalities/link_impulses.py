@@ -519,6 +519,6 @@ def move_apart(a: Arrays, h: ContactProblem, n: int, gentle: float) -> None:
     if energy > gentle:
         for k in range(len(h.moving)):
             h.moving[k] *= math.sqrt(gentle / energy)
-    slow_down(a, h.moving)
+    slow_down(a, p.contact_rows, h.row_targets.stabilisation, h.moving)
     for i in range(n):
         h.gained[i] += link_rate(p.links, i, h.moving)

@@ -200,6 +200,16 @@ class Detector:
             reaches[k] = np.linalg.norm(corners, axis=1).max()
         return reaches
 
+    def way_by(self, link: int, R: Array, p: Array) -> float:
+        """How far a link's points go at most [m] if all is taken from x to R x + p."""
+        placed = self._placed[self.shapes["link"] == link]
+        lower, upper = placed["lower"].min(axis=0), placed["upper"].max(axis=0)
+        if not np.isfinite(upper - lower).all():  # planes have no end
+            return float(np.linalg.norm(p))
+        middle, turn = 0.5 * (lower + upper), R - np.eye(3)
+        reach = 0.5 * np.linalg.norm(upper - lower)
+        return float(np.linalg.norm(turn @ middle + p) + np.linalg.norm(turn) * reach)
+
     @property
     def has_left(self) -> bool:
         """Whether the mechanism had left the region at the last detection."""

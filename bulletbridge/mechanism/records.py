@@ -188,6 +188,7 @@ class ContactPoint:
     damping: Real  # then [N s/m]
     friction_across: Real  # coefficient at right angles to the direction
     direction: Vec3  # that ``friction`` belongs to, zero for any
+    way: Real  # how far others than the mechanism took the bodies there in the last step [m]
     pair: Int  # of links in contact, and what of them touches: the same from step to step
     feature: Int
 

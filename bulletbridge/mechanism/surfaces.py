@@ -75,7 +75,7 @@ def put_surface(
     friction = bounded(a.friction * b.friction)
     contact.rolling = bounded(b.rolling * a.friction + a.rolling * b.friction)
     contact.spinning = bounded(b.spinning * a.friction + a.spinning * b.friction)
-    contact.restitution = a.restitution * b.restitution
+    contact.restitution, contact.way = a.restitution * b.restitution, a.way + b.way
     contact.stiffness, contact.damping = max(a.stiffness, b.stiffness), a.damping + b.damping
     if min(a.stiffness, b.stiffness) > 0.0:  # one behind the other
         contact.stiffness = a.stiffness * b.stiffness / (a.stiffness + b.stiffness)
