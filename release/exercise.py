@@ -23,7 +23,6 @@ from bulletbridge.formulations.classics import slider_crank, top
 from bulletbridge.formulations.classics.slider_crank import SliderCrank
 from bulletbridge.formulations.classics.top import Top
 from bulletbridge.formulations.quasi_velocities import square_root
-from bulletbridge.inequalities.active_rows import solve_rows
 from bulletbridge.inequalities.contact_rows import tangents
 from bulletbridge.inequalities.contact_variations import ContactVariations, Finding
 from bulletbridge.inequalities.loose_bodies import put_rows_on_bodies
@@ -38,7 +37,6 @@ from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
 from bulletbridge.numerics.projection import ROW, share_out
 from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
 from bulletbridge.system.ahead import solver_of_a_hinge
-from bulletbridge.system.asked_rows import Active
 from bulletbridge.system.derivatives import contact_rows_of
 
 STEPS = 3
@@ -154,14 +152,12 @@ def contacts() -> None:
 
 
 def rare(solver: Solver) -> None:
-    """Contacts that Bullet tells alone, of bodies by themselves, and drives that agree."""
+    """Contacts that Bullet tells alone, and of bodies by themselves."""
     q, v, points = solver.q, solver.v, np.zeros(0, CONTACT_POINT)
     finding = Finding(lambda _: points, None, v, 1e-3)
     ContactVariations(contact_rows_of(solver), finding, q, points, np.zeros(0, bool))
     bodies, nv = solver.mechanism.bodies, len(v)
     put_rows_on_bodies(bodies, np.zeros((1, 2), int), np.zeros((1, 2, 6)), 0, np.zeros((1, nv)))
-    none = Active(solver.mechanism, 0, 0)
-    solve_rows(none.arrays, v, none.arrays.rates, none.arrays.sides, none.equations)
 
 
 def hung(mechanism: Mechanism, name: str) -> Mechanism:
