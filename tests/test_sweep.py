@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -363,12 +364,29 @@ def test_figures_of_one_two_and_more_parameters(tmp_path):
         bb.plot_study(journal.Results(("a",), ("y",), columns, ["", ""], [0, 1]))
 
 
-def test_a_program_without_a_guard_is_told_what_it_lacks(tmp_path):
-    """Each process imports the program: its study began again, and found that it had results."""
-    program = tmp_path / "program.py"
-    program.write_text("import bulletbridge as bb\nbb.sweep(len, {'x': [1.0]}, 'x.parquet')\n")
-    with pytest.raises(BulletBridgeError, match="under if __name__ == '__main__'"):
+def test_a_program_without_a_guard_is_told_what_it_lacks(tmp_path, monkeypatch, capfd):
+    """Each process imports the program, which would begin its study again: the first one ends it.
+
+    With a guard the same study begins then, for nothing is left of it.
+    """
+    program, file = tmp_path / "program.py", tmp_path / "x.parquet"
+    program.write_text(f"import bulletbridge as bb\nbb.sweep(len, {{'x': [1.0]}}, {str(file)!r})\n")
+    said = "under:? if __name__ == '__main__':"
+    with pytest.raises(BulletBridgeError, match=said):  # imported by somebody else's process
         runpy.run_path(str(program), run_name="__mp_main__")
+    main = types.ModuleType("__main__")
+    main.__file__ = str(program)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    with pytest.raises(BulletBridgeError, match=said):
+        bb.sweep(functions.power, {"x": [1.0], "n": [2.0]}, file, workers=1)
+    assert "Traceback" not in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == [program]
+
+
+@pytest.mark.parametrize("workers", ["all", 0, 1.5])
+def test_a_number_of_workers_that_is_none_is_told(tmp_path, workers):
+    with pytest.raises(ModelError, match=f"workers is {workers!r}; give a number from one on"):
+        bb.sweep(functions.power, {"x": [1.0]}, tmp_path / "x.parquet", workers=workers)
 
 
 def test_a_result_that_is_not_there_is_told(tmp_path):

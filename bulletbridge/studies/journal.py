@@ -235,9 +235,11 @@ class Journal:
             new.unlink(missing_ok=True)  # half a file
 
     def close(self) -> None:
-        """Close the journal, so that others may open it."""
+        """Close the journal, so that others may open it; one without a run is removed."""
         if not self.is_complete:
             self._database.close()
+            if not self.done:
+                self.part.unlink(missing_ok=True)
 
 
 def about(file: Path) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Parameter studies from Python."""
 
 import inspect
+import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 
 from bulletbridge.errors import BulletBridgeError, ModelError, require_kind
@@ -9,7 +11,13 @@ from bulletbridge.numerics.records import array_of
 from bulletbridge.studies.journal import COLUMNS, Journal, Results
 from bulletbridge.studies.measures import ModelRun
 from bulletbridge.studies.study import Parameters, Study, grid
-from bulletbridge.studies.workers import Function, on_cluster, on_this_machine
+from bulletbridge.studies.workers import (
+    UNGUARDED,
+    WORKER,
+    Function,
+    on_cluster,
+    on_this_machine,
+)
 
 Report = Callable[[int, int, int], None]
 """Called with the runs done, those of them that failed, and all."""
@@ -60,8 +68,10 @@ def sweep(
         said = f"a run has parameters {run!r}; give values by name, as {{'mass': [1.0, 2.0]}}, or"
         require_kind(run, Mapping, f"{said} one such mapping of numbers for each run")
     study = study_of(function, [dict(run) for run in runs])
-    if workers is not None and workers < 1:
-        raise ModelError(f"workers is {workers}; give one or more")
+    if workers is not None and not (isinstance(workers, Integral) and workers >= 1):
+        raise ModelError(
+            f"workers is {workers!r}; give a number from one on, or none for all cores"
+        )
     journal = Journal(Path(file), study, resume)
     try:
         missing = {n: study.parameters(n) for n in range(len(runs)) if n not in journal.done}
@@ -113,13 +123,16 @@ def _require_no_import() -> None:
     """Refuse a study that begins again in each of its processes, as that imports the program.
 
     Raises:
-        BulletBridgeError: The program has no guard.
+        SystemExit: The program has no guard; who has made this process says so.
+        BulletBridgeError: It has none, and some other pool's process imports it.
     """
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == IMPORTED and frame.f_code.co_name == "<module>":
+            if multiprocessing.current_process().name == WORKER:
+                raise SystemExit(UNGUARDED)
             raise BulletBridgeError(
-                "sweep was called while one of its processes imported the program: call it under"
+                "sweep was called while a process imports the program: call it under"
                 " if __name__ == '__main__':"
             )
         frame = frame.f_back

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, cast
 
 from bulletbridge.bullet.quiet import quiet_bullet
@@ -25,6 +26,27 @@ SUSPECT, MOST_DEATHS = 2, 4
 """Deaths of workers from which on a run goes alone, and after which it counts as failed."""
 MOST_BARREN = 8
 """Deaths of workers, one after the other without any result, that end a study."""
+WORKER = "worker of a study"
+"""Name of its processes, by which these know that they are such."""
+UNGUARDED = 93
+"""Exit code of a worker whose import of the program has begun the study again."""
+
+
+class Workers(SpawnContext):
+    """Context that makes the processes of one pool.
+
+    Attributes:
+        made: These.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:
+        """One more, which knows its name while it imports the program."""
+        self.made.append(SpawnProcess(*args, name=WORKER, **kwargs))
+        return self.made[-1]
 
 
 def perform(function: Function, parameters: Parameters) -> Outcome:
@@ -96,18 +118,14 @@ def on_this_machine(
 
     Raises:
         ModelError: The function cannot be handed to a process.
-        BulletBridgeError: Workers die without doing anything.
+        BulletBridgeError: Workers die without doing anything, or begin the study again.
     """
     workers = workers or cores()
     waiting, deaths, barren = deque(points), Counter[int](), 0
     while waiting:
         running: dict[Future[Outcome], int] = {}
-        others = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(
-            min(workers, len(waiting)),
-            multiprocessing.get_context("spawn"),
-            initializer=begin_worker,
-        )
+        context = Workers()
+        pool = ProcessPoolExecutor(min(workers, len(waiting)), context, initializer=begin_worker)
         try:
             while waiting or running:
                 while waiting and len(running) < 2 * workers:
@@ -136,13 +154,18 @@ def on_this_machine(
                 pool.shutdown()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - others:
-                child.terminate()
+            for child in context.made:
+                if child.pid is not None:  # it could be started
+                    child.terminate()
         barren += bool(running)
+        if any(child.exitcode == UNGUARDED for child in context.made):
+            raise BulletBridgeError(
+                "each process of a study imports the program, which calls sweep again there; call"
+                " it under: if __name__ == '__main__':"
+            )
         if barren > MOST_BARREN:
             raise BulletBridgeError(
-                "worker processes die before they finish anything; is there enough memory? In a"
-                " script, call sweep under: if __name__ == '__main__'"
+                "worker processes die before they finish anything; is there enough memory?"
             )
         for run in reversed(running.values()):
             deaths[run] += 1
