@@ -575,6 +575,14 @@ def test_motors_are_set_one_by_one_and_in_radians(tmp_path):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             motors.set("hip", position=7.5)
+            for target in range(31, 40):  # a ramp is told of once
+                motors.set("hip", position=target)
+    with (
+        bb.load(pendulum(tmp_path, "fixed_base: true"), "new") as wheel,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error")
+        wheel.system.motors.set("hip", position=10.0)  # it may turn as often as it likes
 
 
 def test_joints_to_plot_are_named_one_by_one(tmp_path):

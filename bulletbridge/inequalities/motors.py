@@ -60,7 +60,10 @@ class Motors(Hinting):
         ),
         **dict.fromkeys(("torque", "effort"), "system.tau['joint'] = ..."),
     }
-    __slots__ = "_axes", "_index", "_mechanism", "_switched", "_turning", "exerted", "on", "records"
+    __slots__ = (
+        *("_asked", "_axes", "_index", "_mechanism", "_switched", "_turning"),
+        *("exerted", "on", "records"),
+    )
 
     def __init__(self, mechanism: Mechanism, loop_axes: LoopAxes) -> None:
         self._mechanism = mechanism
@@ -72,6 +75,7 @@ class Motors(Hinting):
         self._turning = {i for i, name in enumerate(axes) if name not in joints}
         axes |= {name: -1 - n for n, name in enumerate(loop_axes.names)}
         self._index = {name: i for i, name in enumerate(axes)}
+        self._asked = set[str]()  # joints of whose targets it was asked whether degrees are meant
         self.records = np.zeros(2 * len(axes), MOTOR_ROW)
         self._axes = list(axes.values())
         self.records["axis"] = 2 * self._axes
@@ -160,10 +164,18 @@ class Motors(Hinting):
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"
             )
-        if abs(target) > math.tau and self._mechanism.joints[joint].kind == "revolute":
-            for said in degrees_notes({f"position of the motor of '{joint}'": (target,)}):
-                warn_user(said)
+        if abs(target) > math.tau and joint not in self._asked:
+            self._ask_for_radians(joint, target)
         self._put(i, (velocity, target, velocity_gain, gain, max_velocity, force, -force, 0.0, 0.0))
+
+    def _ask_for_radians(self, joint: str, target: float) -> None:
+        """Warn once a joint of a target beyond its limits [rad] that looks like degrees."""
+        hinge = self._mechanism.joints.get(joint)
+        if hinge is None or hinge.kind != "revolute" or hinge.lower <= target <= hinge.upper:
+            return
+        for said in degrees_notes({f"position of the motor of '{joint}'": (target,)}):
+            self._asked.add(joint)
+            warn_user(said)
 
     def turn(self, joint: str, rates: Sequence[float], force: float) -> None:
         """Let all three motors of a spherical joint hold rates from now on, as ``set`` does.
