@@ -7,7 +7,7 @@ import pybullet
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.errors import BulletBridgeWarning, CallError, ModelError
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
 <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
@@ -101,6 +101,30 @@ def test_two_joints_that_carry_one_link_end_no_process(tmp_path):
     client = bb.BulletClient(pybullet.DIRECT)
     with pytest.raises(pybullet.error, match="'follow' and 'third' carry one link, 'b', where"):
         client.loadURDF(str(path))
+    client.disconnect()
+
+
+def test_functions_of_ours_are_told_what_bodies_and_arguments_there_are(path):
+    client = bb.BulletClient(pybullet.DIRECT)
+    body = load(client, path)
+    ids = client.coupleMimicJoints(body)
+    assert client.coupleMimicJoints(bodyUniqueId=body) == ids  # which are there already
+    assert client.getNumConstraints() == 1
+    told = rf"no body 99 in client {client._client}; its bodies are {body}, as loadURDF"
+    for call in (client.coupleMimicJoints, lambda b: client.setBridgeMode("exact", b)):
+        with pytest.raises(CallError, match=told):
+            call(99)
+    with pytest.raises(CallError, match="no body 'arm'"):
+        client.coupleMimicJoints("arm")
+    with pytest.raises(CallError, match="no mode 'precise'; use filter"):
+        client.setBridgeMode("precise")
+    for call in (
+        client.coupleMimicJoints,
+        client.setBridgeMode,
+        lambda: client.setBridgeMode("exact", body=body),
+    ):
+        with pytest.raises(TypeError, match=r"(coupleMimicJoints|setBridgeMode)\(\) (got|missing)"):
+            call()
     client.disconnect()
 
 

@@ -1,5 +1,6 @@
 """Replacement of one of PyBullet's functions, with its signature and errors."""
 
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -144,6 +145,29 @@ class Noted(Direct):
         return args, {**kwargs, name: nothing_of(kwargs[name])} if name in kwargs else kwargs
 
 
+class Added(Function):
+    """One of our own functions, called as Python's are.
+
+    Args:
+        name: Its name.
+        handler: Takes the session and then what it is called with.
+    """
+
+    def __init__(self, name: str, handler: Callable[..., Any]) -> None:
+        _, *parameters = inspect.signature(handler).parameters
+        super().__init__(name, tuple(parameters), handler)
+        self._answer = handler
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, for the client that comes last."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        client, count = kwargs.pop("physicsClientId", 0), len(self.parameters)
+        if len(args) == count + 1:
+            client, args = args[count], args[:count]
+        return self._answer(session_of(client), *args, **kwargs)
+
+
 def before_call() -> None:
     """What happens before any function: real-time simulation goes on."""
     for call in HOOKS.before_call:
@@ -191,3 +215,9 @@ def follows(name: str, *parameters: str) -> Callable[[Callable[[Session, Given],
         return handler
 
     return register
+
+
+def adds(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a function that PyBullet does not have, under its name."""
+    FUNCTIONS[handler.__name__] = Added(handler.__name__, handler)
+    return handler

@@ -13,13 +13,14 @@ from bulletbridge.drop_in.function import (
     Function,
     Given,
     Noted,
+    adds,
     before_call,
     follows,
     lookup,
     replaces,
 )
 from bulletbridge.drop_in.session import REAL_TIME, SESSIONS, Session, end_session, session_of
-from bulletbridge.drop_in.settings import HOOKS
+from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.models.loaded_files import mimics_of_body
 from bulletbridge.viewer.overlay import has_window
 
@@ -198,8 +199,8 @@ def set_gravity(session: Session, given: Given) -> None:
 # ours
 
 
-@replaces("mode", "bodyUniqueId")
-def setBridgeMode(session: Session, given: Given) -> None:
+@adds
+def setBridgeMode(session: Session, mode: Mode, bodyUniqueId: int | None = None) -> None:
     """Say who advances bodies that constraints join: "filter", "exact" or "native".
 
     ``setBridgeMode(mode, bodyUniqueId, physicsClientId)``. "filter": Bullet steps, then loops are
@@ -207,37 +208,43 @@ def setBridgeMode(session: Session, given: Given) -> None:
     along with it; without a body all are meant.
 
     Raises:
-        CallError: There is no such mode.
+        CallError: There is no such mode, or no such body.
     """
-    session.set_mode(given["mode"], given.get("bodyUniqueId"))
+    if bodyUniqueId is not None:
+        guards.check_body(bodyUniqueId, session.client)
+    session.set_mode(mode, bodyUniqueId)
 
 
-@replaces()
-def getBridgeLoops(session: Session, given: Given) -> dict[int, CreatedConstraint]:
+@adds
+def getBridgeLoops(session: Session) -> dict[int, CreatedConstraint]:
     """What became of each constraint, by its id: exact, or Bullet's own and why."""
     return session.loops()
 
 
-@replaces("bodyUniqueId")
-def coupleMimicJoints(session: Session, given: Given) -> tuple[int, ...]:
+@adds
+def coupleMimicJoints(session: Session, bodyUniqueId: int) -> tuple[int, ...]:
     """Couple the joints of a body that have ``<mimic>`` in its URDF, which Bullet ignores.
 
     ``coupleMimicJoints(bodyUniqueId, physicsClientId)``. Each becomes a gear, and is put where it
     belongs; the ids of these constraints are returned, to be removed like others. Nothing is
-    coupled unless this is called.
+    coupled unless this is called, nor twice if it is called again.
 
     Raises:
+        CallError: There is no such body.
         ModelError: The URDF is not found, or joints mimic each other in a circle.
     """
-    client, body = session.client, int(given["bodyUniqueId"])
+    client, body = session.client, bodyUniqueId
+    guards.check_body(body, client)
     joints = joint_ids({"body": body}, client)
     ids: list[int] = []
     for name, mimic in mimics_of_body("body", body, client).items():
         follower, leader = joints[name][1], joints[mimic.joint][1]
-        made: int = FUNCTIONS["createConstraint"](
-            body, follower, body, leader, pybullet.JOINT_GEAR,
-            [0, 1, 0], [0, 0, 0], [0, 0, 0], physicsClientId=client,
-        )  # fmt: skip
+        made: int | None = session.gear_between((body, follower), (body, leader))
+        if made is None:
+            made = FUNCTIONS["createConstraint"](
+                body, follower, body, leader, pybullet.JOINT_GEAR,
+                [0, 1, 0], [0, 0, 0], [0, 0, 0], physicsClientId=client,
+            )  # fmt: skip
         FUNCTIONS["changeConstraint"](
             made,
             gearRatio=-mimic.multiplier,
@@ -257,13 +264,13 @@ def coupleMimicJoints(session: Session, given: Given) -> tuple[int, ...]:
     return tuple(ids)
 
 
-@replaces("enable")
-def drawBridgeLoops(session: Session, given: Given) -> None:
+@adds
+def drawBridgeLoops(session: Session, enable: bool = True) -> None:
     """Draw gaps and reactions of the constraints into the window, at most ten times a second.
 
     ``drawBridgeLoops(enable, physicsClientId)``; without a window nothing happens.
     """
-    session.draw(bool(given.get("enable", True)))
+    session.draw(enable)
 
 
 # clients

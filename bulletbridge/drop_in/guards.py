@@ -10,6 +10,7 @@ import pybullet
 
 from bulletbridge.bullet.collision_shapes import told_shapes
 from bulletbridge.bullet.constraints import NOBODY, info_of
+from bulletbridge.bullet.worlds import body_ids
 from bulletbridge.drop_in.actions import are_plain
 from bulletbridge.errors import CallError, ModelError
 from bulletbridge.models.xml_file import read_xml
@@ -85,6 +86,20 @@ def check_auxiliary(given: Given, client: int) -> None:
     except pybullet.error:  # Bullet takes no note of constraints that are not there
         return
     check_link("gearAuxLink", body, given["gearAuxLink"], client)
+
+
+def check_body(body: object, client: int) -> None:
+    """Raise for a body that does not exist.
+
+    Raises:
+        RefusedCallError: It does not.
+    """
+    there = body_ids(client)
+    if type(body) is bool or body not in there:
+        raise RefusedCallError(
+            f"there is no body {body!r} in client {client}; its bodies are"
+            f" {', '.join(map(str, there)) or 'none'}, as loadURDF and the like have returned them"
+        )
 
 
 def check_link(name: str, body: int, link: int, client: int) -> None:

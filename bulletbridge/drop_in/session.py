@@ -223,6 +223,14 @@ class Session:
             self._stale.update(loop.bodies)
         return loop.number
 
+    def gear_between(self, first: tuple[int, int], second: tuple[int, int]) -> int | None:
+        """The gear, if there is one, between two joints by body and joint, in this order."""
+        for loop in self.constraints.loops.values():
+            if loop.kind == pybullet.JOINT_GEAR:
+                if [*gear_parts(loop, self.client)] == [first, second]:
+                    return loop.number
+        return None
+
     def change(self, given: dict[str, Any]) -> Any:
         """Change a constraint."""
         answer, loop, moved, anew = self.constraints.change(given)
