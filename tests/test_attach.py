@@ -227,3 +227,43 @@ def test_letting_go_is_told_of_what_was_taken_over(client):
         pybullet.removeConstraint(pybullet.createConstraint(other, *held[1:]))
     system.disconnect(f"constraint {first}")
     assert [each.name for each in system.constraints] == [f"constraint {second}"]
+
+
+def cube(client, height, mass=1.0):
+    shape = pybullet.createCollisionShape(
+        pybullet.GEOM_BOX, halfExtents=[0.1] * 3, physicsClientId=client
+    )
+    place = [0, 0, height]
+    return pybullet.createMultiBody(mass, shape, basePosition=place, physicsClientId=client)
+
+
+@pytest.mark.parametrize("advance", [lambda s: s.step(), lambda s: s.run(0.01)])
+def test_a_free_body_that_no_system_advances_is_told(client, advance):
+    """It hangs in the air until something touches it, which is an error then."""
+    system = bb.attach(cube(client, 1.0), client=client)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cube(client, 5.0, mass=0.0)  # stands still
+        other = bb.attach(cube(client, 3.0), client=client)
+        advance(system)
+        advance(other)
+    left = cube(client, 2.0)
+    said = rf"body {left} .* may move .* bb.attach.*'other': {left}.*under 'bodies' of a loops"
+    with pytest.warns(BulletBridgeWarning, match=said):
+        advance(system)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cube(client, 6.0)
+        for _ in range(10):
+            advance(system)
+
+
+def test_robots_without_a_collision_shape_are_told_where_contacts_are_asked_for(client):
+    with pytest.warns(BulletBridgeWarning, match="no contact of 'four_bar': none of the links"):
+        bb.load("four_bar", client, contacts=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (number,) = bb.load("four_bar", client).ids.values()
+        bb.attach(cube(client, 3.0), client=client, contacts=True)
+    with pytest.warns(BulletBridgeWarning, match="no contact of 'bars': none of the links"):
+        bb.attach({"bars": number, "cube": cube(client, 5.0)}, [], client, contacts=True)

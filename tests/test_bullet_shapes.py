@@ -15,6 +15,7 @@ from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.collision.records import BOX, CYLINDER, HULL, SPHERE, UNKNOWN
 from bulletbridge.collision.shapes import sphere
+from bulletbridge.errors import BulletBridgeWarning
 
 DATA = pybullet_data.getDataPath()
 ROUNDED = 1e-3
@@ -330,7 +331,8 @@ def test_margins_that_change_are_followed(client):
 def test_a_body_that_may_move_is_refused(client):
     box(client, [0, 0, 0.1])
     system = system_of(client, box(client, [0, 0, 0.299]))
-    with pytest.raises(StrangerError, match="may move"):
+    said = "may move"
+    with pytest.warns(BulletBridgeWarning, match=said), pytest.raises(StrangerError, match=said):
         system.step()
 
 

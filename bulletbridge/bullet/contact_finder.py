@@ -19,6 +19,7 @@ from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.collision_shapes import LinkShapes
 from bulletbridge.bullet.contacts import moves
 from bulletbridge.bullet.coordinates import matrix
+from bulletbridge.bullet.meddling import how_to_join
 from bulletbridge.bullet.shaped_bodies import SLACK, Pose, ShapedBody, shaped_bodies
 from bulletbridge.bullet.worlds import text_of
 from bulletbridge.collision.records import COLLIDE, DOUBTED, NEVER, UNDECIDED
@@ -453,8 +454,8 @@ class ContactFinder:
         name = text_of(pybullet.getBodyInfo(other, self.client)[1])
         raise StrangerError(
             f"body {body} is in contact with body {other} ('{name}'), which may move and is not"
-            f" part of the system; attach both together, as bb.attach({{'robot': {body}, 'other':"
-            f" {other}}}, contacts=True), or keep them apart with setCollisionFilterPair",
+            f" part of the system; {how_to_join(body, other)}, or keep them apart with"
+            " setCollisionFilterPair",
             body,
             other,
         )

@@ -7,14 +7,24 @@ from weakref import WeakSet
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.contacts import is_floating
 from bulletbridge.bullet.coordinates import Converter, Floats
-from bulletbridge.bullet.worlds import gravity, time_step
+from bulletbridge.bullet.stamps import stamp
+from bulletbridge.bullet.worlds import body_ids, gravity, text_of, time_step
 from bulletbridge.errors import warn_user
 from bulletbridge.numerics.records import Array
 
 MOVED = 1e-9
 """Change of a position or rate, in its unit or relative, that somebody else has made; what is
 written comes back to the last bit, or to round-off where Bullet normalises a quaternion."""
+
+
+def how_to_join(body: int, other: int) -> str:
+    """How another body becomes part of the system of one."""
+    return (
+        f"attach both together, as bb.attach({{'robot': {body}, 'other': {other}}},"
+        " contacts=True), or name both under 'bodies' of a loops file"
+    )
 
 
 class Probe(NamedTuple):
@@ -71,6 +81,7 @@ class Meddling:
         self.quaternions = tuple(quaternions)
         self.shown: tuple[Floats, Floats] | None = None  # q and v in Bullet's coordinates
         self.told = False
+        self._beside = 0  # how many bodies there were when those beside were looked at
         WATCHING.add(self)
 
     def moved(self) -> Probe | None:
@@ -134,6 +145,25 @@ class Meddling:
             " like have set is taken over by system.read(). Other bodies are best stepped in"
             " bulletbridge.BulletClient, which does all of it"
         )
+
+    def tell_of_bodies_beside(self) -> None:
+        """Warn once of free bodies that no system advances: they hang where they were put."""
+        count = pybullet.getNumBodies(physicsClientId=self.client)
+        if self.told or count == self._beside or not self.probes:
+            return
+        self._beside = count
+        client, ours = self.client, {p.stamp for each in [*WATCHING] for p in each.probes}
+        free = [body for body in body_ids(client) if is_floating(body, client)]
+        left = [body for body in free if stamp(body, client)[1] not in ours]
+        if left:
+            self.told = True
+            called = text_of(pybullet.getBodyInfo(left[0], self.client)[1])
+            more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+            warn_user(
+                f"body {left[0]} ('{called}'){more} may move and is part of no System, so that no"
+                f" step moves it: {how_to_join(self.probes[0].body, left[0])}, or give it a fixed"
+                " base or mass 0 if it is to stand still"
+            )
 
     def _other(self) -> "Meddling | None":
         """Who else shows a body of these, and has shown it last."""

@@ -721,6 +721,7 @@ class BulletBodies:
             names = ", ".join(f"'{port.name}'" for port in self.ports)
             meddling.tell_moved(self.numbers(), f"one of the bodies {names}")
             meddling.tell_settings(acting)
+            meddling.tell_of_bodies_beside()
             self._contacts.tell_changes()
 
     def look_next(self) -> None:

@@ -22,6 +22,7 @@ from bulletbridge.models.loaded_files import (
     tell_of_open_loops,
 )
 from bulletbridge.models.nearest_inertia import give_nearest_inertias
+from bulletbridge.models.overlap import tell_of_shapeless
 from bulletbridge.system.system import System
 
 
@@ -96,6 +97,8 @@ def attach(
     _tell_of_degrees(joining)
     if taken:  # Bullet leaves them open
         system.assemble()
+    if options.get("contacts"):
+        tell_of_shapeless(ids, client)
     tell_of_idle_calls(world, list(taken))
     return system
 

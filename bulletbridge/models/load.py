@@ -42,7 +42,7 @@ from bulletbridge.models.loops_file import OF_START
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.odd_inertias import tell_of_odd_inertias
-from bulletbridge.models.overlap import tell_of_far_robots, tell_of_overlap
+from bulletbridge.models.overlap import tell_of_far_robots, tell_of_overlap, tell_of_shapeless
 from bulletbridge.models.strained_bushings import tell_of_strained_bushings
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
@@ -184,9 +184,9 @@ def load(
 
     Warns:
         BulletBridgeWarning: A joint starts beyond its limits, and these act, or loops were not
-            found to close within them; contacts act, and a
-            robot starts deep inside what stands there; one starts as far away as if its place were
-            in millimetres; links have inertias as of other units than
+            found to close within them; contacts act, and a robot has no
+            shape that could touch, or starts deep inside what stands there; one starts as far away
+            as if its place were in millimetres; links have inertias as of other units than
             their masses and sizes; or something of the file was lost, changed or assumed.
     """
     how = cast(Reading, {name: x for name, x in options.items() if name in OF_READING})
@@ -268,7 +268,9 @@ def load(
     tell_of_far_robots(system, spec)
     if system_options.get("contacts"):
         names = ids if len(ids) > 1 else [spec.name]
-        tell_of_overlap(dict(zip(names, ids.values(), strict=True)), client)
+        named = dict(zip(names, ids.values(), strict=True))
+        tell_of_shapeless(named, client)
+        tell_of_overlap(named, client)
     tell_of_idle_calls(bodies)
     return LoadedModel(spec, client, ids, bodies, system, assembly, scenery, before)
 

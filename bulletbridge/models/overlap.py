@@ -1,4 +1,4 @@
-"""Robots that start where nobody means them: deep inside what stands there, or far away."""
+"""Robots that start where nobody means them: deep inside, or far away; and that touch nothing."""
 
 from collections.abc import Mapping
 
@@ -40,6 +40,26 @@ def tell_of_far_robots(system: System, spec: ModelSpec) -> None:
         warn_user(
             f"joint '{name}' is {away.max():.4g} m from the link that carries it: lengths are"
             " metres, not mm"
+        )
+
+
+def tell_of_shapeless(ids: Mapping[str, int], client: int) -> None:
+    """Warn of robots whose contacts are asked for, and which have no shape that could touch.
+
+    Of single links nothing is told: shafts and rods within a robot need none.
+    """
+    bare = [
+        name
+        for name, body in ids.items()
+        if not any(
+            pybullet.getCollisionShapeData(body, link, physicsClientId=client)
+            for link in range(-1, pybullet.getNumJoints(body, client))
+        )
+    ]
+    if bare:
+        warn_user(
+            f"contacts=True finds no contact of {', '.join(map(repr, bare))}: none of the links has"
+            " a collision shape; give them <collision> beside <visual> in the URDF"
         )
 
 

@@ -851,6 +851,8 @@ class System:
         """
         if not (are_numbers(duration) and duration > 0.0):
             raise ModelError(f"a run of {duration!r} s is not possible; give a positive duration")
+        if self._shown.world is not None:
+            self._shown.world.look(self._acting_settings)
         recording = self.rollout(max(1, round(duration / self.dt)), every, reactions)
         self.write()
         return recording
