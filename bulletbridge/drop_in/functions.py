@@ -4,7 +4,7 @@ from typing import Any
 
 import pybullet
 
-from bulletbridge.bullet.constraints import CreatedConstraint
+from bulletbridge.bullet.constraints import NOBODY, CreatedConstraint
 from bulletbridge.bullet.worlds import joint_ids, require_display
 from bulletbridge.constraints.joints import SOFTNESS
 from bulletbridge.drop_in import body_functions, guards
@@ -239,8 +239,9 @@ def coupleMimicJoints(session: Session, bodyUniqueId: int) -> tuple[int, ...]:
     ids: list[int] = []
     for name, mimic in mimics_of_body("body", body, client).items():
         follower, leader = joints[name][1], joints[mimic.joint][1]
-        made: int | None = session.gear_between((body, follower), (body, leader))
-        if made is None:
+        known = session.gear_between((body, follower), (body, leader))
+        made: int = NOBODY if known is None else known
+        if known is None:
             made = FUNCTIONS["createConstraint"](
                 body, follower, body, leader, pybullet.JOINT_GEAR,
                 [0, 1, 0], [0, 0, 0], [0, 0, 0], physicsClientId=client,

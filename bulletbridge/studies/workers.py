@@ -43,7 +43,9 @@ class Workers(SpawnContext):
         super().__init__()
         self.made: list[SpawnProcess] = []
 
-    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:
+    def Process(  # pyright: ignore[reportIncompatibleVariableOverride]
+        self, *args: Any, **kwargs: Any
+    ) -> SpawnProcess:
         """One more, which knows its name while it imports the program."""
         self.made.append(SpawnProcess(*args, name=WORKER, **kwargs))
         return self.made[-1]
