@@ -1146,6 +1146,19 @@ def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
         assert loaded.system.dof == 1 and abs(loaded.system.q[1] - 0.2) < 1e-13
 
 
+def test_mimics_that_lost_a_prefix_are_told_the_leader_of_their_own_side(put):
+    """Where two hands are put together, names get a prefix and those in <mimic> do not."""
+    hands = [link("base")]
+    for side in ("Left", "Right"):
+        hands += [link(f"{side}_a"), joint(f"{side}_q1", "base", f"{side}_a")]
+        mimic = '<mimic joint="q1"/>'
+        hands += [link(f"{side}_b"), joint(f"{side}_q2", f"{side}_a", f"{side}_b", mimic)]
+    told = read_model(put(f"<robot>{''.join(hands)}</robot>")).notes
+    for side in ("Left", "Right"):
+        lost = f"'{side}_q2' mimics 'q1', which is no joint: it moves freely; did you mean"
+        assert any(f"{lost} '{side}_q1'?" in each for each in told)
+
+
 @pytest.mark.parametrize(
     ("element", "message"),
     [

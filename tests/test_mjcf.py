@@ -1085,6 +1085,16 @@ def test_ropes_of_before_mujoco_4_are_told_with_a_way_out(tmp_path: Path) -> Non
         read_mjcf(path, tmp_path)
 
 
+def test_a_connect_with_a_relpose_is_told_what_mujoco_has_instead(tmp_path: Path) -> None:
+    """Generated files have it; MuJoCo refuses them, and says no more than that."""
+    pytest.importorskip("mujoco")
+    bodies = f'<body name="a">{SECOND}</body><body name="b">{SECOND}</body>'
+    loop = '<connect body1="a" body2="b" anchor="0 0 1" relpose="0 0 0 1 0 0 0"/>'
+    path = write(tmp_path, bodies, f"<equality>{loop}</equality>")
+    with pytest.raises(ModelError, match="MuJoCo cannot read .*only <weld> has relpose; .*site1"):
+        read_mjcf(path, tmp_path)
+
+
 def test_parts_are_looked_for_from_the_file_and_then_from_what_includes_them(
     tmp_path: Path,
 ) -> None:

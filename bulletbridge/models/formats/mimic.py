@@ -71,7 +71,9 @@ def loose_mimics(tree: UrdfTree) -> list[str]:
     for name, element in _elements(tree).items():
         other = element.get("joint", "")
         if other not in joints:
-            hint = nearest(other, [each for each in joints if each != name], most=1)
+            others = [each for each in joints if each != name]
+            alike = [each for each in others if other and each.endswith(other)]  # a prefix more
+            hint = nearest(name, alike, most=1) or nearest(other, others, most=1)
             lost = f"joint '{name}' mimics '{other}', which is no joint: it moves freely"
             said.append(f"{lost}; {hint}" if hint else lost)
         elif joints[other].get("type") not in MOVING:

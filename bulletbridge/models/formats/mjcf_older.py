@@ -45,8 +45,11 @@ TURNS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 GONE = {
     "unrecognized element Element 'composite'": "MuJoCo 4 has no <composite> any more; one before"
     " 4 writes the file with the bodies that it makes (mujoco.mj_saveLastXML)",
+    "unrecognized attribute: 'relpose' Element 'connect'": "only <weld> has relpose; a <connect>"
+    " has body1, body2 and anchor, a point of body1 that body2 is held at where the file places"
+    " both, or site1 and site2, which are drawn together",
 }
-"""What to do where it has lost a whole feature, by what it says."""
+"""What to do about what it has no more, or never had, by what it says."""
 
 
 def remedy(said: str) -> str:

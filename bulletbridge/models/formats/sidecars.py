@@ -15,7 +15,7 @@ from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.errors import nearest
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.formats.loop_tags import seen_from_both
-from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.formats.robot import free_name, listed
 from bulletbridge.models.formats.urdf_tree import UrdfTree, X, end
 from bulletbridge.models.model_spec import Z
 from bulletbridge.models.strict_yaml import Node
@@ -266,9 +266,7 @@ def _common(a: str, b: str, taken: set[str]) -> str:
     n = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     name = a[:n].rstrip("_- .") or f"{a}_to_{b}"
     if name in taken:
-        name = f"{a}_to_{b}"
-    while name in taken:
-        name += "_"
+        name = free_name(f"{a}_to_{b}", taken)
     taken.add(name)
     return name
 
@@ -286,7 +284,7 @@ def _read_closures(tree: UrdfTree, root: Node, found: Sidecar) -> None:
         point = np.array(entry["point"].triple())
         axis = entry["axis"].direction() if "axis" in entry else None
         a, b = (_frame_at(tree, link, point) for link in ends)
-        name = entry["name"].text() if "name" in entry else _unused(f"{ends[0]}_{ends[1]}", taken)
+        name = entry["name"].text() if "name" in entry else free_name(f"{ends[0]}_{ends[1]}", taken)
         taken.add(name)
         model = JointModel.BALL if axis is None else JointModel.REVOLUTE
         found.loops.append(LoopJoint(name, model, a, b, axis or Z))
@@ -320,12 +318,6 @@ def _frame_at(tree: UrdfTree, link: str, point: np.ndarray) -> Frame:
     x, y, z = (float(c) for c in R.T @ (point - p))
     at: Triple = (x, y, z)
     return Frame(link, at, matrix_rpy(R.T))
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _items(keys: dict[str, Node], name: str) -> list[Node]:
