@@ -504,3 +504,68 @@ def test_a_lift_takes_along_what_stands_on_it(joined, speed):
     assert client.getBasePositionAndOrientation(a)[0][2] == pytest.approx(top + 0.15, abs=1e-3)
     assert np.abs(client.getBasePositionAndOrientation(a)[0][:2]).max() < 1e-3
     client.disconnect()
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_what_is_around_is_known_after_bodies_came_or_went(adds):
+    """Robots in exact mode sank into floors until they were far from where they had been."""
+    client = world("exact")
+    client.createMultiBody(0, client.createCollisionShape(pybullet.GEOM_PLANE))
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.1, 0.1, 0.1))
+    other = client.createMultiBody(0, shape, -1, (5, 5, 5))
+    a, b = (client.createMultiBody(1.0, shape, -1, (x, 0, 0.1)) for x in (0.0, 0.3))
+    client.createConstraint(
+        a, -1, b, -1, pybullet.JOINT_FIXED, (0, 0, 0), (0.15, 0, 0), (-0.15, 0, 0)
+    )
+    client.stepSimulation()
+    if adds:
+        client.createMultiBody(0, shape, -1, (0.51, 0, 0.1))
+    else:
+        client.removeBody(other)
+    for body in (a, b):
+        client.resetBaseVelocity(body, (1, 0, 0))
+    for _ in range(20):
+        client.stepSimulation()
+    place = client.getBasePositionAndOrientation(b)[0]
+    assert place[2] == pytest.approx(0.1, abs=1e-3)
+    assert (place[0] < 0.311) == adds
+    client.disconnect()
+
+
+def test_what_stands_on_a_moved_base_meets_what_comes_later():
+    """Arms were looked for where their base had been read."""
+    client = world("exact", (0.0, 0.0, 0.0))
+    ball, hand, box = (
+        client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05),
+        client.createCollisionShape(
+            pybullet.GEOM_SPHERE, radius=0.05, collisionFramePosition=(0, 0, -0.5)
+        ),
+        client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.1, 0.1, 0.1)),
+    )
+    arm = client.createMultiBody(
+        *(0, -1, -1, (0, 0, 1)),
+        linkMasses=[1],
+        linkCollisionShapeIndices=[hand],
+        linkVisualShapeIndices=[-1],
+        linkPositions=[(0, 0, 0)],
+        linkOrientations=[(0, 0, 0, 1)],
+        linkInertialFramePositions=[(0, 0, -0.5)],
+        linkInertialFrameOrientations=[(0, 0, 0, 1)],
+        linkParentIndices=[0],
+        linkJointTypes=[pybullet.JOINT_REVOLUTE],
+        linkJointAxis=[(0, 1, 0)],
+    )
+    tool = client.createMultiBody(0.2, ball, -1, (0, 0, 0.5))
+    client.setCollisionFilterGroupMask(tool, -1, 0, 0)
+    hang_on = (0, 0, 0), (0, 0, 0), (0, 0, 0)
+    client.createConstraint(arm, 0, tool, -1, pybullet.JOINT_FIXED, *hang_on)
+    client.setJointMotorControl2(arm, 0, pybullet.VELOCITY_CONTROL, targetVelocity=-1.0, force=5.0)
+    for k in range(31):
+        client.resetBasePositionAndOrientation(arm, (k / 30, 0, 1), (0, 0, 0, 1))
+        client.resetJointState(arm, 0, 0.0)
+        client.stepSimulation()
+    client.createMultiBody(0, box, -1, (1.155, 0, 0.5))
+    for _ in range(30):
+        client.stepSimulation()
+    assert 0.0 < client.getLinkState(arm, 0)[0][0] - 1.0 < 0.006
+    client.disconnect()

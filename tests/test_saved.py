@@ -230,6 +230,111 @@ def test_a_file_holds_what_bullet_knows(tmp_path):
     assert len(ends) == 1
 
 
+def lift(mode: str) -> tuple[Any, int]:
+    """Two joined boxes on a lift, and a ball that hangs on it; their client, and the lift."""
+    client: Any = BulletClient(pybullet.DIRECT, mode=mode)
+    client.setPhysicsEngineParameter(deterministicOverlappingPairs=1)
+    client.setGravity(0, 0, -9.81)
+    floor, box = (
+        client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=half)
+        for half in ([0.5, 0.5, 0.05], [0.1, 0.1, 0.1])
+    )
+    below = client.createMultiBody(0, floor, -1, [0, 0, 0.5])
+    a, b = (client.createMultiBody(1, box, -1, [x, 0, 0.65]) for x in (0, 0.3))
+    ends = [0.15, 0, 0], [-0.15, 0, 0]
+    client.createConstraint(a, -1, b, -1, pybullet.JOINT_FIXED, [0, 0, 0], *ends)
+    ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    load = client.createMultiBody(1, ball, -1, [0, 0, 0.2])
+    ends = [0, 0, -0.3], [0, 0, 0]
+    client.createConstraint(below, -1, load, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], *ends)
+    return client, below
+
+
+def raise_lift(client: Any, body: int, step: int) -> None:
+    """Put a lift, which turns as it rises, where it is in a step."""
+    turn = pybullet.getQuaternionFromEuler([0.3 * np.sin(0.02 * step), 0, 0.002 * step])
+    client.resetBasePositionAndOrientation(body, [0, 0, 0.5 + step / 240], turn)
+
+
+def ride(client: Any, body: int, steps: range, moves: bool = True) -> bytes:
+    """States of all bodies in steps in which a lift is moved, but for the first one if not."""
+    found = []
+    for step in steps:
+        if moves or step > steps[0]:
+            raise_lift(client, body, step)
+        client.stepSimulation()
+        for one in range(client.getNumBodies()):
+            place, velocity = client.getBasePositionAndOrientation(one), client.getBaseVelocity(one)
+            found += [*place, *velocity]
+    return np.concatenate(found).tobytes()
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("moved", [False, True])
+def test_states_of_a_lift_go_on_as_before(mode, moved):
+    """Whether it was moved since the last step, and after a state of when it never was."""
+    client, body = lift(mode)
+    client.stepSimulation()
+    never = client.saveState()
+    ride(client, body, range(12))
+    if moved:
+        raise_lift(client, body, 12)
+    kept, steps = client.saveState(), range(12, 24)
+    first = ride(client, body, steps, not moved)
+    client.restoreState(kept)
+    assert ride(client, body, steps, not moved) == first
+    client.restoreState(never)
+    client.stepSimulation()
+    client.restoreState(kept)
+    assert ride(client, body, steps, not moved) == first
+
+
+def test_a_file_of_a_lift_is_the_same_to_a_new_client(tmp_path):
+    """Which has not moved it yet."""
+    client, body = lift("exact")
+    file, steps = str(tmp_path / "lift.bullet"), range(12, 24)
+    ride(client, body, range(12))
+    client.saveBullet(file)
+    ride(client, body, range(12, 15))
+    client.restoreState(fileName=file)
+    first = ride(client, body, steps)
+    client, body = lift("exact")
+    client.restoreState(fileName=file)
+    assert ride(client, body, steps) == first
+
+
+def test_what_comes_nearer_after_a_file_is_the_same_to_a_new_client(tmp_path):
+    """A ball that is put there before the first step was not that fast, whoever had seen it."""
+
+    def drive_on(client: Any, ball: int) -> tuple[list[frozenset[int]], str]:
+        client.restoreState(fileName=file)
+        client.resetBasePositionAndOrientation(ball, [0.103, 0, 1], [0, 0, 0, 1])
+        client.stepSimulation()
+        return [*session_of(client._client).groups], trajectory_in_bullet(client, ball, 5)
+
+    def begin() -> tuple[Any, int]:
+        client, _ = joined_balls((0.0, 1.0))
+        ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+        return client, client.createMultiBody(0.2, ball, -1, [0.12, 0, 1])
+
+    file = str(tmp_path / "balls.bullet")
+    client, ball = begin()
+    client.saveBullet(file)
+    trajectory_in_bullet(client, ball, 3)
+    first = drive_on(client, ball)
+    assert drive_on(*begin()) == first
+
+
+def test_forces_of_contacts_are_those_of_the_first_step_that_is_pushed():
+    """Which Bullet makes as well, for it was told of the push before there was a group."""
+    client, balls = joined_balls((0.0, 0.045))
+    client.applyExternalForce(balls[0], -1, [0, 0, -1.0], [0, 0, 0], pybullet.LINK_FRAME)
+    client.stepSimulation()
+    force = sum(point[9] for point in client.getContactPoints())
+    momentum = sum(0.2 * client.getBaseVelocity(ball)[0][2] for ball in balls)
+    assert 240 * momentum == pytest.approx(force - 0.4 * 9.81 - 1.0, abs=1e-8)
+
+
 def trajectory_in_bullet(client: BulletClient, body: int, steps: int) -> str:
     """Hash of a body's states."""
     found = hashlib.sha256()

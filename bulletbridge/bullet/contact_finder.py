@@ -197,6 +197,7 @@ class ContactFinder:
         self._places: list[int] = []  # versions of their places that the detector has
         self._detector: Detector | None = None
         self._clearances: Clearances
+        self._ways: dict[tuple[int, int], float] = {}  # of links whose base was moved
         self._elsewhere: dict[tuple[int, int], int] = {}  # decisions about links it does not have
         self._known = -1, -1  # generation and version of what is around
         self._all_near = False  # whether all bodies are taken to be near
@@ -311,24 +312,33 @@ class ContactFinder:
                 if self.filters.forbids(link, other):
                     detector.collide[b, a] = NEVER
 
-    def move_bases(self, bodies: np.ndarray, moved: Mapping[int, Pose]) -> None:
+    def move_bases(self, bodies: np.ndarray, moved: Mapping[int, Pose], q: Array) -> None:
         """Take over where fixed bases of the mechanism are now.
 
         Args:
             bodies: The mechanism's records of bodies.
             moved: How bases were that have been since the last step, x to R x + p, by Bullet's id.
+            q: (nq,) where joints are, if any were.
         """
-        if self._detector is not None:
-            self._detector.bodies[:] = bodies
-            own = {each.body for each in self._own}
-            for k, (body, _) in enumerate(self._links):
-                if body in moved:
-                    self._clearances.forget(k, 1)
-                if body in own:
-                    shift = moved.get(body)
-                    way = 0.0 if shift is None else self._detector.way_by(k, *shift)
-                    self._detector.links["way"][k] = way
-            self._place_own(self._detector, [own for own in self._own if own.body in moved])
+        self._ways.clear()
+        self._mechanism, detector = replace(self._mechanism, bodies=bodies), self._detector
+        if detector is None:
+            return
+        if moved:
+            detector.find(q, np.zeros(self._mechanism.nv), 0.0)  # where they were moved from
+        for k, link in enumerate(self._links):
+            if link[0] in moved:
+                self._clearances.forget(k, 1)
+                self._ways[link] = detector.way_by(k, *moved[link[0]])
+        detector.bodies[:] = bodies
+        self._put_ways(detector)
+        self._place_own(detector, [own for own in self._own if own.body in moved])
+
+    def _put_ways(self, detector: Detector) -> None:
+        """Tell a detector how far a program has moved fixed bases of the mechanism."""
+        for k, link in enumerate(self._links):
+            if link[0] in self._ids:
+                detector.links["way"][k] = self._ways.get(link, 0.0)
 
     def find(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points (n,) at a state, of dtype ``CONTACT_POINT``.
@@ -466,7 +476,7 @@ class ContactFinder:
         around.look()
         known = around.generation, around.version
         if self._detector is None or known[0] != self._known[0]:
-            self._build(self._bodies_near(None))
+            self._build(self._bodies_near(self._detector))
         elif known != self._known:
             self._take_near(self._bodies_near(self._detector))
         self._known = around.generation, around.version
@@ -549,6 +559,7 @@ class ContactFinder:
         self._detector, self._surfaces = detector, False
         self._clearances = Clearances(detector)
         self._apply(detector)
+        self._put_ways(detector)
         self._place_own(detector, self._own)
 
     def _numbers(self) -> list[int]:

@@ -141,11 +141,6 @@ class ShapedBody:
         own = (base,) if self.links[0] < 0 else ()
         return (*own, *(state[:2] for state in states))
 
-    def stand(self) -> None:
-        """Be at rest where it is now."""
-        places = self._places()
-        self.come_by((places, places))
-
     def motion(self) -> tuple[Array, Array]:
         """Where its links' inertial frames were before, and when they were looked at last.
 
@@ -245,17 +240,11 @@ class ShapedBodies:
         return {number: one.way for number, one in self.bodies.items() if one.places}
 
     def come_by(self, ways: Mapping[int, Way]) -> None:
-        """Go on from ``ways``; bodies that it does not know stand where they are."""
-        self.look()
-        for one in self._watched:
-            if one.number not in ways:
-                one.stand()
-        for number, way in ways.items():
-            if number in self.bodies:
-                self.bodies[number].come_by(way)
-        strayed = [one for one in self._watched if one.has_strayed]
-        if strayed:
-            self._surround(strayed)
+        """Go on from ``ways``; bodies that it does not know stand where they are looked at next."""
+        self._recount()
+        for number, one in self.bodies.items():
+            one.come_by(ways.get(number, ((), ())))
+        self.watch_anew()
 
     def watch_anew(self) -> None:
         """Take all bodies from those whose place is read; ``watch`` adds them again."""

@@ -336,7 +336,7 @@ class BulletBodies:
         self._contacts = ContactFinder(client, mechanism, own, self.showing)
         self._sticking = StickingReader(client, {port.body_id: port.carriers for port in ports})
         self._stamps = tuple((port.stamp_id, port.stamp) for port in ports)
-        self._standing = tuple(port for port in ports if port.base is not None)
+        self._on_bases = tuple(port for port in ports if port.base is not None)
         self._looks: Iterator[bool] = now_and_then()
         often = (n in SOON for n in range(1, LOOKS))
         self._long_looks = chain(often, cycle((True, *(False,) * (LOOKS - 1))))
@@ -440,11 +440,19 @@ class BulletBodies:
         """
         asked = ((port.body_id, port.moved()) for port in self.ports)
         shifts = {body: shift for body, shift in asked if shift is not None}
+        return self._standing_at(read, shifts), shifts
+
+    def standing(self, read: Mechanism) -> Mechanism:
+        """The mechanism, given as to ``follow_bases``, with fixed bases where they are known."""
+        return self._standing_at(read, dict.fromkeys(self.bases, NOT_SHIFTED))
+
+    def _standing_at(self, read: Mechanism, shifts: Mapping[int, Shift]) -> Mechanism:
         bodies, links = copied(read.bodies), dict(read.links)
         for port in self.ports:
             port.put_base(bodies, links)
-        self._contacts.move_bases(bodies, shifts)
-        return replace(read, bodies=bodies, links=links), shifts
+        numbers = np.array(self.numbers() if shifts else ())
+        self._contacts.move_bases(bodies, shifts, numbers[: self._nq])
+        return replace(read, bodies=bodies, links=links)
 
     def _frames(self, port: Port) -> list[tuple[Array, Array]]:
         """Axes and origins of a body's links on the mechanism's bodies, or in the world."""
@@ -605,7 +613,7 @@ class BulletBodies:
         Raises:
             WorldError: One was moved.
         """
-        for port in self._standing:
+        for port in self._on_bases:
             port.check_base()
 
     def forget(self) -> None:

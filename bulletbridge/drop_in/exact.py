@@ -295,6 +295,8 @@ class ExactGroup:
             return False
         if not memory.joined.disturbed:
             self.system.write()  # what is joined to others starts from what Bullet makes of that
+        if self.joined.has_shapes:
+            self.joined.world.detector()  # which is told how far bases go that were moved since
         self._go_on_from(memory.pushes, memory.led)
         self._commands, self._aimed = dict(memory.commands), dict(memory.aimed)
         for _, name, limit in self.joined.limited:

@@ -335,9 +335,8 @@ class JoinedBodies:
         if memory.bases != self.world.bases:
             read, then = self._read_first, memory.read_first
             self._read_first = self.world.stand_as(memory.bases, read, then)
-            self.system.rebase(self.world.follow_bases(self._read_first)[0])
-        self._bases_due = self.disturbed = True
-        self.follow_bases()
+            self.system.rebase(self.world.standing(self._read_first))
+        self._bases_due = True  # which may have been put elsewhere since the last step
         if any_moved(frames, memory.frames):
             return False
         try:

@@ -353,7 +353,7 @@ class Session:
     def move_base(self, body: int) -> None:
         """Note that a base was put elsewhere; frames on one that is fixed move from now on."""
         group = self._group_of.get(body)
-        if group is None or body not in group.joined.standing:
+        if group is None or body not in group.joined.standing or body in self._stale:
             self.disturb(body)
             return
         self.actions.shifted.setdefault(body, group.joined.base_at(body))
@@ -396,8 +396,9 @@ class Session:
         self._stale |= self._bullets - bullets
         self._bullets &= bullets  # a mode that was set since is no part of a state
         for loop in list(self.constraints.loops.values()):
-            if loop.by_base and loop.number not in led:
-                self.constraints.loops[loop.number] = replace(loop, moving=False, by_base=False)
+            leads = loop.number in led
+            if loop.by_base != leads and loop.moving == loop.by_base:
+                self.constraints.loops[loop.number] = replace(loop, moving=leads, by_base=leads)
                 self._stale.update(loop.bodies)
         for pair in met ^ self._met:
             self._stale |= set(pair)
@@ -539,7 +540,7 @@ class Session:
         answer: Any = ()  # Bullet's, unless its solver is reported on
         self._tells_contacts = self in EXACT
         if not (EXACT and self._steps_alone()):
-            self._tells_contacts = False
+            self._tells_contacts &= self._alone  # Bullet's step only tells others of itself
             if self.actions.withheld:
                 self.actions.tell()
             answer = native_of(pybullet.stepSimulation)(physicsClientId=self.client)
