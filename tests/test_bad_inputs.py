@@ -1,6 +1,7 @@
 """Bad input gets one clear error that names the thing and the remedy, and changes nothing."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pybullet
@@ -215,7 +216,8 @@ def test_what_newcomers_write_is_told_in_our_words(robot, client):
         attempt(
             ModelError, message, client, lambda o=option: bb.load("four_bar", "new", **{o: True})
         )
-    attempt(ModelError, "second argument", client, lambda: bb.attach(robot, client, loops=[PIN]))
+    wrong = partial(bb.attach, robot, client=client, loops=[PIN])
+    attempt(ModelError, "second argument", client, wrong)
     with bb.load("four_bar", "new") as model, pytest.raises(AttributeError, match="model.close"):
         model.disconnect()
 

@@ -281,7 +281,7 @@ def test_motors_agree_beside_friction_that_sticks():
     system.rollout(20)
     system.motors.set_friction("motor_left", 1e4)
     asked = {
-        "elbow_left": (0.01, 600.0),
+        "elbow_left": (-0.01, 600.0),
         "motor_right": (-0.02, 800.0),
         "elbow_right": (0.03, 700.0),
     }

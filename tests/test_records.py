@@ -11,7 +11,7 @@ from bulletbridge.numerics.records import Packing
 
 
 def test_packed_numbers_are_the_fields_in_their_order():
-    pack = Packing(CONTACT_POINT, 15)
+    pack = Packing(CONTACT_POINT, 16)
     one = (
         3,
         4,
@@ -26,6 +26,7 @@ def test_packed_numbers_are_the_fields_in_their_order():
         5.0,
         0.4,
         (1.0, 0, 0),
+        2e-4,
         5,
         6,
     )
@@ -43,6 +44,7 @@ def test_packed_numbers_are_the_fields_in_their_order():
         0.0,
         0.0,
         (0.0, 0, 1),
+        0.0,
         0,
         -1,
     )

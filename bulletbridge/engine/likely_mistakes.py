@@ -16,6 +16,8 @@ OUT_OF_SCALE = 20.0
 """Length, over the size of the robot, that is one of units: mm are a thousand times too long."""
 PARALLEL = 1e-6
 """Sine of the angle between axes that are parallel."""
+FEWEST_OF_PLANE = 3
+"""Joints that show by being parallel that they are meant to move in a plane."""
 
 
 def reach_of(mechanism: Mechanism, body: int) -> float:
@@ -87,8 +89,8 @@ def idle_axis(solver: Solver, joint: object) -> str:
     """What to say of a loop's hinge that its other joints never let turn; empty of all else."""
     if not isinstance(joint, LoopJoint) or joint.model is not JointModel.REVOLUTE or joint.motion:
         return ""
-    _, odd, normal = _plane(solver, joint.name)
-    if odd or np.abs(normal[:2]).max() <= PARALLEL:
+    chain, odd, normal = _plane(solver, joint.name)
+    if odd or len(chain) < FEWEST_OF_PLANE or np.abs(normal[:2]).max() <= PARALLEL:
         return ""
     meant = frame_with_z(joint.axis) @ normal
     meant *= np.sign(meant[np.abs(meant).argmax()])

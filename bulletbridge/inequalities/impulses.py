@@ -166,6 +166,9 @@ HOLDING_SWEEPS = 200
 LESSER_EVIL = 0.01
 """Residual of the rigid problem, as a share of what motors would give way by, up to which it is
 taken where these would be flung about faster than anything was asked to move."""
+WHERE_ALL_RUB = 1e-3
+"""The same where friction of joints holds them back, and nothing else: what they agree on misses
+their demands, but not by an error."""
 PAUSE = 32.0
 """Steps until motors that are blocked, and could not push with all they have, try that again; and
 the most until what failed again and again is tried once more."""
@@ -466,9 +469,10 @@ def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: 
     flung = yields and left > max(most, AT_REST)
     if flung or (h.report[COMPLIED] == 1.0 and are_blocked(h, rows.motors)):
         # friction of joints alone holds no motor that can do more
-        badly = flung or rows.first_unilateral == n
-        enough = LESSER_EVIL * left if badly else JUST_AS_WELL * tolerance
-        pushed = push_rigidly(h, rows, tolerance, enough, badly and search)
+        rubs, enough = rows.first_unilateral == n, JUST_AS_WELL * tolerance
+        if flung or rubs:
+            enough = (LESSER_EVIL if flung else WHERE_ALL_RUB) * left
+        pushed = push_rigidly(h, rows, tolerance, enough, (flung or rubs) and search)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
         h.report[COMPLIED] = 1.0 + PAUSE
         if pushed.residual <= enough:

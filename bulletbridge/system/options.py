@@ -532,10 +532,10 @@ ELSEWHERE = {
     **dict.fromkeys(("set_q", "set_v"), "system.set_state(q=system.q, v=system.v)"),
     **dict.fromkeys(("link", "pose", "link_position", "link_state"), "system.link_pose('link')"),
     **dict.fromkeys(
-        ("condition", "rank", "singular_values"), "system.status.rank and .margin of the last step"
+        ("condition", "rank", "singular_values"), "system.status.rank, system.status.margin"
     ),
     "linearize": "system.linearise()",
-    "limits": "system.mechanism.joints['joint'].lower and .upper",
+    "limits": "system.mechanism.joints['joint'].lower, system.mechanism.joints['joint'].upper",
     **dict.fromkeys(("getJointState", "getJointStates"), "system.q['joint'], system.v['joint']"),
     **dict.fromkeys(("resetJointState", "resetJointStates"), "system.assemble({{'joint': 0.5}})"),
     **dict.fromkeys(
