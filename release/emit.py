@@ -11,7 +11,7 @@ import multiprocessing
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -513,6 +513,17 @@ def newest_libc(place: Path) -> tuple[int, int]:
     return max(((int(major), int(minor)) for major, minor in versions), default=OLDEST)
 
 
+def uncalled(kernels: Sequence[Any]) -> list[Any]:
+    """Kernels that nothing has called, but parts of those of the same file that were."""
+    known, idle = [k for k in kernels if k.signatures], [k for k in kernels if not k.signatures]
+    while True:
+        named = {(k.__module__, name) for k in known for name in k.py_func.__code__.co_names}
+        within = [k for k in idle if (k.__module__, k.__name__) in named]
+        if not within:
+            return idle
+        known, idle = within, [k for k in idle if k not in within]
+
+
 def emit(folder: Path, levels: Iterable[str] = LEVELS, processes: int = 2,
          say: Callable[[str], None] = print) -> None:  # fmt: skip
     """Write objects and the manifest of all kernels that this process has compiled.
@@ -529,7 +540,7 @@ def emit(folder: Path, levels: Iterable[str] = LEVELS, processes: int = 2,
     folder.mkdir(parents=True, exist_ok=True)
     dtypes, found, levels = Dtypes(), list[Captured](), list(levels)
     kernels_here = [k for k in KERNELS if path_of(k.py_func, source_of(k))]
-    idle = [k.__name__ for k in kernels_here if not k.signatures]
+    idle = [k.__name__ for k in uncalled(kernels_here)]
     if idle:
         raise CannotEmitError(f"nothing has called {', '.join(idle)}: who is to say for what types")
     newest, context = OLDEST, multiprocessing.get_context("fork")
