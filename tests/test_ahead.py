@@ -75,7 +75,7 @@ def test_a_process_beside_does_what_it_is_told_to(begun, monkeypatch):
 
 @pytest.mark.skipif(not mode.LINKED, reason="Python calls one kernel after the other")
 def test_steps_with_contacts_are_compiled_ahead_as_systems_call_them():
-    with bb.load("four_bar", "new", contacts=True) as model:
+    with bb.load("minitaur", "new", contacts=True) as model:
         model.system.step()
     known = set(step_with_contacts.signatures)
     ahead.compile_steps_with_contacts()
