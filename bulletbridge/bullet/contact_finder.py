@@ -6,6 +6,7 @@ cannot tell of links that touch and go no further, so what is known of these is 
 heard it.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -312,24 +313,25 @@ class ContactFinder:
                 if self.filters.forbids(link, other):
                     detector.collide[b, a] = NEVER
 
-    def move_bases(self, bodies: np.ndarray, moved: Mapping[int, Pose], q: Array) -> None:
+    def move_bases(self, bodies: np.ndarray, moved: Mapping[int, Pose], q: Array | None) -> None:
         """Take over where fixed bases of the mechanism are now.
 
         Args:
             bodies: The mechanism's records of bodies.
             moved: How bases were that have been since the last step, x to R x + p, by Bullet's id.
-            q: (nq,) where joints are, if any were.
+            q: (nq,) where joints are, if any base was turned.
         """
         self._ways.clear()
         self._mechanism, detector = replace(self._mechanism, bodies=bodies), self._detector
         if detector is None:
             return
-        if moved:
+        if q is not None:
             detector.find(q, np.zeros(self._mechanism.nv), 0.0)  # where they were moved from
         for k, link in enumerate(self._links):
             if link[0] in moved:
                 self._clearances.forget(k, 1)
-                self._ways[link] = detector.way_by(k, *moved[link[0]])
+                R, p = moved[link[0]]
+                self._ways[link] = math.hypot(*p) if q is None else detector.way_by(k, R, p)
         detector.bodies[:] = bodies
         self._put_ways(detector)
         self._place_own(detector, [own for own in self._own if own.body in moved])

@@ -244,7 +244,12 @@ class ShapedBodies:
         self._recount()
         for number, one in self.bodies.items():
             one.come_by(ways.get(number, ((), ())))
-        self.watch_anew()
+        if not all(one.places for one in self._watched):
+            self.watch_anew()
+            return
+        strayed = [one for one in self._watched if one.has_strayed]
+        if strayed:
+            self._surround(strayed)
 
     def watch_anew(self) -> None:
         """Take all bodies from those whose place is read; ``watch`` adds them again."""

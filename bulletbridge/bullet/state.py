@@ -450,8 +450,9 @@ class BulletBodies:
         bodies, links = copied(read.bodies), dict(read.links)
         for port in self.ports:
             port.put_base(bodies, links)
-        numbers = np.array(self.numbers() if shifts else ())
-        self._contacts.move_bases(bodies, shifts, numbers[: self._nq])
+        turned = any(shift.R is not UNTURNED for shift in shifts.values())
+        q = np.array(self.numbers()[: self._nq]) if turned else None
+        self._contacts.move_bases(bodies, shifts, q)
         return replace(read, bodies=bodies, links=links)
 
     def _frames(self, port: Port) -> list[tuple[Array, Array]]:
