@@ -1,11 +1,15 @@
 """Shapes that only Bullet knows: it is asked about them by what may touch them."""
 
+from typing import Any
+
 import numpy as np
 import pybullet
 import pytest
 
 import bulletbridge as bb
 from bulletbridge.bullet import contact_finder
+from bulletbridge.bullet.contact_finder import Clearances
+from bulletbridge.mechanism.surfaces import SURFACE_LINK
 
 CORNERS = [[-2, -2, 0], [2, -2, 0], [2, 2, 0], [-2, 2, 0]]
 FLOOR = {
@@ -98,3 +102,27 @@ def test_a_base_of_triangles_that_is_raised_is_met(monkeypatch):
     monkeypatch.setattr(contact_finder, "SAFE", np.inf)
     assert sparing == raised()
     assert min(place[2] for place, _ in sparing[-1]) > 0.55
+
+
+def test_what_was_measured_to_a_link_that_is_put_elsewhere_is_forgotten():
+    """Nothing else tells that a mesh on a base that a program moves has come nearer."""
+
+    class Resting:
+        """Two links, of which the first stands; neither moves by itself."""
+
+        links = np.zeros(2, SURFACE_LINK)
+
+        def places_of(self, links):
+            return np.zeros((len(links), 12))
+
+        def reaches_of(self, links):
+            return np.ones(len(links))
+
+    detector: Any = Resting()
+    detector.links["body"] = 0, 1
+    clearances, pair = Clearances(detector), [(0, 1)]
+    assert clearances.without_far(pair) == pair
+    clearances.measure(pair, lambda a, b: 0.4)
+    assert clearances.without_far(pair) == []
+    clearances.forget(0, 1)
+    assert clearances.without_far(pair) == pair
