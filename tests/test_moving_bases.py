@@ -506,6 +506,43 @@ def test_a_lift_takes_along_what_stands_on_it(joined, speed):
     client.disconnect()
 
 
+@pytest.mark.parametrize("ours", [False, True])
+def test_what_was_moved_and_stands_still_is_as_what_always_stood_there(ours):
+    """Contacts went on to see it as fast as it had come, and threw out what was put into it."""
+
+    def thrown(start, steps):
+        """Where boxes come to that are put into a table once it has stood for a step."""
+        client = world("exact")
+        flat = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.5, 0.5, 0.05))
+        table = client.createMultiBody(0, flat, -1, (0, 0, start))
+        shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.1, 0.1, 0.1))
+        a, b = (client.createMultiBody(1.0, shape, -1, (x, 0, 2)) for x in (0.0, 0.3))
+        client.createConstraint(
+            a, -1, b, -1, pybullet.JOINT_FIXED, (0, 0, 0), (0.15, 0, 0), (-0.15, 0, 0)
+        )
+        step = client.stepSimulation
+        if ours:
+            system = attach({"a": a, "b": b}, client=client._client, contacts=True, dt=DT)
+            system.assemble()
+            step = system.step
+        step()
+        client.resetBasePositionAndOrientation(table, (0, 0, 0.5), (0, 0, 0, 1))
+        for _ in range(steps):
+            step()
+        for body, x in ((a, 0.0), (b, 0.3)):
+            client.resetBasePositionAndOrientation(body, (x, 0, 0.6), (0, 0, 0, 1))
+        if ours:
+            system.read()
+        step()
+        found = client.getBasePositionAndOrientation(a)[0][2]
+        client.disconnect()
+        return found
+
+    still = thrown(0.5, 2)
+    assert 0.6 < still < 0.6 + 0.15 * 1.01 * DT  # its own length in a second is the quickest
+    assert thrown(0.7, 2) == pytest.approx(still, abs=TIGHT)
+
+
 @pytest.mark.parametrize("adds", [False, True])
 def test_what_is_around_is_known_after_bodies_came_or_went(adds):
     """Robots in exact mode sank into floors until they were far from where they had been."""

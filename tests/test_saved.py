@@ -719,7 +719,7 @@ def test_a_state_knows_nothing_of_bodies_of_an_earlier_client_of_its_number(tmp_
     assert system.world.client == number
     kept = system.save()
     system.restore(kept)
-    assert kept.world.bodies.ways.keys() <= set(kept.world.bodies.numbers)
+    assert kept.world.bodies.places.keys() <= set(kept.world.bodies.numbers)
 
 
 def test_links_that_bullet_keeps_apart_are_found_out_again_after_a_restore():

@@ -23,8 +23,6 @@ from bulletbridge.numerics.records import Array, Ints
 
 Place = tuple[Floats, Floats]
 """Position and quaternion."""
-Way = tuple[tuple[Place, ...], tuple[Place, ...]]
-"""Places of a body's links when they were looked at last, and where they were elsewhere before."""
 Pose = tuple[Array, Array]
 """Axes (3, 3) and origin (3,)."""
 SLACK = 0.25
@@ -85,36 +83,40 @@ class ShapedBody:
         """Read a link's shapes again, of which Bullet's margin has changed."""
         self.shapes[self.links.index(link)] = self._read(link)
 
-    def look(self) -> bool:
-        """See where it is; whether it was elsewhere."""
+    def look(self, rests: bool = False) -> bool:
+        """See where it is; whether it was elsewhere.
+
+        Args:
+            rests: Whether where it was is where it was a step ago.
+        """
         places = self._places()
         if places == self.places:
+            if rests and self._before is not self.places:
+                self.stand(self.places)
             return False
         self._before, self.places = self.places or places, places
         self.version += 1
         return True
 
-    @property
-    def way(self) -> Way:
-        """From where it came, when it was looked at last."""
-        return self.places, self._before
+    def stand(self, places: tuple[Place, ...]) -> None:
+        """Have been at places for longer than a step."""
+        if self.places != places or self._before != places:
+            self.version += 1
+            self._told = -1
+        self.places = self._before = places
 
-    def come_by(self, way: Way) -> None:
-        """Be where it was looked at last, and have come from there."""
-        self.places, self._before = way
-        self.version += 1
-        self._told = -1
-
-    def strays(self) -> bool:
-        """See where it is; whether a link is farther than ``room`` from where it was surrounded.
+    def strays(self, rests: bool) -> bool:
+        """``look``; whether a link is farther than ``room`` from where it was surrounded.
 
         Most bodies of a crowd are loose boxes, of which many are looked at in every step.
         """
         if self._joints > 0:
-            return self.look() and self.has_strayed
+            return self.look(rests) and self.has_strayed
         base: Place = pybullet.getBasePositionAndOrientation(self.number, self._client)
         places = self.places
         if base == places[0]:
+            if rests and self._before is not places:
+                self.stand(places)
             return False
         self._before, self.places = places, (base,)
         self.version += 1
@@ -200,6 +202,19 @@ class ShapedBodies:
         self._lower, self._upper = np.zeros((0, 3)), np.zeros((0, 3))  # boxes that stand for them
         self._at = np.zeros((0, 3))  # lower corners of their own, when they left those
         self._held = self._looked = False
+        self._stepping = set[int]()  # who has begun a step since ``end_step``
+        self._rests = False  # whether what is not moved by the next look is at rest
+
+    def begin_step(self, who: int) -> None:
+        """Note that somebody begins a step: a second one comes after all others' first ones."""
+        if who in self._stepping:
+            self.end_step()
+        self._stepping.add(who)
+
+    def end_step(self) -> None:
+        """Note that a step was made: what is not moved until the next one is at rest."""
+        self._stepping.clear()
+        self._rests = True
 
     def hold(self) -> None:
         """Let all that look until ``let_go`` see what the first one sees."""
@@ -214,7 +229,8 @@ class ShapedBodies:
         if self._held and self._looked:
             return
         self._recount()
-        moved = [one for one in self._watched if one.strays()]
+        rests, self._rests = self._rests, False
+        moved = [one for one in self._watched if one.strays(rests)]
         if moved:
             self._surround(moved)
         self._looked = True
@@ -234,16 +250,16 @@ class ShapedBodies:
         )
         self._surround(new)
 
-    def ways(self) -> dict[int, Way]:
-        """From where bodies came to where they were looked at last: how fast they come nearer."""
+    def places(self) -> dict[int, tuple[Place, ...]]:
+        """Where bodies were looked at last, from where they go on: how fast they come nearer."""
         self._recount()  # which may be another world's by now, whose client had this number
-        return {number: one.way for number, one in self.bodies.items() if one.places}
+        return {number: one.places for number, one in self.bodies.items() if one.places}
 
-    def come_by(self, ways: Mapping[int, Way]) -> None:
-        """Go on from ``ways``; bodies that it does not know stand where they are looked at next."""
+    def stand(self, places: Mapping[int, tuple[Place, ...]]) -> None:
+        """Go on from places; bodies that have none stand where they are looked at next."""
         self._recount()
         for number, one in self.bodies.items():
-            one.come_by(ways.get(number, ((), ())))
+            one.stand(places.get(number, ()))
         if not all(one.places for one in self._watched):
             self.watch_anew()
             return

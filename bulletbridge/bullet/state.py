@@ -25,7 +25,7 @@ from bulletbridge.bullet.contact_finder import (
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, matrix, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
-from bulletbridge.bullet.shaped_bodies import Way, shaped_bodies
+from bulletbridge.bullet.shaped_bodies import Place, shaped_bodies
 from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.bullet.worlds import body_ids, text_of, time_step
 from bulletbridge.errors import ModelError, WorldError
@@ -58,10 +58,6 @@ def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
     return tuple(found)
 
 
-Place = tuple[Floats, Floats]
-"""Position and quaternion in the world."""
-
-
 class WorldMemory(NamedTuple):
     """What a world remembers of contacts.
 
@@ -80,12 +76,12 @@ class BodiesMemory(NamedTuple):
     Attributes:
         file: Of Bullet's, with them and their contacts.
         numbers: Bullet's ids, in its order.
-        ways: From where they had come.
+        places: Where they were looked at last.
     """
 
     file: bytes
     numbers: list[int]
-    ways: dict[int, Way]
+    places: dict[int, tuple[Place, ...]]
 
 
 class Shift(NamedTuple):
@@ -634,8 +630,8 @@ class BulletBodies:
         if not bodies:
             return WorldMemory(decisions, None)
         self.check(False)
-        ways, numbers = shaped_bodies(self.client).ways(), body_ids(self.client)
-        return WorldMemory(decisions, BodiesMemory(self._file(), numbers, ways))
+        places, numbers = shaped_bodies(self.client).places(), body_ids(self.client)
+        return WorldMemory(decisions, BodiesMemory(self._file(), numbers, places))
 
     def _file(self) -> bytes:
         with tempfile.TemporaryDirectory() as directory:
@@ -662,7 +658,7 @@ class BulletBodies:
             return False
         self._put_back(whole.file)
         now = dict(zip(whole.numbers, body_ids(self.client), strict=True))
-        shaped_bodies(self.client).come_by({now[n]: way for n, way in whole.ways.items()})
+        shaped_bodies(self.client).stand({now[n]: at for n, at in whole.places.items()})
         self._contacts.decide(renumbered(decisions, now))
         return True
 
@@ -721,6 +717,7 @@ class BulletBodies:
                 the call that does it.
         """
         self.check(False)
+        shaped_bodies(self.client).begin_step(id(self))
         meddling = self._meddling
         probe = meddling.moved()
         if probe is not None:

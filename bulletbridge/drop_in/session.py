@@ -19,7 +19,7 @@ from bulletbridge.bullet.constraints import (
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.reader import read_together
-from bulletbridge.bullet.shaped_bodies import Way, shaped_bodies
+from bulletbridge.bullet.shaped_bodies import Place, shaped_bodies
 from bulletbridge.bullet.watched_calls import native_of, unwatch, watch
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.drop_in.actions import WEIGHT, Actions
@@ -74,13 +74,13 @@ class Saved(NamedTuple):
     """What our steps went by when a state was saved: contacts of groups, and their memories.
 
     ``led``: Constraints that fixed bases had led by then. ``bullets``: Bodies that were to be exact
-    and were left to Bullet. ``ways``: From where bodies had come.
+    and were left to Bullet. ``places``: Where bodies were looked at last.
     """
 
     met: set[tuple[int, int]]
     led: set[int]
     bullets: set[int]
-    ways: dict[int, Way]
+    places: dict[int, tuple[Place, ...]]
     groups: list[GroupMemory]
 
 
@@ -378,8 +378,8 @@ class Session:
         self._settle()
         kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
         led = {n for n, loop in self.constraints.loops.items() if loop.by_base}
-        ways = self._around.ways()
-        self._saved[number] = Saved(set(self._met), led, set(self._bullets), ways, kept)
+        places = self._around.places()
+        self._saved[number] = Saved(set(self._met), led, set(self._bullets), places, kept)
 
     def forget_saved(self, number: int) -> None:
         """Forget a saved state."""
@@ -392,7 +392,7 @@ class Session:
         """
         nothing = Saved(set(), set(), set(), {}, [])
         found = self._saved.get(NOBODY if number is None else number, nothing)
-        met, led, bullets, ways, kept = found
+        met, led, bullets, places, kept = found
         self._stale |= self._bullets - bullets
         self._bullets &= bullets  # a mode that was set since is no part of a state
         for loop in list(self.constraints.loops.values()):
@@ -412,7 +412,7 @@ class Session:
             known = group.begin_anew() if memory is None else group.recall(memory)
             if not known:
                 self._stale |= bodies
-        self._around.come_by(ways)
+        self._around.stand(places)
 
     def remove_body(self, body: int) -> None:
         """Forget a body and its constraints, as Bullet does."""
@@ -642,6 +642,7 @@ class Session:
             return False
         finally:
             self._around.let_go()
+        self._around.end_step()
         self._commands = self.actions.commands
         return True
 
