@@ -23,7 +23,7 @@ from bulletbridge.bullet.contact_finder import (
     renumbered,
 )
 from bulletbridge.bullet.contacts import StickingReader
-from bulletbridge.bullet.coordinates import Converter, Floats, matrix, quat_product, unit
+from bulletbridge.bullet.coordinates import Converter, matrix, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.bullet.shaped_bodies import Place, shaped_bodies
 from bulletbridge.bullet.watched_calls import native_of
