@@ -7,7 +7,7 @@ heard it.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from threading import Lock
@@ -69,14 +69,12 @@ class OwnBody(NamedTuple):
     Attributes:
         body: Bullet's id.
         carriers: Bodies of the mechanism that carry the base and each link,
-        links: what the mechanism calls these,
-        frames: and where they have their frames on these bodies; called at need.
+        links: and what it calls these.
     """
 
     body: int
     carriers: tuple[int, ...]
     links: tuple[str, ...]
-    frames: Callable[[], Sequence[Pose]]
 
 
 class Decisions(NamedTuple):
@@ -313,28 +311,35 @@ class ContactFinder:
                 if self.filters.forbids(link, other):
                     detector.collide[b, a] = NEVER
 
-    def move_bases(self, bodies: np.ndarray, moved: Mapping[int, Pose], q: Array | None) -> None:
+    def rest_bases(self) -> None:
+        """Note that no fixed base was moved since the last step."""
+        for k, link in enumerate(self._links if self._ways and self._detector else ()):
+            if link in self._ways:
+                self._detector.links["way"][k] = 0.0
+        self._ways.clear()
+
+    def move_bases(self, mechanism: Mechanism, moved: Mapping[int, Pose], q: Array | None) -> None:
         """Take over where fixed bases of the mechanism are now.
 
         Args:
-            bodies: The mechanism's records of bodies.
+            mechanism: With these.
             moved: How bases were that have been since the last step, x to R x + p, by Bullet's id.
             q: (nq,) where joints are, if any base was turned.
         """
-        self._ways.clear()
-        self._mechanism, detector = replace(self._mechanism, bodies=bodies), self._detector
+        self.rest_bases()
+        self._mechanism, detector = mechanism, self._detector
         if detector is None:
             return
         if q is not None:
-            detector.find(q, np.zeros(self._mechanism.nv), 0.0)  # where they were moved from
+            detector.find(q, np.zeros(mechanism.nv), 0.0)  # where they were moved from
         for k, link in enumerate(self._links):
             if link[0] in moved:
                 self._clearances.forget(k, 1)
                 R, p = moved[link[0]]
                 self._ways[link] = math.hypot(*p) if q is None else detector.way_by(k, R, p)
-        detector.bodies[:] = bodies
-        self._put_ways(detector)
-        self._place_own(detector, [own for own in self._own if own.body in moved])
+                detector.links["way"][k] = self._ways[link]
+        detector.bodies[:] = mechanism.bodies
+        self._place_own(detector, moved, standing=True)
 
     def _put_ways(self, detector: Detector) -> None:
         """Tell a detector how far a program has moved fixed bases of the mechanism."""
@@ -562,7 +567,7 @@ class ContactFinder:
         self._clearances = Clearances(detector)
         self._apply(detector)
         self._put_ways(detector)
-        self._place_own(detector, self._own)
+        self._place_own(detector, self._ids)
 
     def _numbers(self) -> list[int]:
         """Bodies of the detector's links."""
@@ -601,16 +606,18 @@ class ContactFinder:
             self._build([each.body for each in self._bystanders])
             self._read_surfaces()
 
-    def _place_own(self, detector: Detector, bodies: Iterable[OwnBody]) -> None:
-        """Put shapes of the links of some bodies on the mechanism's."""
-        numbers = {each: k for k, each in enumerate(self._links)}
-        for own in bodies:
-            for link, (R, p) in enumerate(own.frames(), -1):
-                if (own.body, link) in numbers:
-                    info = pybullet.getDynamicsInfo(own.body, link, self.client)
-                    axes = matrix(info[4])
-                    place = R @ axes, p + R @ np.array(info[3])
-                    self._put(detector, numbers[own.body, link], place)
+    def _place_own(
+        self, detector: Detector, bodies: Container[int], standing: bool = False
+    ) -> None:
+        """Put shapes of the links of some bodies on the mechanism's, or of those that stand."""
+        owns = {own.body: own for own in self._own if own.body in bodies}
+        for k, (body, link) in enumerate(self._links):
+            own = owns.get(body)
+            if own is None or (standing and own.carriers[link + 1] > 0):
+                continue
+            on = self._mechanism.links[own.links[link + 1]]
+            info = pybullet.getDynamicsInfo(body, link, self.client)
+            self._put(detector, k, (on.R @ matrix(info[4]), on.p + on.R @ np.array(info[3])))
 
     def _place_bystanders(self) -> None:
         """Put shapes of bodies around where these are."""

@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, cycle
 from pathlib import Path
 from typing import NamedTuple
@@ -325,10 +324,7 @@ class BulletBodies:
         self.single = ports[0].single if len(ports) == 1 else None
         self._writers = tuple(port.writer() for port in ports)
         self._readers = tuple(port.reader() for port in ports)
-        own = [
-            OwnBody(port.body_id, port.carriers, port.links, partial(self._frames, port))
-            for port in ports
-        ]
+        own = [OwnBody(port.body_id, port.carriers, port.links) for port in ports]
         self._contacts = ContactFinder(client, mechanism, own, self.showing)
         self._sticking = StickingReader(client, {port.body_id: port.carriers for port in ports})
         self._stamps = tuple((port.stamp_id, port.stamp) for port in ports)
@@ -432,11 +428,14 @@ class BulletBodies:
 
         Returns:
             The same with them where they are, and how those were moved that have been since the
-            last time, by Bullet's id.
+            last time, by Bullet's id; if none was, as given.
         """
-        asked = ((port.body_id, port.moved()) for port in self.ports)
+        asked = ((port.body_id, port.moved()) for port in self._on_bases)
         shifts = {body: shift for body, shift in asked if shift is not None}
-        return self._standing_at(read, shifts), shifts
+        if shifts:
+            return self._standing_at(read, shifts), shifts
+        self._contacts.rest_bases()
+        return read, shifts
 
     def standing(self, read: Mechanism) -> Mechanism:
         """The mechanism, given as to ``follow_bases``, with fixed bases where they are known."""
@@ -448,14 +447,9 @@ class BulletBodies:
             port.put_base(bodies, links)
         turned = any(shift.R is not UNTURNED for shift in shifts.values())
         q = np.array(self.numbers()[: self._nq]) if turned else None
-        self._contacts.move_bases(bodies, shifts, q)
-        return replace(read, bodies=bodies, links=links)
-
-    def _frames(self, port: Port) -> list[tuple[Array, Array]]:
-        """Axes and origins of a body's links on the mechanism's bodies, or in the world."""
-        bodies, links = self.mechanism.bodies.copy(), dict(self.mechanism.links)
-        port.put_base(bodies, links)
-        return [(links[name].R, links[name].p) for name in port.links]
+        mechanism = replace(read, bodies=bodies, links=links)
+        self._contacts.move_bases(mechanism, shifts, q)
+        return mechanism
 
     def sticking_points(self) -> np.ndarray:
         """Points (n,) that stick in the contacts of Bullet's last step; for ``System.filter``."""

@@ -336,7 +336,7 @@ class JoinedBodies:
             read, then = self._read_first, memory.read_first
             self._read_first = self.world.stand_as(memory.bases, read, then)
             self.system.rebase(self.world.standing(self._read_first))
-        self._bases_due = True  # which may have been put elsewhere since the last step
+        self._bases_due = bool(self.standing)  # which may have been put elsewhere since
         if any_moved(frames, memory.frames):
             return False
         try:
