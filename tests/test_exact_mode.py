@@ -702,7 +702,9 @@ def groups_of_boxes(client, tmp_path):
 
 def test_groups_look_at_the_world_once_and_at_what_is_near(connect, tmp_path, monkeypatch):
     look, looks, ends = ShapedBody.strays, [], []
-    monkeypatch.setattr(ShapedBody, "strays", lambda one: looks.append(one.number) or look(one))
+    monkeypatch.setattr(
+        ShapedBody, "strays", lambda one, rests: looks.append(one.number) or look(one, rests)
+    )
     for whole in (False, True):
         client = connect()
         boxes = groups_of_boxes(client, tmp_path)

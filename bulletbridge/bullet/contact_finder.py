@@ -313,10 +313,10 @@ class ContactFinder:
 
     def rest_bases(self) -> None:
         """Note that no fixed base was moved since the last step."""
-        for k, link in enumerate(self._links if self._ways and self._detector else ()):
-            if link in self._ways:
-                self._detector.links["way"][k] = 0.0
-        self._ways.clear()
+        if self._ways:
+            self._ways.clear()
+            if self._detector is not None:
+                self._put_ways(self._detector)
 
     def move_bases(self, mechanism: Mechanism, moved: Mapping[int, Pose], q: Array | None) -> None:
         """Take over where fixed bases of the mechanism are now.

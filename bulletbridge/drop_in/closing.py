@@ -6,6 +6,7 @@ import pybullet
 
 from bulletbridge.bullet.state import now_and_then
 from bulletbridge.bullet.watched_calls import native_of
+from bulletbridge.drop_in.exact import ExactGroup
 from bulletbridge.drop_in.filtered import FilteredGroup
 from bulletbridge.drop_in.group import ALONE, Group
 from bulletbridge.inequalities.filter import Filters
@@ -34,24 +35,29 @@ class Closing:
                 if isinstance(group, FilteredGroup):
                     group.look_closely()
         client, stamp_of, states = self._client, pybullet.getUserData, pybullet.getJointStates
+        reset = native_of(pybullet.resetJointStatesMultiDof)
         found: list[float] = []
         counts: list[int] = []
         taking: list[FilteredGroup] = []
         for group in groups:
             plain = group.plain
-            if plain is not None and stamp_of(plain.stamp_id, client) == plain.stamp:
+            if plain is None or stamp_of(plain.stamp_id, client) != plain.stamp:
+                count = group.after_step(found)
+            elif isinstance(group, ExactGroup):
+                body, joints, _, _ = plain
+                shown, n, count = group.lone_state(), len(joints), ALONE
+                reset(body, joints, [*zip(shown[:n])], [*zip(shown[n:-1])], client)
+            else:
                 positions, rates, _, _ = zip(*states(plain.body, plain.joints, client), strict=True)
                 found += positions
                 found += rates
                 count = 0
-            else:
-                count = group.after_step(found)
             if count != ALONE and isinstance(group, FilteredGroup):
                 taking.append(group)
                 counts.append(count)
         if not taking:
             return
-        filters, reset = self._of(taking), native_of(pybullet.resetJointStatesMultiDof)
+        filters = self._of(taking)
         all_filtered = filters(found, counts)
         for group, filtered, part in zip(taking, all_filtered, filters.parts, strict=True):
             plain = group.plain

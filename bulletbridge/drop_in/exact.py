@@ -19,6 +19,7 @@ from bulletbridge.bullet.constraints import (
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import Floats, matrix, quat_product, transposed, turned, unit
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
+from bulletbridge.bullet.state import SingleBody
 from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.constraints.user import cross_matrix, rates_of
@@ -193,7 +194,6 @@ class ExactGroup:
     """
 
     exact = True
-    plain = None
 
     def __init__(
         self,
@@ -214,6 +214,7 @@ class ExactGroup:
         self.system.gravity = gravity(client)
         self._scale_friction()
         self.joined.world.heed(actions.filters)
+        self._single = self.joined.world.single
         # whether neighbours were looked at that may keep each other from turning
         self._has_looked = not (loops and self.joined.has_shapes)
         self._frames: dict[Place, tuple[int, Matrix, Floats]] = {}  # inertial ones of links
@@ -486,13 +487,21 @@ class ExactGroup:
         if self.alone is None:
             self.system.write()
         else:
-            world, numbers = self.joined.world, self._state.tolist()
-            world.check(looks=False)
-            world.put_numbers(numbers)
-            self._before = numbers
+            self.joined.world.check(looks=False)
+            self.joined.world.put_numbers(self.lone_state())
         if watches:
             self.joined.tell_open()
         return ALONE
+
+    @property
+    def plain(self) -> SingleBody | None:
+        """The body that a step by ``alone`` leads to ``lone_state``, if nothing was asked since."""
+        return None if self.alone is None or self._answered else self._single
+
+    def lone_state(self) -> list[float]:
+        """Where ``alone`` has led, q, v and t, which is to be shown; ``undo`` goes back there."""
+        self._before = numbers = self._state.tolist()
+        return numbers
 
     def undo(self) -> None:
         """Take back the step; what it found to start from stays, for it is to be made again."""

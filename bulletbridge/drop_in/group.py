@@ -47,7 +47,7 @@ class Group(Protocol):
 
     @property
     def plain(self) -> SingleBody | None:
-        """What a step reads, filters and writes, if it has nothing else to do."""
+        """What a step reads, filters and writes, or writes alone, if it has nothing else to do."""
         ...
 
     def disband(self) -> None:
