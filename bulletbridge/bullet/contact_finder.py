@@ -192,6 +192,7 @@ class ContactFinder:
         self._around = shaped_bodies(client)
         self._links: list[tuple[int, int]] = []  # body and link of each of the detector's
         self._shapes: list[LinkShapes] = []  # of each, in their inertial frames
+        self._inertial: dict[tuple[int, int], Pose] = {}  # on links of the mechanism's bodies
         self._bystanders: list[Bystander] = []
         self._places: list[int] = []  # versions of their places that the detector has
         self._detector: Detector | None = None
@@ -327,7 +328,7 @@ class ContactFinder:
             q: (nq,) where joints are, if any base was turned.
         """
         self.rest_bases()
-        self._mechanism, detector = mechanism, self._detector
+        before, self._mechanism, detector = self._mechanism, mechanism, self._detector
         if detector is None:
             return
         if q is not None:
@@ -338,7 +339,8 @@ class ContactFinder:
                 R, p = moved[link[0]]
                 self._ways[link] = math.hypot(*p) if q is None else detector.way_by(k, R, p)
                 detector.links["way"][k] = self._ways[link]
-        detector.bodies[:] = mechanism.bodies
+        if mechanism.bodies is not before.bodies:
+            detector.bodies[:] = mechanism.bodies
         self._place_own(detector, moved, standing=True)
 
     def _put_ways(self, detector: Detector) -> None:
@@ -616,8 +618,11 @@ class ContactFinder:
             if own is None or (standing and own.carriers[link + 1] > 0):
                 continue
             on = self._mechanism.links[own.links[link + 1]]
-            info = pybullet.getDynamicsInfo(body, link, self.client)
-            self._put(detector, k, (on.R @ matrix(info[4]), on.p + on.R @ np.array(info[3])))
+            if (body, link) not in self._inertial:
+                info = pybullet.getDynamicsInfo(body, link, self.client)
+                self._inertial[body, link] = matrix(info[4]), np.array(info[3])
+            axes, com = self._inertial[body, link]
+            self._put(detector, k, (on.R @ axes, on.p + on.R @ com))
 
     def _place_bystanders(self) -> None:
         """Put shapes of bodies around where these are."""

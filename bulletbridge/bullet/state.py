@@ -284,23 +284,16 @@ class Port:
         base.shift = shift_between(base.read, now)
         return shift
 
-    def put_base(self, bodies: np.ndarray, links: dict[str, Link]) -> None:
-        """Put what stands on the fixed base where that is now, from where it was read."""
-        base = self.base
-        if base is None or base.now == base.read:
-            return
+    def put_links(self, links: dict[str, Link], base: FixedBase) -> None:
+        """Put the links of a fixed base where that is now, from where it was read."""
         R, p = base.shift
         for name, body in zip(self.links, self.carriers, strict=True):
             if body == 0:
                 link = links[name]
-                if R is UNTURNED:
-                    links[name] = Link(link.name, 0, link.R, link.p + p)
-                else:
-                    links[name] = Link(link.name, 0, R @ link.R, R @ link.p + p)
-        for body in {*self.carriers} - {0}:
-            if bodies["parent"][body] == 0:
-                bodies["p"][body] = R @ bodies["p"][body] + p
-                bodies["R"][body] = R @ bodies["R"][body]
+                turned = link.R if R is UNTURNED else R @ link.R
+                links[name] = Link(
+                    link.name, 0, turned, (link.p if R is UNTURNED else R @ link.p) + p
+                )
 
 
 class BulletBodies:
@@ -329,6 +322,8 @@ class BulletBodies:
         self._sticking = StickingReader(client, {port.body_id: port.carriers for port in ports})
         self._stamps = tuple((port.stamp_id, port.stamp) for port in ports)
         self._on_bases = tuple(port for port in ports if port.base is not None)
+        roots = {k for k, parent in enumerate(mechanism.bodies["parent"].tolist()) if parent == 0}
+        self._carried = [sorted((roots & {*port.carriers}) - {0}) for port in self._on_bases]
         self._looks: Iterator[bool] = now_and_then()
         often = (n in SOON for n in range(1, LOOKS))
         self._long_looks = chain(often, cycle((True, *(False,) * (LOOKS - 1))))
@@ -409,13 +404,12 @@ class BulletBodies:
             The first with what stands on them as in the second.
         """
         bodies, links = copied(read.bodies), dict(read.links)
-        for port in self.ports:
-            if (base := port.base) is None:
-                continue
+        for port, on_base in zip(self._on_bases, self._carried, strict=True):
+            base = port.base
+            assert base is not None
             base.read, base.now = bases[port.body_id]
             base.shift = shift_between(base.read, base.now)
             links |= {name: then.links[name] for name in port.links if links[name].body == 0}
-            on_base = [k for k in {*port.carriers} - {0} if bodies["parent"][k] == 0]
             for name in ("R", "p"):
                 bodies[name][on_base] = then.bodies[name][on_base]
         return replace(read, bodies=bodies, links=links)
@@ -442,9 +436,18 @@ class BulletBodies:
         return self._standing_at(read, dict.fromkeys(self.bases, NOT_SHIFTED))
 
     def _standing_at(self, read: Mechanism, shifts: Mapping[int, Shift]) -> Mechanism:
-        bodies, links = copied(read.bodies), dict(read.links)
-        for port in self.ports:
-            port.put_base(bodies, links)
+        bodies, links = read.bodies, dict(read.links)
+        for port, on_base in zip(self._on_bases, self._carried, strict=True):
+            base = port.base
+            if base is None or base.now == base.read:
+                continue
+            port.put_links(links, base)
+            R, p = base.shift
+            if on_base and bodies is read.bodies:
+                bodies = copied(bodies)
+            for body in on_base:
+                bodies["p"][body] = R @ bodies["p"][body] + p
+                bodies["R"][body] = R @ bodies["R"][body]
         turned = any(shift.R is not UNTURNED for shift in shifts.values())
         q = np.array(self.numbers()[: self._nq]) if turned else None
         mechanism = replace(read, bodies=bodies, links=links)

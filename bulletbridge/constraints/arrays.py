@@ -121,7 +121,7 @@ class Encoded:
                 motion.put(times, R, numbers, k)
             except ModelError as error:
                 raise ModelError(f"'{self._driven(k)}': {error}") from None
-        table = numbers.view(TARGET)[..., 0]
+        table = np.ndarray(numbers.shape[:2], TARGET, numbers)
         for k in self._raised:
             loop = self.loops[k]
             _carry(table[:, int(loop["target"])], loop["turn"], float(loop["height"]))

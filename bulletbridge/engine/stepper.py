@@ -262,8 +262,8 @@ class Solver(SolverArrays):
 
         How well gaps can be told stays: chains of joints end at what stands still.
         """
-        self.mechanism = mechanism
-        for name in ("R", "p"):
+        before, self.mechanism = self.mechanism, mechanism
+        for name in ("R", "p") if mechanism.bodies is not before.bodies else ():
             self.bodies[name] = mechanism.bodies[name]
         self.control["factored"] = self.control["charted"] = 0
         if self.islands is not None:
