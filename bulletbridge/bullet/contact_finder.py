@@ -416,14 +416,10 @@ class ContactFinder:
         for a, b in pairs:
             if self._knows(a) and self._knows(b):
                 known = COLLIDE if self._points(a, b) else NEVER
-                if known == COLLIDE or self._are_inside(a, b):
+                if known == COLLIDE or self._distance(a, b, NEARLY) < 0.0:
                     detector.collide[b, a] = known
                     decided = True
         return decided
-
-    def _are_inside(self, a: int, b: int) -> bool:
-        """Whether two links are inside each other as Bullet measures, whatever its filters are."""
-        return self._distance(a, b, NEARLY) < 0.0
 
     def _distance(self, a: int, b: int, most: float = FAR) -> float:
         """How far two links are from each other as Bullet measures [m], ``most`` at most."""
@@ -553,7 +549,8 @@ class ContactFinder:
         links["body"] = carriers
         links["robot"] = [body for body, _ in self._links]
         links["number"] = [number_of(*place) for place in self._links]
-        rigid = [x for n in self._numbers() for x in around.bodies[n].rigid]
+        numbers = dict.fromkeys(body for body, _ in self._links)
+        rigid = [x for n in numbers for x in around.bodies[n].rigid]
         links["stranger"] = np.array(strangers, bool) | ~np.array(rigid, bool)
         detector = Detector(self._mechanism, links, records_of(specs, owners))
         if self._all_near:
@@ -570,10 +567,6 @@ class ContactFinder:
         self._apply(detector)
         self._put_ways(detector)
         self._place_own(detector, self._ids)
-
-    def _numbers(self) -> list[int]:
-        """Bodies of the detector's links."""
-        return list(dict.fromkeys(body for body, _ in self._links))
 
     def _add(self, body: ShapedBody, carriers: list[int], own: Sequence[int]) -> None:
         """Add the links of a body."""

@@ -290,10 +290,8 @@ class Port:
         for name, body in zip(self.links, self.carriers, strict=True):
             if body == 0:
                 link = links[name]
-                turned = link.R if R is UNTURNED else R @ link.R
-                links[name] = Link(
-                    link.name, 0, turned, (link.p if R is UNTURNED else R @ link.p) + p
-                )
+                turned, at = (link.R, link.p) if R is UNTURNED else (R @ link.R, R @ link.p)
+                links[name] = Link(link.name, 0, turned, at + p)
 
 
 class BulletBodies:
@@ -321,9 +319,10 @@ class BulletBodies:
         self._contacts = ContactFinder(client, mechanism, own, self.showing)
         self._sticking = StickingReader(client, {port.body_id: port.carriers for port in ports})
         self._stamps = tuple((port.stamp_id, port.stamp) for port in ports)
-        self._on_bases = tuple(port for port in ports if port.base is not None)
-        roots = {k for k, parent in enumerate(mechanism.bodies["parent"].tolist()) if parent == 0}
-        self._carried = [sorted((roots & {*port.carriers}) - {0}) for port in self._on_bases]
+        roots = {*np.flatnonzero(mechanism.bodies["parent"] == 0).tolist()} - {0}
+        self._on_bases = [
+            (port, port.base, sorted(roots & {*port.carriers})) for port in ports if port.base
+        ]
         self._looks: Iterator[bool] = now_and_then()
         often = (n in SOON for n in range(1, LOOKS))
         self._long_looks = chain(often, cycle((True, *(False,) * (LOOKS - 1))))
@@ -404,9 +403,7 @@ class BulletBodies:
             The first with what stands on them as in the second.
         """
         bodies, links = copied(read.bodies), dict(read.links)
-        for port, on_base in zip(self._on_bases, self._carried, strict=True):
-            base = port.base
-            assert base is not None
+        for port, base, on_base in self._on_bases:
             base.read, base.now = bases[port.body_id]
             base.shift = shift_between(base.read, base.now)
             links |= {name: then.links[name] for name in port.links if links[name].body == 0}
@@ -424,7 +421,7 @@ class BulletBodies:
             The same with them where they are, and how those were moved that have been since the
             last time, by Bullet's id; if none was, as given.
         """
-        asked = ((port.body_id, port.moved()) for port in self._on_bases)
+        asked = ((port.body_id, port.moved()) for port, *_ in self._on_bases)
         shifts = {body: shift for body, shift in asked if shift is not None}
         if shifts:
             return self._standing_at(read, shifts), shifts
@@ -437,9 +434,8 @@ class BulletBodies:
 
     def _standing_at(self, read: Mechanism, shifts: Mapping[int, Shift]) -> Mechanism:
         bodies, links = read.bodies, dict(read.links)
-        for port, on_base in zip(self._on_bases, self._carried, strict=True):
-            base = port.base
-            if base is None or base.now == base.read:
+        for port, base, on_base in self._on_bases:
+            if base.now == base.read:
                 continue
             port.put_links(links, base)
             R, p = base.shift
@@ -607,7 +603,7 @@ class BulletBodies:
         Raises:
             WorldError: One was moved.
         """
-        for port in self._on_bases:
+        for port, *_ in self._on_bases:
             port.check_base()
 
     def forget(self) -> None:

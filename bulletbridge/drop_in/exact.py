@@ -363,7 +363,8 @@ class ExactGroup:
 
     def _get_ready(self) -> bool:
         """Do all that was asked for; whether bodies were put elsewhere."""
-        self._refuse_constraints()
+        for loop in self._others:
+            raise BulletsOwnError(f"{loop.name} is {loop.reason}")
         self._set_motors()
         for place, motor in self._aimed.items():
             self._aim(place, motor)
@@ -521,7 +522,8 @@ class ExactGroup:
         if not isinstance(model, LoopJoint):
             return tuple(reaction.multipliers.tolist())
         slides = loop.kind == pybullet.JOINT_PRISMATIC
-        poses, _ = self._places_at(self._start if slides else self.system.q)
+        solver, _ = self.system.compiled()
+        poses, _ = solver.places_at(self._start if slides else solver.q)
         body, R, point = self._place_of(model.b, poses)
         moment = reaction.torque
         if slides and body == 0:
@@ -676,7 +678,7 @@ class ExactGroup:
         self._pushes = acting = list[PushedLink]()
         if not pushes:
             return tau
-        poses, axes = self._places_at(system.q)
+        poses, axes = system.compiled()[0].places_at(system.q)
         wrenches = dict[int, list[float]]()  # moments about origins and forces, by body
         for push in pushes:
             place = push.body, push.link
@@ -712,11 +714,6 @@ class ExactGroup:
             self._rates_of[body] = np.zeros(mechanism.nv)
             self._rates_of[body][rates_of(mechanism, body)] = 1.0
         return self._rates_of[body]
-
-    def _places_at(self, q: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Poses of bodies and axes of rates."""
-        solver, _ = self.system.compiled()
-        return solver.places_at(q)
 
     def _inertial_frame(self, place: Place) -> tuple[int, Matrix, Floats]:
         """Body of a link, and axes and origin of the link's inertial frame on it."""
@@ -806,10 +803,6 @@ class ExactGroup:
                     name = self.joined.links[place].split("/")[-1]
                     raise BulletsOwnError(f"{belt} leads its link '{name}' against body {touched}")
                 raise BulletsOwnError(f"{belt} moves what it touches")
-
-    def _refuse_constraints(self) -> None:
-        for loop in self._others:
-            raise BulletsOwnError(f"{loop.name} is {loop.reason}")
 
 
 def summed(a: Floats, b: Floats) -> Floats:

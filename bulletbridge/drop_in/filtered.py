@@ -278,7 +278,7 @@ class FilteredGroup:
         try:
             world.check()
             numbers = world.numbers()
-            sticking = self._sticking_points() if self.joined.has_shapes else NO_STICKING_POINTS
+            sticking = world.sticking_points() if self.joined.has_shapes else NO_STICKING_POINTS
             if known is not None and self.joined.has_shapes and world.carries:
                 self._gaps_of(known).add(world.finite(numbers)[0])
             else:
@@ -292,7 +292,7 @@ class FilteredGroup:
             self._give_up(error)
             return ALONE
         found += numbers
-        if sticking is not NO_STICKING_POINTS:
+        if len(sticking):
             known.take_points(sticking)
         if self._prescribed is not known:
             self._prescribed = known
@@ -624,11 +624,6 @@ class FilteredGroup:
                 for corrected in ((False, True) if name in was_open else (False,))
             )
         }
-
-    def _sticking_points(self) -> np.ndarray:
-        """Points that stick in contacts."""
-        sticking = self._world.sticking_points()
-        return sticking if len(sticking) else NO_STICKING_POINTS
 
     def _filter_without(
         self,

@@ -540,12 +540,6 @@ class JoinedBodies:
             self.frames[number].stop(self.system)
         return NOTHING_SHIFTED if self.disturbed else shifts
 
-    def base_at(self, body: int) -> Pose:
-        """Where a fixed base was when it was last looked at."""
-        return next(
-            port.base.now for port in self.world.ports if port.body_id == body and port.base
-        )
-
     def moved_bases(self, before: Mapping[int, Pose]) -> str:
         """What to say of a step that fails: which fixed bases were moved since the last one.
 

@@ -356,7 +356,7 @@ class Session:
         if group is None or body not in group.joined.standing or body in self._stale:
             self.disturb(body)
             return
-        self.actions.shifted.setdefault(body, group.joined.base_at(body))
+        self.actions.shifted.setdefault(body, group.joined.world.bases[body][1])
         for loop in [loop for loop in self.constraints.loops.values() if body in loop.bodies]:
             if loop.exact and not loop.moving and loop.kind != pybullet.JOINT_GEAR:
                 self.constraints.loops[loop.number] = replace(loop, moving=True, by_base=True)
