@@ -422,3 +422,68 @@ def test_names_that_sdf_would_make_one_are_refused(tmp_path):
     path.write_text(f'<robot name="two">{text}</robot>')
     with pytest.raises(ModelError, match="not unique in SDF"):
         convert(read_model(path), tmp_path / "again", "sdf")
+
+
+TWO = """<mujoco><worldbody>
+<body name="a" pos=".1 0 1"><freejoint/><geom size=".1 .2 .3" type="box"/></body>
+<body name="b" pos="0 .2 1"><freejoint/><geom size=".3 .1 .2" type="box"/></body>
+</worldbody></mujoco>"""
+SLIDING = ("prismatic", "universal", "cylindrical", "planar", "point_on_line")
+ON_PLANES = (*SLIDING, "point_on_plane", "point_on_sphere")
+
+
+def row_space(J: Array) -> tuple[Array, int]:
+    """Projector (n, n) on what rows span, and how many of them count."""
+    _, sizes, rows = np.linalg.svd(J, full_matrices=False)
+    rank = int((sizes > 1e-9 * sizes[0]).sum())
+    return rows[:rank].T @ rows[:rank], rank
+
+
+def slanted(kind: str, folder: Path) -> ModelSpec:
+    """Two free bodies whose joint has another axis in each of two frames that lie anyhow."""
+    (folder / "two.xml").write_text(TWO)
+    given: dict[str, Any] = {"radius": 0.2} if kind in ON_PLANES[-2:] else {}
+    given |= {} if kind == "point_on_sphere" else {"axis": (0.3, -0.5, 0.8)}
+    given |= {} if kind.startswith("point") else {"axis_b": (-0.6, 0.4, 0.3)}
+    a = bb.Frame("a/a", (0.1, -0.2, 0.15), (0.3, -0.8, 0.5))
+    b = bb.Frame("b/b", (-0.2, 0.1, 0.05), (-0.4, 0.6, 0.9))
+    loop = bb.LoopJoint("pair", bb.JointModel(kind), a, b, **given)
+    return replace(read_model(folder / "two.xml"), constraints=(loop,))
+
+
+@pytest.mark.parametrize("kind", ON_PLANES)
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_what_slides_or_keeps_an_angle_spans_the_same_rows_in_mujoco(
+    kind: str, tmp_path: Path
+) -> None:
+    """By points on planes: rows of other lengths, but where they close they span the same."""
+    spec = slanted(kind, tmp_path)
+    (file,) = convert(spec, tmp_path / "w", "mjcf").files
+    again = read_model(file)
+    ours, theirs = unassembled(spec), unassembled(again)
+    with load(spec, "new") as model:
+        q = model.system.q
+    v = np.linspace(-1.0, 1.0, 12)
+    P, rank = row_space(terms_at(ours, q, v).J)
+    read = terms_at(theirs, q, v)
+    oracle = Oracle(file, theirs, again)
+    T, _ = oracle.put(q, v)
+    data = oracle.data
+    for g, J in ((read.g, read.J), (data.efc_pos, data.efc_J.reshape(data.nefc, 12) @ T)):
+        assert row_space(J)[1] == rank and apart(row_space(J)[0], P) < ROUND_TRIP
+        assert np.abs(g).max() < ROUND_TRIP
+
+
+@pytest.mark.parametrize("kind", SLIDING[:2])
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_loops_with_another_axis_in_each_frame_come_back_from_sdf(
+    kind: str, tmp_path: Path
+) -> None:
+    spec = slanted(kind, tmp_path)
+    (file,) = convert(spec, tmp_path / "w", "sdf").files
+    ours, theirs = unassembled(spec), unassembled(read_model(file))
+    with load(spec, "new") as model:
+        q = model.system.q
+    mine, read = (terms_at(system, q, np.zeros(12)) for system in (ours, theirs))
+    assert apart(row_space(read.J)[0], row_space(mine.J)[0]) < ROUND_TRIP
+    assert np.abs(read.g).max() < ROUND_TRIP

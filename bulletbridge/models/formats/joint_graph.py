@@ -472,7 +472,7 @@ def _loop(
         axis = rounded(edge.along[0].axis, graph.digits)
     if edge.kind == "universal":
         first, second = (along.axis for along in edge.along)
-        if abs(first @ second) > PERPENDICULAR:
+        if not edge.is_loop and abs(first @ second) > PERPENDICULAR:
             raise ModelError(
                 f"joint '{edge.name}' has two axes that are not at right angles and closes a loop;"
                 " write two revolute joints with a light link between"

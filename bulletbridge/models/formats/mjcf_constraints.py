@@ -8,11 +8,14 @@ from numpy.polynomial import Polynomial
 
 from bulletbridge.constraints.force_elements import LinePoint, Pulley, Round, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.mechanism.frames import triple
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places, turn
 from bulletbridge.models.formats.robot import Pose, Scene, free_name, listed
 from bulletbridge.numerics.records import Array
 
+EQUAL = 1e-12
+"""Relative difference of two lengths that are one."""
 HIGHER = slice(2, 5)
 """Coefficients of a joint or tendon equality's polynomial that are not linear."""
 
@@ -201,6 +204,10 @@ def _couple_tendons(
             " steps of first order"
         )
         return
+    plane = _plane(name, first, others[0], poly) if others else None
+    if plane is not None:
+        scene.loops.append(plane)
+        return
     if first.points or (others and others[0].points):
         scene.notes.append(f"equality '{name}' between lengths of two lines is LEFT OUT")
         return
@@ -212,6 +219,23 @@ def _couple_tendons(
             factors[joint] = factors.get(joint, 0.0) - float(poly[1]) * factor
     factors = {joint: factor for joint, factor in factors.items() if factor}
     scene.loops.append(Coupling(name, factors, offset))
+
+
+def _plane(name: str, one: Path, two: Path, poly: Array) -> LoopJoint | None:
+    """A point that is as far from one point of a body as from another: it stays between them."""
+    shared = [point for point in one.points if point in two.points]
+    ends = [point for point in (*one.points, *two.points) if point not in shared]
+    off = one.length + float(poly[0]) - two.length
+    if len(shared) != 1 or len(ends) != 2 or poly[1] != 1.0 or abs(off) > EQUAL * one.length:
+        return None
+    a, b, point = *ends, *shared
+    if not isinstance(a, Frame) or not isinstance(b, Frame) or not isinstance(point, Frame):
+        return None
+    way = np.subtract(a.xyz, b.xyz)
+    if a.link != b.link or not way.any():
+        return None
+    middle = Frame(a.link, triple(np.add(a.xyz, b.xyz) / 2.0))
+    return LoopJoint(name, JointModel.POINT_ON_PLANE, middle, point, axis=triple(way))
 
 
 def path_of(model: Any, places: Places, k: int) -> Path | None:

@@ -19,8 +19,9 @@ from bulletbridge.constraints.force_elements import (
     Wrench,
     points_of,
 )
+from bulletbridge.constraints.joint_geometry import joint_axis
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
-from bulletbridge.mechanism.frames import inertia_at, rpy_matrix
+from bulletbridge.mechanism.frames import frame_with_z, inertia_at
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.models.formats.robot import (
     Inertial,
@@ -40,7 +41,6 @@ from bulletbridge.models.formats.urdf_text import exact, principal
 from bulletbridge.models.formats.written import Written
 from bulletbridge.models.model_spec import FileConstraint, ModelSpec
 from bulletbridge.models.xml_file import write_xml
-from bulletbridge.numerics.records import Array
 
 AT_START = -1.0, -1.0
 """Ends of a spring's rest by which MuJoCo means the length at the start."""
@@ -50,7 +50,27 @@ FEATHER = 1e-14
 REST = 1e-12
 """Rates that count as none [m/s or rad/s]."""
 APART = 0.1
-"""Distance of the two points that hold the axis of a hinge [m]."""
+"""Distance of points that hold an axis or a plane [m]."""
+FAR = 1.0
+"""Of the two points, on either side of a plane, that a point on it is equally far from [m]."""
+HERE, X, Y, Z = np.vstack([np.zeros(3), np.eye(3)])
+PINNED = {
+    JointModel.BALL: (HERE,),
+    JointModel.UNIVERSAL: (HERE,),
+    JointModel.REVOLUTE: (HERE, APART * Z),
+}
+"""Points that both frames share, in axes whose z is the joint's."""
+LINE = (HERE, X), (HERE, Y)
+AXIS = *LINE, (APART * Z, X), (APART * Z, Y)
+PLANES = {
+    JointModel.UNIVERSAL: ((APART * Z, Z),),
+    JointModel.POINT_ON_PLANE: ((HERE, Z),),
+    JointModel.POINT_ON_LINE: LINE,
+    JointModel.PLANAR: ((HERE, Z), (APART * X, Z), (APART * Y, Z)),
+    JointModel.CYLINDRICAL: AXIS,
+    JointModel.PRISMATIC: (*AXIS, (APART * X, Y)),
+}
+"""Points of b that stay on planes of a, by the planes' normals."""
 SEEN = {"contype": "0", "conaffinity": "0", "group": "2"}
 TOUCHED = {"contype": "0", "conaffinity": "1", "group": "3"}
 """Geoms touch what is not of the robot, as in Bullet, but not each other."""
@@ -276,7 +296,6 @@ class _Writer:
         return {"type": "mesh", "mesh": self.meshes[key]}
 
     def _site(self, frame: Frame, name: str) -> str:
-        name = f"{name}"
         place = _where(pose_of(frame.xyz, frame.rpy))
         Xml.SubElement(self.bodies[frame.link], "site", {"name": name} | place)
         return name
@@ -302,26 +321,50 @@ class _Writer:
         name, notes = loop.name, self.scene.notes
         if loop.turn or loop.travel:
             notes.append(f"what acts along the free motion of '{name}' is left out")
-        if loop.model in (JointModel.BALL, JointModel.WELD):
-            kind = "connect" if loop.model is JointModel.BALL else "weld"
+        if loop.model is JointModel.WELD:
             sites = self._sites(loop.a, loop.b, name)
-            Xml.SubElement(self.equality, kind, {"name": name} | sites)
-        elif loop.model is JointModel.REVOLUTE:
-            for k, reach in enumerate((0.0, APART), start=1):
-                ends = [
-                    _along(frame, axis, reach)
-                    for frame, axis in ((loop.a, loop.axis), (loop.b, loop.axis_b or loop.axis))
-                ]
-                part = f"{name}_{k}"
-                sites = self._sites(ends[0], ends[1], part)
-                Xml.SubElement(self.equality, "connect", {"name": part} | sites)
-            notes.append(f"revolute loop '{name}' is two points of its axis, as MuJoCo advises")
-        elif loop.model is JointModel.UNIVERSAL:
-            sites = self._sites(loop.a, loop.b, name)
-            Xml.SubElement(self.equality, "connect", {"name": name} | sites)
-            notes.append(f"universal loop '{name}' is a ball: MuJoCo cannot hold its right angle")
-        else:
+            Xml.SubElement(self.equality, "weld", {"name": name} | sites)
+            return
+        if loop.model is JointModel.POINT_ON_SPHERE:
+            self._constraint(Distance(name, loop.a, loop.b, loop.radius))
+            return
+        pinned, planes = PINNED.get(loop.model, ()), PLANES.get(loop.model, ())
+        if not pinned and not planes:
             notes.append(f"loop '{name}' is LEFT OUT: MuJoCo has no {loop.model.value} constraint")
+            return
+        a, b = (
+            pose_of(frame.xyz, frame.rpy) @ Pose(frame_with_z(joint_axis(loop, end)))
+            for frame, end in ((loop.a, "a"), (loop.b, "b"))
+        )
+        for k, point in enumerate(pinned, 1):
+            part = name if len(pinned) == 1 else f"{name}_{k}"
+            at = Pose(p=point)
+            sites = self._sites((a @ at).on(loop.a.link), (b @ at).on(loop.b.link), part)
+            Xml.SubElement(self.equality, "connect", {"name": part} | sites)
+        for k, (point, normal) in enumerate(planes, 1):
+            middle = loop.radius * normal
+            ends = [(a @ Pose(p=middle + side * normal)).on(loop.a.link) for side in (FAR, -FAR)]
+            self._on_plane(f"{name}_plane_{k}", ends, (b @ Pose(p=point)).on(loop.b.link))
+        if planes:
+            notes.append(
+                f"{loop.model.value} loop '{name}' is points on planes, each by two tendons of one"
+                " length"
+            )
+        elif len(pinned) > 1:
+            notes.append(f"revolute loop '{name}' is two points of its axis, as MuJoCo advises")
+
+    def _on_plane(self, name: str, ends: Sequence[Frame], point: Frame) -> None:
+        """Hold a point to the plane between two others: it is as far from one as from the other."""
+        shared = self._site(point, name)
+        for k, end in enumerate(ends, 1):
+            tendon = Xml.SubElement(self.tendons, "spatial", name=f"{name}_{k}", group="4")
+            Xml.SubElement(tendon, "site", site=self._site(end, f"{name}_{k}"))
+            Xml.SubElement(tendon, "site", site=shared)
+        at = self._at_zero(point).p
+        first, second = (float(np.linalg.norm(at - self._at_zero(end).p)) for end in ends)
+        said = {"name": name, "tendon1": f"{name}_1", "tendon2": f"{name}_2"}
+        poly = exact((second - first, 1.0, 0.0, 0.0, 0.0))
+        Xml.SubElement(self.equality, "tendon", said | {"polycoef": poly})
 
     def _coupling(self, coupling: Coupling) -> None:
         """One or two joints by ``<joint>``, others by a tendon of constant length.
@@ -634,10 +677,3 @@ def _where(place: Pose) -> dict[str, str]:
 def _is_near(place: Pose) -> bool:
     """Whether a frame is another one but for round-off."""
     return bool(max(np.abs(place.p).max(), np.abs(place.R - np.eye(3)).max()) < 1e-12)
-
-
-def _along(frame: Frame, axis: tuple[float, float, float], reach: float) -> Frame:
-    """The frame, moved along an axis of its own."""
-    way: Array = np.array(axis) / np.linalg.norm(axis)
-    x, y, z = (float(value) for value in frame.xyz + rpy_matrix(frame.rpy) @ way * reach)
-    return Frame(frame.link, (x, y, z), frame.rpy)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
-from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.model_spec import EARTH, FileConstraint, JointForce
 from bulletbridge.numerics.records import Array
@@ -69,12 +69,10 @@ def end_b(loop: LoopJoint) -> Frame:
     """
     if loop.model is JointModel.UNIVERSAL or loop.axis_b is None:
         return loop.b
-    z, other = (np.array(axis) / np.linalg.norm(axis) for axis in (loop.axis, loop.axis_b))
-    if np.linalg.norm(z - other) <= PARALLEL:
+    z, other = (frame_with_z(axis) for axis in (loop.axis, loop.axis_b))
+    if np.linalg.norm(z[:, 2] - other[:, 2]) <= PARALLEL:
         return loop.b
-    from scipy.spatial.transform import Rotation
-
-    R = Rotation.align_vectors([other], [z])[0].as_matrix()
+    R = other @ z.T
     return Frame(loop.b.link, loop.b.xyz, matrix_rpy(rpy_matrix(loop.b.rpy) @ R))
 
 
