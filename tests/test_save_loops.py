@@ -1,9 +1,14 @@
 """Constraints of a running program, saved as a loops file."""
 
+from typing import Any
+
 import numpy as np
+import pybullet
 import pytest
+from support.mujoco_models import terms_at
 
 from bulletbridge.constraints.joints import Coupling, JointModel
+from bulletbridge.models.attach import attach
 from bulletbridge.models.bundled import find
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import load
@@ -84,3 +89,65 @@ def test_a_program_without_constraints_saves_nothing(tmp_path, capfd):
     assert run(["run", "--save-loops", str(tmp_path / "saved"), str(script)]) == 0
     assert "is not written: no step had a constraint" in capfd.readouterr().err
     assert run(["run", "--compare", "--save-loops", "x", str(script)]) == 2
+
+
+MADE = """
+import pybullet as p
+p.connect(p.DIRECT)
+p.setGravity(0, 0, -9.8)
+box = p.createCollisionShape(p.GEOM_BOX, halfExtents=[0.2, 0.05, 0.03])
+seen = p.createVisualShape(p.GEOM_BOX, halfExtents=[0.2, 0.05, 0.03], rgbaColor=[1, 0, 0, 1])
+rod = p.createCollisionShape(p.GEOM_CAPSULE, radius=0.04, height=0.3)
+turn = p.getQuaternionFromEuler
+arm = p.createMultiBody(
+    0.0, -1, -1, [0, 0, 1], linkMasses=[1.0, 0.5], linkCollisionShapeIndices=[box, rod],
+    linkVisualShapeIndices=[seen, -1], linkPositions=[[0.1, 0, 0], [0.3, 0, 0]],
+    linkOrientations=[[0, 0, 0, 1], turn([0.3, 0.2, 0.1])],
+    linkInertialFramePositions=[[0.15, 0, 0], [0.1, 0.02, 0]],
+    linkInertialFrameOrientations=[turn([0.1, 0.4, -0.2]), [0, 0, 0, 1]],
+    linkParentIndices=[0, 1], linkJointTypes=[p.JOINT_REVOLUTE, p.JOINT_PRISMATIC],
+    linkJointAxis=[[0, 1, 0], [0.6, 0, 0.8]])
+p.changeDynamics(arm, 1, lateralFriction=0.3)
+ball = p.createMultiBody(0.3, p.createCollisionShape(p.GEOM_SPHERE, radius=0.05))
+p.setCollisionFilterPair(arm, ball, 1, -1, 0)
+p.resetBasePositionAndOrientation(
+    ball, p.getLinkState(arm, 1, computeForwardKinematics=1)[0], [0, 0, 0, 1])
+for j in range(2):
+    p.setJointMotorControl2(arm, j, p.VELOCITY_CONTROL, force=0)
+p.createConstraint(arm, 1, ball, -1, p.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0], [0, 0, 0])
+p.stepSimulation()
+p.disconnect()
+"""
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_bodies_that_no_file_describes_get_one(tmp_path, capfd):
+    """Made by createMultiBody: the same equations, frames, shapes and friction come back."""
+    from bulletbridge.cli import run
+
+    script = tmp_path / "script.py"
+    script.write_text(MADE)
+    assert run(["run", "--save-loops", str(tmp_path / "saved"), str(script)]) == 0
+    capfd.readouterr()
+    spec = read_model(tmp_path / "saved.loops.yaml")
+    assert not spec.notes and [body.fixed_base for body in spec.bodies] == [True, False]
+    before, _ = MADE.split("p.createConstraint")
+    program: dict[str, Any] = {}
+    exec(before.replace("p.connect", "client = p.connect"), program)  # noqa: S102
+    client = program["client"]
+    try:
+        mine = attach([0, 1], (), client)
+        with load(spec, "new") as again:
+            q, v = again.system.q, np.linspace(-1.0, 1.0, again.system.mechanism.nv)
+            meant, found = (terms_at(system, q, v) for system in (mine, again.system))
+            np.testing.assert_allclose(found.M, meant.M, rtol=0.0, atol=1e-12)
+            np.testing.assert_allclose(found.h, meant.h, rtol=0.0, atol=1e-12)
+            body = again.bodies.body_ids["body_0"]
+            told = [
+                pybullet.getCollisionShapeData(at, 1, world)[0][2:4]
+                for at, world in ((body, again.bodies.client), (0, client))
+            ]
+            assert told[0] == told[1]
+            assert pybullet.getDynamicsInfo(body, 1, again.bodies.client)[1] == 0.3
+    finally:
+        pybullet.disconnect(client)

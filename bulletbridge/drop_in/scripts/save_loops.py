@@ -8,11 +8,15 @@ import pybullet
 from bulletbridge.bullet.constraints import CreatedConstraint, as_it_stands
 from bulletbridge.bullet.reader import BulletBodies, name_bodies, read_body, read_bullet
 from bulletbridge.bullet.worlds import gravity, joint_ids, link_ids
+from bulletbridge.console import write_text
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.session import LoadedRobot, Session
 from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.bundled import ENDING
+from bulletbridge.models.formats.bullet_body import robot_of
+from bulletbridge.models.formats.robot import Robot
+from bulletbridge.models.formats.urdf_text import urdf_text
 from bulletbridge.models.loops_file import write_loops
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
 
@@ -31,6 +35,7 @@ class LoopsSaver:
         path = Path(name)
         self.path = path.with_name(path.name.removesuffix(ENDING) + ENDING)
         self.spec: ModelSpec | None = None
+        self._robots: dict[Path, Robot] = {}
         self._seen: frozenset[tuple[int, int]] = frozenset()
         self._problem = ""
 
@@ -42,15 +47,17 @@ class LoopsSaver:
             return
         self._seen = seen
         try:
-            self.spec = spec_of(session, list(loops.values()), self.path)
+            robots: dict[Path, Robot] = {}
+            self.spec = spec_of(session, list(loops.values()), self.path, robots)
+            self._robots = robots
         except BulletBridgeError as error:
             self._problem = str(error)
 
     def write(self) -> Path:
-        """Write the file.
+        """Write the file, and URDFs of bodies that have none.
 
         Raises:
-            ModelError: There were no constraints, or robots that no file describes.
+            ModelError: There were no constraints, or bodies that cannot be read.
         """
         if self.spec is None:
             raise ModelError(
@@ -59,45 +66,42 @@ class LoopsSaver:
         said = [f"Saved from a running program by bulletbridge: {len(self._seen)} constraints."]
         if self.spec.notes:
             said += ["What was lost or assumed:", *(f"- {note}" for note in self.spec.notes)]
+        for urdf, robot in self._robots.items():
+            write_text(urdf, urdf_text(robot, urdf.parent))
         write_loops(self.spec, self.path, said)
         return self.path
 
 
-def spec_of(session: Session, loops: list[CreatedConstraint], path: Path) -> ModelSpec:
+def spec_of(
+    session: Session, loops: list[CreatedConstraint], path: Path, made: dict[Path, Robot]
+) -> ModelSpec:
     """The bodies that constraints join, where they stand, and these constraints.
 
     Args:
         session: What is known of a client.
         loops: Its constraints.
         path: Where it will be written.
+        made: Gets the robots that no URDF describes, by where theirs will be written.
 
     Raises:
-        ModelError: No URDF describes any of them, or a body cannot be read.
+        ModelError: A body cannot be read.
     """
     client, notes = session.client, list[str]()
-    joined: list[int] = []
-    kept: list[CreatedConstraint] = []
-    for loop in loops:
-        unknown = [body for body in loop.bodies if body not in session.robots]
-        if unknown:
-            notes.append(
-                f"{loop.name} is left out: body {unknown[0]} was not loaded by loadURDF, or its"
-                " file is not found"
-            )
-            continue
-        kept.append(loop)
-        joined += [body for body in loop.bodies if body not in joined]
-    if not kept:
-        raise ModelError("; ".join(notes) or "there are no constraints")
+    joined = {body for loop in loops for body in loop.bodies}
     ids = name_bodies(sorted(joined), client)
-    bodies = tuple(_body(name, body, session.robots[body], client) for name, body in ids.items())
+    bodies = tuple(
+        _body(name, body, session.robots[body], client)
+        if body in session.robots
+        else _described(robot_of(name, body, client, notes), path, made)
+        for name, body in ids.items()
+    )
     if len(bodies) == 1:
         bodies = (replace(bodies[0], name="robot"),)
     world = read_bullet(sorted(joined), client)
     links = {place: name for name, place in link_ids(ids, client).items()}
     joints = {place: name for name, place in joint_ids(ids, client).items()}
     constraints: list[LoopJoint | Coupling] = []
-    for loop in kept:
+    for loop in loops:
         if loop.reason:
             notes.append(f"{loop.name} is left out: {loop.reason}")
             continue
@@ -124,6 +128,14 @@ def _body(name: str, body: int, robot: LoadedRobot, client: int) -> BodySpec:
     R = raw.R @ raw.links[0].R.T
     x, y, z = (float(c) for c in raw.p - R @ raw.links[0].com)
     return BodySpec(name, robot.path, not raw.floating, (x, y, z), matrix_rpy(R), robot.scale)
+
+
+def _described(robot: Robot, path: Path, made: dict[Path, Robot]) -> BodySpec:
+    """A body that came from no URDF, or from none that is found: its own will be written."""
+    stem = path.name.removesuffix(ENDING)
+    urdf = path.with_name(f"{stem}_{robot.name.replace('/', '_')}.urdf").resolve()
+    made[urdf] = robot
+    return BodySpec(robot.name, urdf, robot.fixed, robot.place.xyz, robot.place.rpy)
 
 
 def _positions(world: BulletBodies) -> dict[str, float | list[float]]:
