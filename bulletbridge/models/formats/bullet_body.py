@@ -90,7 +90,7 @@ def _inertial(link: RawLink) -> Inertial | None:
 
 
 def _shapes(told: Iterable[tuple[Any, ...]], frame: Pose) -> list[Shape | None]:
-    """Shapes as Bullet tells them, relative to a frame in the link; None for what cannot be said."""
+    """Shapes as Bullet tells them, in a frame of the link; None for what cannot be said."""
     return [_shape(each, frame @ Pose(matrix(each[6]), np.array(each[5]))) for each in told]
 
 
