@@ -26,6 +26,8 @@ from bulletbridge.models.formats.robot import (
 
 KINDS = {REVOLUTE: "revolute", PRISMATIC: "prismatic", SPHERICAL: "spherical", FIXED: "fixed"}
 ROUNDS = {pybullet.GEOM_CAPSULE: "capsule", pybullet.GEOM_CYLINDER: "cylinder"}
+COLOUR = 7
+"""Place of the colour in what Bullet tells of a shape that is seen; others end before it."""
 USUAL_FRICTION = 0.5
 """Bullet's own, of links of which nothing is said."""
 
@@ -95,16 +97,16 @@ def _shapes(told: Iterable[tuple[Any, ...]], frame: Pose) -> list[Shape | None]:
 
 
 def _shape(told: tuple[Any, ...], place: Pose) -> Shape | None:
-    kind, size, file = told[2], tuple(float(x) for x in told[3]), told[4].decode(errors="replace")
-    rgba = tuple(told[7]) if len(told) > 7 and isinstance(told[7], tuple) else ()
+    kind, (x, y, z), file = told[2], told[3], told[4].decode(errors="replace")
+    rgba: tuple[float, ...] = told[7] if len(told) > COLOUR else ()
     if kind == pybullet.GEOM_SPHERE:
-        return Shape("sphere", size[:1], place, "", rgba)
+        return Shape("sphere", (x,), place, "", rgba)
     if kind == pybullet.GEOM_BOX:
-        return Shape("box", size, place, "", rgba)
+        return Shape("box", (x, y, z), place, "", rgba)
     if kind in ROUNDS:
-        return Shape(ROUNDS[kind], (size[1], size[0]), place, "", rgba)
+        return Shape(ROUNDS[kind], (y, x), place, "", rgba)
     if kind == pybullet.GEOM_PLANE:
-        return Shape("plane", (), place @ Pose(frame_with_z(size)), "", rgba)
+        return Shape("plane", (), place @ Pose(frame_with_z((x, y, z))), "", rgba)
     if kind == pybullet.GEOM_MESH and Path(file).is_file():
-        return Shape("mesh", size, place, str(Path(file).resolve()), rgba)
+        return Shape("mesh", (x, y, z), place, str(Path(file).resolve()), rgba)
     return None
