@@ -1315,3 +1315,12 @@ def test_equalities_that_leave_a_freedom_allow_no_structure(tmp_path):
     file = tmp_path / "yoke.xml"
     file.write_text(STANDING.format('<joint joint1="turn" joint2="slide"/>'))
     assert not read_model(file).allow_structure
+
+
+def test_lights_of_images_are_left_out(tmp_path: Path) -> None:
+    """They name textures, which are left out, too; MuJoCo refused the light then."""
+    text = """<mujoco><asset><texture name="sky" type="cube" builtin="gradient" rgb1="1 1 1"
+    rgb2=".5 .6 .7" width="8" height="8"/></asset><worldbody><light type="image" texture="sky"/>
+    <body><joint name="hinge"/><geom size=".1" pos=".2 0 0"/></body></worldbody></mujoco>"""
+    (tmp_path / "m.xml").write_text(text)
+    assert list(unassembled(read_model(tmp_path / "m.xml")).mechanism.joints) == ["hinge"]

@@ -190,6 +190,14 @@ def test_what_usd_says_is_told_and_not_printed(load, capfd):
     assert "Warning: in" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["./paint.usda", "paint/all.usd"])
+def test_layers_that_are_not_there_are_left_out(load, name):
+    """Without ``./`` USD may look for them elsewhere, too, as for shapes of Kamino's robots."""
+    lost = parallelogram() + f'def "a" (references = @{name}@</a>) {{}}\n'
+    with pytest.warns(BulletBridgeWarning, match=r"not there \(.*paint.*LEFT OUT"):
+        load(lost)
+
+
 def test_what_cannot_be_read_says_why(load, tmp_path):
     with pytest.raises(ModelError, match="USD cannot read"):
         load("#usda 1.0\ndef Xform {")

@@ -191,6 +191,8 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
                 spec.delete(asset)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
+    for light in spec.lights:
+        light.texture = ""
     for part in (spec.textures, spec.skins, spec.sensors):
         for item in list(part):
             spec.delete(item)

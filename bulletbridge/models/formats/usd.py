@@ -165,7 +165,10 @@ def _open(path: Path, top: Path) -> tuple[Any, str, list[str]]:
                 if not asset or place in seen:  # nothing names the layer itself
                     continue
                 seen.add(place)
-                if not Path(place).resolve().is_relative_to(top):
+                there = Path(place)
+                # USD leaves a name relative if nothing of that name is beside the layer
+                known = there.is_absolute() or there.exists()
+                if known and not there.resolve().is_relative_to(top):
                     raise ModelError(
                         f"{path} is composed of {place}, which is outside {top}; name a folder that"
                         " holds both by inside=FOLDER (--inside FOLDER)"
