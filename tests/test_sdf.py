@@ -596,6 +596,11 @@ def test_a_lower_limit_above_the_upper_one_limits_nothing(tmp_path: Path) -> Non
         assert (joint2.lower, joint2.upper) == (-np.inf, np.inf)
 
 
+def test_limits_as_attributes_are_told_to_do_nothing(tmp_path: Path) -> None:
+    spec = read(arm(joint(OWN + '<limit lower="0" upper="0.1"/>')), tmp_path)
+    assert sum("has lower, upper as attributes" in note for note in spec.notes) == 1
+
+
 def test_thin_rods_and_plates_however_turned_are_ones_that_bullet_takes() -> None:
     rng = np.random.default_rng(1)
     for turn in Rotation.random(50, random_state=1).as_matrix():

@@ -10,6 +10,7 @@ import pybullet
 from bulletbridge.bullet.worlds import text_of
 from bulletbridge.engine.likely_mistakes import far_frames, odd_joints
 from bulletbridge.inequalities.constraints import beyond_limits
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import BodySpec
 from bulletbridge.models.odd_inertias import extent
@@ -86,6 +87,7 @@ def from_file(body: BodySpec, prefix: str, rubbing: Collection[str]) -> list[str
     except (OSError, ET.ParseError):
         return []
     found: list[str] = []
+    rough: dict[str, list[str]] = {}
     for joint in robot.iter("joint"):
         name, kind = prefix + joint.get("name", ""), joint.get("type")
         if kind == "floating":
@@ -93,12 +95,16 @@ def from_file(body: BodySpec, prefix: str, rubbing: Collection[str]) -> list[str
         dynamics = joint.find("dynamics")
         if dynamics is not None and _number(dynamics.get("friction")) != 0.0:
             ours = "" if name in rubbing else ", and so do we without 'joint_friction: true'"
-            found.append(f"joint '{name}' has friction: Bullet ignores it{ours}")
+            rough.setdefault(ours, []).append(f"'{name}'")
         axis = joint.find("axis")
         if axis is not None and kind not in ("fixed", "floating", "spherical"):
             length = math.hypot(*(_number(x) for x in axis.get("xyz", "1 0 0").split()))
             if abs(length - 1.0) > 1e-6:
                 found.append(f"joint '{name}' has an <axis> of length {length:.6g}, not 1")
+    found += [
+        f"joints with friction, which Bullet ignores{ours}: {listed(names)}"
+        for ours, names in rough.items()
+    ]
     if body.scale != 1.0:
         found.append(
             f"body '{body.name}' is scaled by {body.scale:g}: Bullet scales lengths, "

@@ -583,6 +583,12 @@ def along_in(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> 
     axis = _direction(scope, part, tag, at, full)
     if element is None:  # of a second axis SDF says what it is by default
         return Along(axis)
+    limit = element.find("limit")
+    if limit is not None and limit.attrib:
+        scope.notes.append(
+            f"joint '{full}': <limit> has {', '.join(limit.attrib)} as attributes, as in URDF;"
+            " SDF ignores these: write elements if they are meant"
+        )
     lower, upper = (
         number_of(element, f"limit/{key}", inf)
         for key, inf in (("lower", -np.inf), ("upper", np.inf))
