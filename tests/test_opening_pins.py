@@ -148,3 +148,15 @@ def test_a_chain_short_of_its_reach_by_round_off_is_pinned(connect, hinges, shor
         angles = np.cumsum([client.getJointState(chain, joint)[0] for joint in range(hinges)])
         tip = link * np.cos(angles).sum() - place[0], link * np.sin(angles).sum()
         assert np.hypot(*tip) < 1e-12
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_looking_for_what_opens_asks_for_gaps_alone(connect, mode, monkeypatch):
+    """Energy, momentum and rates of each step made rounded robots cost twice; told as before."""
+    client = connect()
+    client.setBridgeMode(mode)
+    gaps = pinned_twice(client, 1e-4)
+    next(gaps)
+    monkeypatch.delattr(bb.System, "evaluate")
+    with pytest.warns(BulletBridgeWarning, match="opens, by"):
+        assert max(gap for gap, _ in zip(gaps, range(60), strict=False)) > 2e-6

@@ -462,7 +462,7 @@ class JoinedBodies:
         rigid = [loop for loop in self.loops.values() if loop.max_force is None]
         if not moved or self._unreached.issuperset(loop.number for loop in rigid):
             return
-        gaps = self._open_by(self.system.evaluate().gaps)
+        gaps = self._open_by(self.system.q)
         for loop in rigid:
             if loop.name in gaps and loop.number not in self._unreached:
                 self._unreached.add(loop.number)
@@ -473,14 +473,14 @@ class JoinedBodies:
                     f" {gaps[loop.name]} apart; move pivots along what bodies can follow"
                 )
 
-    def _open_by(self, gaps: Iterable[Gap]) -> dict[str, str]:
+    def _open_by(self, q: Array) -> dict[str, str]:
         """How far constraints are open by more than single precision makes, of those that are."""
         rounding = max(OUT_OF_REACH * self.system.encoded.length, OF_A_METRE)
         found = dict[str, str]()
-        for gap in gaps:
-            way, turn = gap.metres / rounding, gap.radians / OUT_OF_REACH
+        for name, (metres, radians) in self.system.widths(q).items():
+            way, turn = metres / rounding, radians / OUT_OF_REACH
             if max(way, turn) > 1.0:
-                found[gap.name] = f"{gap.metres:.3g} m" if way > turn else f"{gap.radians:.3g} rad"
+                found[name] = f"{metres:.3g} m" if way > turn else f"{radians:.3g} rad"
         return found
 
     @property
@@ -511,7 +511,7 @@ class JoinedBodies:
             return
         told = {
             opening[name]: f"constraint {opening[name]} opens, by {by} so far"
-            for name, by in self._open_by(self.gaps()).items()
+            for name, by in self._open_by(self.world.state()[0]).items()
             if name in opening
         }
         if told:

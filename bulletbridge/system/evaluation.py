@@ -257,6 +257,15 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
     )
 
 
+def widths(full: Solver, q: Array, t: float) -> dict[str, tuple[float, float]]:
+    """How far constraints are open [m], [rad], over all rows, and no more of ``evaluate``."""
+    g, in_metres = full.gaps_at(q, t), full.encoded.in_metres
+    return {
+        name: (_length(g[part][in_metres[part]]), _length(g[part][~in_metres[part]]))
+        for name, part in full.encoded.rows.items()
+    }
+
+
 def gap_vectors(
     solver: Solver, q: Array, v: Array, t: float, kept: bool
 ) -> dict[str, tuple[Array, Array]]:

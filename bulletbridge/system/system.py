@@ -101,6 +101,7 @@ from bulletbridge.system.evaluation import (
     link_pose,
     reactions,
     spring_forces,
+    widths,
 )
 from bulletbridge.system.held_closing import ended_at
 from bulletbridge.system.holding import NOBODY
@@ -1318,6 +1319,10 @@ class System:
         The state may come from any simulator; gaps are those of the rows as written.
         """
         return evaluate(self._active.full, self._active.solver, *self._state_or(q, v, t))
+
+    def widths(self, q: Array) -> dict[str, tuple[float, float]]:
+        """How far each constraint is open [m], [rad] at positions now: what ``evaluate`` has."""
+        return widths(self._active.full, q, self.t)
 
     def gap_columns(self, run: Recording) -> dict[str, Array]:
         """How far loops are open at the states of a recording, as columns (n,) beside its own.
