@@ -5,6 +5,7 @@ import pybullet
 import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
 from support.planar import planar_chain
+from support.urdf_builder import inertial, link
 from test_client import BOX, FLAGS, linkage, tips
 
 import bulletbridge as bb
@@ -333,3 +334,56 @@ def test_what_is_closed_twice_in_a_step_is_closed_from_its_start():
     (group,) = session_of(p._client).groups.values()
     assert group.system.t == pytest.approx(100 * DT, abs=1e-12)
     p.disconnect()
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("quarter", ["1.5708", "1.57"])
+def test_a_rounded_quarter_turn_does_not_have_a_pin_give_way(connect, tmp_path, mode, quarter):
+    """A five-bar drawn with few digits: across its plane Bullet pulls in vain with all it may.
+
+    Gaps are those of poses in single precision, 6e-8 of places within a metre; natively 1e-5 m.
+    """
+    inertia = inertial(0.2, (3e-4, 3e-4, 3e-4), (0.05, 0.01, 0), (0.2, 0.5, 0))
+    bodies = "".join(link(name, inertia) for name in ("base", "a", "b", "c", "d"))
+    joints = (
+        f"base a 0.041 {quarter}",
+        "a b 0.08 0",
+        f"base c -0.041 {quarter}",
+        "c d 0.08 0",
+    )
+    text = "".join(
+        f'<joint name="j{child}" type="continuous"><origin xyz="{x} 0 0" rpy="-{turn} 0 0"/>'
+        f'<parent link="{parent}"/><child link="{child}"/><axis xyz="0 0 1"/></joint>'
+        for parent, child, x, turn in map(str.split, joints)
+    )
+    path = tmp_path / "five_bar.urdf"
+    path.write_text(f'<robot name="five_bar">{bodies}{text}</robot>')
+    client = connect()
+    client.setBridgeMode(mode)
+    client.setGravity(0, 0, -9.81)
+    body = client.loadURDF(str(path), useFixedBase=True, flags=FLAGS)
+    for joint in range(4):
+        client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+    _, _, _, com, turn, *_ = client.getDynamicsInfo(body, 1)
+    back = client.invertTransform(com, turn)
+    pivots = [
+        list(client.multiplyTransforms(*back, place, [0, 0, 0, 1])[0])
+        for place in ([0.0329, 0.0944, 0], [0.11491, 0.0944, 0])
+    ]
+    pin = client.createConstraint(body, 1, body, 3, pybullet.JOINT_POINT2POINT, [0, 0, 0], *pivots)
+    client.changeConstraint(pin, maxForce=500)
+    gaps = []
+    for k in range(200):
+        for joint, away in ((0, 1), (2, -1)):
+            target = 0.3 * away * np.sin(k / 20)
+            client.setJointMotorControl2(
+                body, joint, pybullet.POSITION_CONTROL, targetPosition=target, force=40
+            )
+        client.stepSimulation()
+        ends = [
+            client.multiplyTransforms(*client.getLinkState(body, at)[:2], pivot, [0, 0, 0, 1])[0]
+            for at, pivot in zip((1, 3), pivots, strict=True)
+        ]
+        gaps.append(np.linalg.norm(np.subtract(*ends)))
+    assert max(gaps[60:]) < 2e-7
+    assert max(map(abs, client.getConstraintState(pin))) < 50.0

@@ -551,10 +551,11 @@ class FilteredGroup:
     def _close_but(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         found, limited = self._world.finite(numbers), bool(self.joined.limited)
         was_open, undecided = self._given_way, self.system.known_filter is None
-        try:
-            self._filter_without(pulled, sticking, found, write=not limited)
+        try:  # what Bullet pulls in vain, where no joint yields, is not known before
+            first = NO_NAMES if undecided else pulled
+            self._filter_without(first, sticking, found, write=not limited)
         except AssemblyError:
-            if not was_open:
+            if not was_open and not (undecided and pulled):
                 raise
             self._filter_without(pulled | was_open, sticking, found, write=not limited)
         if not limited:
@@ -586,6 +587,8 @@ class FilteredGroup:
         pulled, room_left = set[str](), math.inf
         for loop, name, limit in self.joined.limited:
             force = self._pull_of(loop.number)
+            if force >= SATURATED * limit:
+                force = max(map(abs, self.joined.native(loop).state), default=0.0)
             if force >= SATURATED * limit:
                 pulled.add(name)
             if loop.twin >= 0:

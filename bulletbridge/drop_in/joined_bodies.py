@@ -15,7 +15,7 @@ from bulletbridge.bullet.state import Place as Pose
 from bulletbridge.bullet.state import Shift, way_between
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
-from bulletbridge.drop_in.forces import Native, State
+from bulletbridge.drop_in.forces import POINTS, Native, State
 from bulletbridge.drop_in.moved_frame import NOTHING_SHIFTED, FrameMemory, MovedFrame
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError, unheard, warn_user
@@ -364,8 +364,10 @@ class JoinedBodies:
         return self.system.dt, rigid
 
     def native(self, loop: CreatedConstraint) -> Native:
-        """Bullet's own forces of a constraint."""
+        """Bullet's own forces of a constraint, of a point less what it pulls in vain."""
         state = pybullet.getConstraintState(loop.number, self._client)
+        if loop.kind in POINTS:
+            state = tuple(self.system.carried(loop.name, np.array(state)).tolist())
         if loop.twin < 0:
             return Native(state)
         return Native(state, pybullet.getConstraintState(loop.twin, self._client))

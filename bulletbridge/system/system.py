@@ -447,6 +447,15 @@ class System:
         """
         return self._active.opening(rounding)
 
+    def carried(self, name: str, force: Array) -> Array:
+        """A force [N] of a loop that holds a point, in world axes, less what no joint yields to."""
+        active = self._active
+        if active.decision is None or name not in active.decision.left_out:
+            return force
+        solver, index = active.solver, list(active.encoded.rows).index(name)
+        _, rows = solver.wrench_rows(solver.poses_at(active.q), index, active.t)
+        return np.linalg.pinv(rows[:, 3:]) @ (rows[:, 3:] @ force)
+
     @property
     def encoded(self) -> Encoded:
         """The rows as written."""
