@@ -40,7 +40,6 @@ from bulletbridge.numerics.spatial import (
     dot,
     mul,
     norm,
-    sub,
     transpose,
     vec,
 )
@@ -165,14 +164,18 @@ def hold_point(
     J: Array,
     rows: Records[Row],
 ) -> None:
-    """Three rows that hold a point in axes of a' become its gap along those of the world."""
-    a, b = frames(loop, poses, targets)
-    R, gap = a[0], sub(b[1], a[1])
+    """Three rows that hold a point in axes of a' become its gap along those of the world.
+
+    Nothing of it is left along directions that are redundant, as of the rows.
+    """
+    R, force = frames(loop, poses, targets)[0][0], loop.force
+    kept = mul(mul(R, (vec(force[0]), vec(force[1]), vec(force[2]))), transpose(R))
+    gap = apply(R, (rows[first].g, rows[first + 1].g, rows[first + 2].g))
     for j in range(J.shape[1]):
         put(J, first, j, apply(R, (J[first, j], J[first + 1, j], J[first + 2, j])))
     k = loop.axis_a
     while k >= 0:  # the gap does not turn with a any more
-        x = cross(vec(axes[k].w), gap)
+        x = apply(kept, cross(vec(axes[k].w), gap))
         put(J, first, k, add((J[first, k], J[first + 1, k], J[first + 2, k]), x))
         k = axes[k].below
     g_t = apply(R, (rows[first].g_t, rows[first + 1].g_t, rows[first + 2].g_t))

@@ -243,11 +243,6 @@ class Holding:
         known = rigid.names if rigid is not None and self.is_by(rigid) else ()
         first = int(step.report[WITH_FRICTION])
         exerted = np.abs(step.impulses[X, first : first + limited.nc]) / step.dt
-        starts = limits["row"]
-        lengths = np.linalg.norm(step.C[1, first : first + limited.nc], axis=1)
-        of_each = np.diff(starts, append=limited.nc)
-        least = self._active.tolerances.redundant * np.maximum.reduceat(lengths, starts)
-        exerted[lengths < least.repeat(of_each)] = 0.0  # it moves no joint, and pulls in vain
         most = np.maximum.reduceat(exerted, limits["row"])
         could = (most < UNSATURATED * limits["force"]) & (limits["holds"] == 0)
         before = self._norms(step.force_limited_rows["g"])
