@@ -20,6 +20,7 @@ from bulletbridge.models.load import LoadOptions
 from bulletbridge.system.recording import Recording
 from bulletbridge.viewer.overlay import Overlay, Scale, marks_of, put_text
 from bulletbridge.viewer.pictures import find_camera, link_centres
+from bulletbridge.viewer.rods import Rods
 from bulletbridge.viewer.sliders import Sliders, Switch, hide_panels
 
 NEAR = 0.1  # lengths of the mechanism that it may move before the camera goes along
@@ -55,6 +56,7 @@ class Watch:
         self.loads = load_scale is not None
         scale = Scale.of(system) if load_scale is None else Scale(load_scale)
         self.overlay = Overlay(client, scale, system.encoded.length)
+        self.rods = Rods(system.constraints, system.world)
         self.moved = False
         self.centre, self.target = link_centres(system.world).mean(axis=0), camera.target
 
@@ -64,6 +66,7 @@ class Watch:
             self.say(PRESS)
         self.moved |= self.sliders.apply(system)
         recording = system.run(system.dt)
+        self.rods.show()
         self.follow(system)
         if not (self.wrenches.on or self.loads):
             self.overlay.clear()

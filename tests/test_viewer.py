@@ -16,8 +16,9 @@ import bulletbridge as bb
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.viewer.dragging import drag
 from bulletbridge.viewer.pictures import ASPECT, HALF, Camera, take
+from bulletbridge.viewer.rods import Rods, link_poses
 from bulletbridge.viewer.view import TIME, Viewer
-from bulletbridge.viewer.visuals import bones_of, link_poses, visuals_of
+from bulletbridge.viewer.visuals import bones_of, visuals_of
 
 PORT = 8770
 SIZE = (640, 480)
@@ -84,12 +85,14 @@ def test_what_is_seen_fills_bullets_own_picture(name):
                 assert abs(seen.max() - drawn.max() - 1) < 2.0, direction
 
 
-@pytest.mark.parametrize("aspect", [390 / 844, 0.9])
-def test_a_phone_shows_the_robot_above_the_panel(aspect):
-    """Points of the links, projected by a pinhole camera, against the upper 40 % of the page."""
+@pytest.mark.parametrize("width, aspect", [(390, 390 / 844), (400, 0.9), (768, 0.75), (900, 0.9)])
+def test_a_narrow_page_shows_the_robot_where_the_panel_is_not(width, aspect):
+    """Links, projected by a pinhole camera, against the upper 40 % of a page, or its left."""
     with bb.load("stewart", "new") as model:
         viewer = bb.view(model.system, wait=False, port=PORT)
-        camera = SimpleNamespace(aspect=aspect, fov=1.3, position=np.full(3, 3.0))
+        camera = SimpleNamespace(
+            aspect=aspect, fov=1.3, image_width=width, position=np.full(3, 3.0)
+        )
         viewer._fit(camera)  # a page has just opened, and is not where all begin
         assert_allclose(camera.position, 3.0)
         camera.position = np.array(viewer.server.initial_camera.position, np.float32)
@@ -111,7 +114,10 @@ def test_a_phone_shows_the_robot_above_the_panel(aspect):
     )
     x, y = (seen[:, :2] / seen[:, 2:]).T / np.tan(0.65)
     assert np.abs(x).max() < aspect
-    assert 1.0 > y.max() > 0.6 > y.min() > 0.2
+    if width < 576:
+        assert 1.0 > y.max() > 0.6 > y.min() > 0.2
+    else:
+        assert x.max() / aspect < 1.0 - 2.0 * 340 / width and np.abs(y).max() < 1.0
     assert max(np.ptp(x) / aspect, np.ptp(y)) > 0.3  # and not from afar
 
 
@@ -280,3 +286,22 @@ def test_what_cannot_be_viewed_is_refused(monkeypatch):
         monkeypatch.setitem(sys.modules, "viser", None)
         with pytest.raises(MissingExtraError, match=r"bulletbridge\[viewer\]"):
             bb.view(model.system, wait=False)
+
+
+def test_massless_rods_are_seen_where_their_ends_are():
+    """Cylinders as long as the file has them, whose middles move with the links they join."""
+    with bb.load("triple_slider_crank", "new") as model:
+        system = model.system
+        rods = Rods(system.constraints, system.world)
+        assert len(rods.ids) == 2
+        system.run(0.1)
+        rods.show()
+        point = system.kinematics().point
+        for rod, body in zip(system.constraints, rods.ids, strict=True):
+            middle, turn = pybullet.getBasePositionAndOrientation(body, model.client)
+            a, b = point(rod.a).p_W, point(rod.b).p_W
+            assert_allclose(middle, 0.5 * (a + b), atol=SINGLE)
+            along = np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3))[:, 2]
+            assert_allclose(rod.length * along, b - a, atol=SINGLE)
+            (shape,) = pybullet.getVisualShapeData(body, physicsClientId=model.client)
+            assert shape[3][0] == pytest.approx(rod.length, abs=SINGLE)

@@ -40,6 +40,7 @@ from bulletbridge.viewer.pictures import (
     framing_of,
     link_centres,
 )
+from bulletbridge.viewer.rods import Rods
 from bulletbridge.viewer.sliders import Sliders, Switch, hide_panels
 
 FRAMES_PER_SECOND = 60.0
@@ -73,6 +74,7 @@ class Stage:
     colour: tuple[float, float, float]
     overlay: Overlay
     line: Array  # (3,) [m] from a line of its words up to the one above
+    rods: Rods
     text: int = -1
     detail: int = -1
 
@@ -83,6 +85,7 @@ class Stage:
             if joint.kind == "free":
                 shifted[joint.q.start : joint.q.start + 3] += self.offset
         self.bodies.write(shifted, np.zeros(self.bodies.mechanism.nv))
+        self.rods.show()
 
     def annotate(
         self, system: System, state: tuple[Array, Array, float], at: Array, reactions: bool
@@ -193,7 +196,8 @@ def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: b
         bodies = read_world(spec, ids, window)
         overlay = Overlay(window, Scale.of(system), system.encoded.length, gap_colour=colour)
         line = LINE * HALF * camera.distance * camera.up
-        stages.append(Stage(bodies, offset, caption, colour, overlay, line))
+        rods = Rods(spec.constraints, bodies)
+        stages.append(Stage(bodies, offset, caption, colour, overlay, line, rods))
         stages[-1].show(system.q)
     centres = np.concatenate([link_centres(each.bodies) for each in stages])
     near = float(((centres - camera.target) @ camera.direction).max())

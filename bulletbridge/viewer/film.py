@@ -27,6 +27,7 @@ from bulletbridge.viewer.pictures import (
     stage,
     take,
 )
+from bulletbridge.viewer.rods import Rods
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
@@ -106,7 +107,7 @@ def film(
         times = np.arange(0.0, ends + 1e-9, 1.0 / rate)
         states = [_at(side, times) for side in sides]
         finite = [q[np.isfinite(q).all(axis=1)] for q in states]
-        framing = framing_of(bodies, list(finite[0]))
+        framing, rods = framing_of(bodies, list(finite[0])), Rods(spec.constraints, bodies)
         gaps = [_gaps(system, q, times) for q in states]
         scale = _magnification(gaps, framing.camera)
 
@@ -115,6 +116,7 @@ def film(
                 panels = list[np.ndarray]()
                 for side, q, g in zip(sides, states, gaps, strict=True):
                     here = framing.show(bodies, q[n])
+                    rods.show()
                     picture = take(here, bodies.client, SIZE)[0]
                     panels.append(_annotate(picture, here, side.title, float(t), g[n], scale))
                 yield np.concatenate(panels, axis=1)

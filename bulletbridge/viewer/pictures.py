@@ -13,6 +13,7 @@ from bulletbridge.models.bodies import load_bodies, load_scenery
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
+from bulletbridge.viewer.rods import Rods
 
 SIZE = (480, 360)
 ROUGH_SIZE = (160, 120)
@@ -71,8 +72,13 @@ def photograph(spec: ModelSpec, states: Sequence[Array], in_view: Sequence[Array
     client = connect_direct()
     try:
         bodies = stage(spec, client)
-        framing = framing_of(bodies, in_view)
-        return [png(take(framing.show(bodies, q), client, SIZE)[0]) for q in states]
+        framing, rods = framing_of(bodies, in_view), Rods(spec.constraints, bodies)
+        pictures = list[bytes]()
+        for q in states:
+            camera = framing.show(bodies, q)
+            rods.show()
+            pictures.append(png(take(camera, client, SIZE)[0]))
+        return pictures
     finally:
         disconnect(client)
 

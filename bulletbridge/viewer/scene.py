@@ -1,13 +1,15 @@
 """A Bullet world in a browser's scene: links, places of loops, arrows of their forces."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 from bulletbridge.viewer.overlay import NEGLIGIBLE, Scale, marks_of
-from bulletbridge.viewer.visuals import Link, Texture, Visual, bones_of, link_poses, visuals_of
+from bulletbridge.viewer.rods import Link, link_poses, rod_ends
+from bulletbridge.viewer.visuals import Texture, Visual, bones_of, visuals_of
 
 FORCE, MOMENT, LOOP = (214, 98, 20), (92, 45, 180), (200, 30, 60)
 BONE = (70, 84, 96)
@@ -34,7 +36,7 @@ class Scene:
 
     def __init__(self, server: Any, system: System, client: int) -> None:
         self._server, self._system, self._client = server, system, client
-        self._scale = Scale.of(system)
+        self._scale, self._bodies = Scale.of(system), cast(BulletBodies, system.world)
         visuals = visuals_of(client)
         poses = dict(zip(
             places := sorted({visual.link for visual in visuals}),
@@ -70,6 +72,11 @@ class Scene:
                 ends = np.array(self._bone_ends(), np.float32)
                 self._server.scene.add_line_segments(
                     "/bones", ends, BONE, thickness=0.012 * self.size
+                )
+            ends = rod_ends(self._system.constraints, self._bodies).astype(np.float32)
+            if len(ends):
+                self._server.scene.add_line_segments(
+                    "/rods", ends, BONE, thickness=0.01 * self.size
                 )
             self._show_loops()
 

@@ -13,14 +13,12 @@ from bulletbridge.bullet.worlds import body_ids
 from bulletbridge.errors import warn_user
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.viewer.pictures import bare_colours
+from bulletbridge.viewer.rods import Link
 
-BASE = -1
 SHARP = 0.6
 """Angle [rad] between faces from which on their edge is seen as one."""
 MOST_SMOOTHED = 3000
 """Faces of a mesh whose edges are looked for; more take seconds."""
-Link = tuple[int, int]
-"""Bullet's body id and link index."""
 
 
 class Texture(NamedTuple):
@@ -102,24 +100,6 @@ def bones_of(client: int, seen: Collection[Link]) -> list[tuple[Link, Link]]:
         for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):
             parent = int(pybullet.getJointInfo(body, joint, physicsClientId=client)[16])
             found.append(((body, parent), (body, joint)))
-    return found
-
-
-def link_poses(client: int, links: Sequence[Link]) -> list[tuple[Array, Array]]:
-    """Where link frames are in the world: position (3,) [m] and quaternion xyzw (4,) of each."""
-    found: list[tuple[Array, Array]] = []
-    for body, index in links:
-        if index == BASE:
-            p, turn = pybullet.getBasePositionAndOrientation(body, physicsClientId=client)
-            inner = pybullet.getDynamicsInfo(body, BASE, physicsClientId=client)[3:5]
-        else:
-            # the frame that Bullet tells itself has single precision
-            state = pybullet.getLinkState(
-                body, index, computeForwardKinematics=1, physicsClientId=client
-            )
-            (p, turn), inner = state[:2], state[2:4]
-        R = Rotation.from_quat(turn) * Rotation.from_quat(inner[1]).inv()
-        found.append((np.array(p) - R.apply(inner[0]), R.as_quat()))
     return found
 
 

@@ -22,6 +22,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from bulletbridge.bullet.worlds import connect_direct, disconnect
 from bulletbridge.numerics.records import Array
 from bulletbridge.viewer.pictures import ASPECT, HALF, Camera, take
+from bulletbridge.viewer.rods import Rods
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "gallery"
@@ -224,6 +225,7 @@ def take_demo(name: str) -> Image.Image:
             return play_on(system, duration, gui, **drawn)
         if shot.at > system.t:
             system.run(shot.at - system.t)
+        Rods(system.constraints, system.world)
         found.append(photograph(system.world.client, shot))
         raise Taken
 
