@@ -39,7 +39,9 @@ EXACTLY = 1e-9
 ASIDE = 0.12
 """Sizes of the scene by which the camera looks to its right, where the panel is."""
 ABOVE = 0.4
-"""Part of a narrow page that is above the panel."""
+"""Part of a phone's page that is above the panel."""
+PHONE, PANEL = 576, 340
+"""Width of pages from which viser has its panel at their side, and of that [pixels]."""
 PORT = 8080
 IN_NOTEBOOKS = 560
 """Height of the page within a notebook [pixels]."""
@@ -214,7 +216,9 @@ class Viewer:
         client.camera.on_update(self._fit)
 
     def _fit(self, camera: Any) -> None:
-        """On a page higher than wide, as of a phone, show all of the scene above the panel.
+        """On a page higher than wide, show all of the scene above the panel, or to its left.
+
+        It is below on a phone, and beside the scene on what is wider.
 
         Not before the page tells that it looks from where all pages begin: a camera that is put
         elsewhere sooner goes back there.
@@ -223,10 +227,15 @@ class Viewer:
         if camera.aspect >= 1.0 or not np.allclose(camera.position, start, rtol=1e-3):
             return
         upper = np.tan(0.5 * camera.fov)  # edge of the page, seen at distance 1
-        aside = upper * (1.0 - ABOVE)  # middle of what is above the panel
-        distance = 0.5 * self.scene.size * np.hypot(1.0, 1.0 / (upper * min(camera.aspect, ABOVE)))
+        above = camera.image_width < PHONE
+        covered = 1.0 - ABOVE if above else PANEL / camera.image_width
+        free = upper * min(camera.aspect, ABOVE) if above else upper * camera.aspect * (1 - covered)
+        # middle of what the panel leaves
+        aside = upper * covered * (1.0 if above else camera.aspect)
+        distance = 0.5 * self.scene.size * np.hypot(1.0, 1.0 / free)
         distance *= 1.0 + aside**2  # off its axis a camera sees things longer
-        self._aim(camera, distance, 0.0, -aside * distance)
+        right, up = (0.0, -aside) if above else (aside, 0.0)
+        self._aim(camera, distance, right * distance, up * distance)
 
     def _aim(self, camera: Any, distance: float, right: float, up: float) -> None:
         """Look at a point beside the scene's middle [m], from the same side always."""
