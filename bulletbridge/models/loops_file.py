@@ -134,8 +134,11 @@ def _model(root: Node) -> ModelSpec:
         ),
         **read_given(keys, OF_MODEL),
     )
-    floats = (FLOATS,) if _floats_unsaid(spec, keys) else ()
     names = read_names(spec.bodies)
+    if names is not None:
+        bodies = (replace(x, fixed_base=x.fixed_base or x.name in names.held) for x in spec.bodies)
+        spec = replace(spec, bodies=tuple(bodies))
+    floats = (FLOATS,) if _floats_unsaid(spec, keys) else ()
     if names is None:
         return replace(spec, notes=floats)
     check_names(root, names)
@@ -177,6 +180,8 @@ def _floats_unsaid(spec: ModelSpec, keys: Keys) -> bool:
     """Whether all that a model has floats without a word in its file that this is meant."""
     bodies = [item.table() for item in keys["bodies"].items()] if "bodies" in keys else [keys]
     if any("fixed_base" in body for body in bodies) or spec.scenery:
+        return False
+    if any(body.fixed_base for body in spec.bodies):
         return False
     started = {**spec.start_q, **spec.start_v, **spec.start_guess}
     return not any(name.split("/")[-1] == BASE for name in started)

@@ -25,12 +25,14 @@ class Names:
         joints: Kinds by name; a floating base is the joint ``base``.
         fixed: Joints that have no coordinate.
         carried: Links by the joint that carries each.
+        held: Robots whose base Bullet holds, whatever is asked for.
     """
 
     links: frozenset[str]
     joints: dict[str, str]
     fixed: frozenset[str]
     carried: dict[str, str] = field(default_factory=lambda: {})
+    held: frozenset[str] = frozenset()
 
     def link(self, node: Node) -> None:
         """Require the name of a link.
@@ -61,6 +63,7 @@ class Names:
 def read_names(bodies: Sequence[BodySpec]) -> Names | None:
     """The names in the robots' files; None when one is no URDF, which Bullet has to say."""
     links, joints, carried = {WORLD}, dict[str, str](), dict[str, str]()
+    held = set[str]()
     for body in bodies:
         prefix = f"{body.name}/" if len(bodies) > 1 else ""
         try:
@@ -78,7 +81,10 @@ def read_names(bodies: Sequence[BodySpec]) -> Names | None:
             joints[prefix + name] = joint.get("type", "")
             if child is not None:
                 carried[prefix + name] = prefix + child.get("link", "")
-        if not body.fixed_base:
+        children = {child.get("link") for child in robot.iterfind("joint/child")}
+        if any(bullet_holds(x) for x in robot.iterfind("link") if x.get("name") not in children):
+            held.add(body.name)
+        elif not body.fixed_base:
             joints[f"{prefix}{BASE}"] = BASE
     fixed = frozenset(name for name, kind in joints.items() if kind in FIXED)
     return Names(
@@ -86,7 +92,14 @@ def read_names(bodies: Sequence[BodySpec]) -> Names | None:
         {name: k for name, k in joints.items() if name not in fixed},
         fixed,
         carried,
+        frozenset(held),
     )
+
+
+def bullet_holds(root: ElementTree.Element) -> bool:
+    """Whether a root link stands in Bullet: a ``world`` without inertia, or a mass of zero."""
+    mass = root.find("inertial/mass")
+    return root.get("name") == WORLD if mass is None else float(mass.get("value", "1")) == 0.0
 
 
 def check_names(root: Node, names: Names) -> None:

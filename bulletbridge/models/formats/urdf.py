@@ -44,7 +44,7 @@ from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import XACRO, check_tree
-from bulletbridge.models.urdf_names import WORLD
+from bulletbridge.models.urdf_names import WORLD, bullet_holds
 from bulletbridge.models.xml_file import as_seen, is_plain_urdf, to_number
 
 URDF = ".urdf"
@@ -195,9 +195,7 @@ def _told_apart(
 
 def _stands_still(tree: UrdfTree) -> bool:
     """Whether the base is part of the world: the root is called so, or has a mass of zero."""
-    root = tree.root
-    mass = tree.links[root].find("inertial/mass")
-    return root == WORLD or (mass is not None and float(mass.get("value", "1")) == 0.0)
+    return tree.root == WORLD or bullet_holds(tree.links[tree.root])
 
 
 def _called(robot: Xml.Element, path: Path, plain: str) -> str:
