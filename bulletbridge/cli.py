@@ -17,7 +17,7 @@ import bulletbridge
 from bulletbridge.bench.command import bench
 from bulletbridge.bullet.quiet import quiet_bullet
 from bulletbridge.command_options import FixedBase, JsonFile, ReadingOptions, grouped
-from bulletbridge.console import deliver, progress_bars, require_places, tell_notes
+from bulletbridge.console import deliver, number, progress_bars, require_places, tell_notes
 from bulletbridge.errors import (
     BulletBridgeError,
     BulletBridgeWarning,
@@ -50,7 +50,7 @@ class ModeName(str, Enum):
     native = "native"
 
 
-Dt = Annotated[float, typer.Option("--dt", help="Step [s].", show_default="1/240")]
+Dt = Annotated[float, typer.Option("--dt", parser=number, help="Step [s].", show_default="1/240")]
 Duration = Annotated[float, typer.Option("--duration", help="Simulated time [s].")]
 Model = Annotated[str, typer.Argument(help="Bundled name or path of a robot's file.")]
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import signal
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 WIDTH = 300
 """Characters of a dict that is not opened."""
+
+
+def number(text: str) -> float:
+    """A number, or a quotient of two, as a step of ``1/240``."""
+    above, _, below = str(text).partition("/")
+    return float(above) / (float(below or 1) or math.nan)
 
 
 @contextmanager

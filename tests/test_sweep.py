@@ -244,14 +244,14 @@ def test_numbers_of_springs_between_frames_are_parameters():
 @pytest.mark.parametrize(
     "text, values",
     [("m=1", [1.0]), ("m=1,2,4", [1.0, 2.0, 4.0]), ("m=0:2:3", [0.0, 1.0, 2.0]),
-     ("m=1:100:3:log", [1.0, 10.0, 100.0])],
+     ("m=1:100:3:log", [1.0, 10.0, 100.0]), ("dt=1/240,1/480", [1 / 240, 1 / 480])],
 )  # fmt: skip
 def test_settings_of_a_grid(text, values):
     assert grid_values(*read_setting(text)) == approx(values)
 
 
 @pytest.mark.parametrize("text", ["m", "m=", "=1", "m=a", "m=1:2:0", "m=1:2:3:4", "m=-1:1:3:log",
-                                  "m=nan", "m=1:log"])  # fmt: skip
+                                  "m=nan", "m=1:log", "m=1/0", "m=1/2/3"])  # fmt: skip
 def test_settings_that_cannot_be_read(text):
     with pytest.raises(ModelError, match="cannot read the setting"):
         read_setting(text)

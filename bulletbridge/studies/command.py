@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from bulletbridge.command_options import ReadingOptions, grouped
+from bulletbridge.console import number
 from bulletbridge.errors import ModelError
 from bulletbridge.system.options import Integrator
 
@@ -63,7 +64,9 @@ class RunOptions:
         ),
     ] = None
     duration: Annotated[float, typer.Option(help="Simulated time [s].")] = 1.0
-    dt: Annotated[float, typer.Option("--dt", help="Step [s].", show_default="1/240")] = 1 / 240
+    dt: Annotated[
+        float, typer.Option("--dt", parser=number, help="Step [s].", show_default="1/240")
+    ] = 1 / 240
     every: Annotated[int, typer.Option(min=1, help="Steps from one look to the next.")] = 1
     integrator: Annotated[str | None, typer.Option(help="As in compare.")] = None
 

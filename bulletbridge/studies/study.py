@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.console import number
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array, array_of
 
@@ -80,9 +81,9 @@ def read_setting(text: str) -> tuple[str, Spread]:
     numbers = parts[:-1] if log else parts
     try:
         if len(parts) == 1:
-            spread = Spread(tuple(float(x) for x in values.split(",")))
+            spread = Spread(tuple(number(x) for x in values.split(",")))
         else:
-            low, high = float(numbers[0]), float(numbers[1])
+            low, high = number(numbers[0]), number(numbers[1])
             count = int(numbers[2]) if len(numbers) == 3 else 0
             spread = Spread((), low, high, count, log)
             if len(numbers) > 3 or (len(numbers) == 3 and count < 1) or (log and low * high <= 0.0):
