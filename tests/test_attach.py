@@ -1,6 +1,7 @@
 """Bodies that are taken over from Bullet: their constraints, and calls that do nothing then."""
 
 import gc
+import re
 import warnings
 
 import numpy as np
@@ -256,6 +257,13 @@ def test_a_free_body_that_no_system_advances_is_told(client, advance):
         cube(client, 6.0)
         for _ in range(10):
             advance(system)
+
+
+def test_bodies_of_a_system_are_all_named_where_one_more_is_to_be_attached(client):
+    two = {"left": cube(client, 1.0), "right": cube(client, 3.0)}
+    system, more = bb.attach(two, client=client), cube(client, 5.0)
+    with pytest.warns(BulletBridgeWarning, match=re.escape(str(two | {"other": more}))):
+        system.step()
 
 
 def test_robots_without_a_collision_shape_are_told_where_contacts_are_asked_for(client):

@@ -467,9 +467,10 @@ class ContactFinder:
         """Say which body that may move is in contact with one of ours."""
         (other, _), (body, _) = self._links[a], self._links[b]
         name = text_of(pybullet.getBodyInfo(other, self.client)[1])
+        ours = {each.links[0].partition("/")[0]: each.body for each in self._own}
         raise StrangerError(
             f"body {body} is in contact with body {other} ('{name}'), which may move and is not"
-            f" part of the system; {how_to_join(body, other)}, or keep them apart with"
+            f" part of the system; {how_to_join(ours, other)}, or keep them apart with"
             " setCollisionFilterPair",
             body,
             other,

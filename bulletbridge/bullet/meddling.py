@@ -1,6 +1,6 @@
 """Has somebody else moved bodies that a system shows, or changed what its steps take as given?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from weakref import WeakSet
 
@@ -19,10 +19,13 @@ MOVED = 1e-9
 written comes back to the last bit, or to round-off where Bullet normalises a quaternion."""
 
 
-def how_to_join(body: int, other: int) -> str:
-    """How another body becomes part of the system of one."""
+def how_to_join(bodies: Mapping[str, int], other: int) -> str:
+    """How another body becomes part of the system of these, by name."""
+    several = len(bodies) > 1
+    whole = {name if several else "robot": body for name, body in bodies.items()}
     return (
-        f"attach both together, as bb.attach({{'robot': {body}, 'other': {other}}},"
+        f"attach {'all' if several else 'both'} together, as"
+        f" bb.attach({whole | {'other': other}},"
         " contacts=True), or name both under 'bodies' of a loops file"
     )
 
@@ -157,11 +160,12 @@ class Meddling:
         left = [body for body in free if stamp(body, client)[1] not in ours]
         if left:
             self.told = True
+            ours_by_name = {probe.name: probe.body for probe in self.probes}
             called = text_of(pybullet.getBodyInfo(left[0], self.client)[1])
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""
             warn_user(
                 f"body {left[0]} ('{called}'){more} may move and is part of no System, so that no"
-                f" step moves it: {how_to_join(self.probes[0].body, left[0])}, or give it a fixed"
+                f" step moves it: {how_to_join(ours_by_name, left[0])}, or give it a fixed"
                 " base or mass 0 if it is to stand still"
             )
 
