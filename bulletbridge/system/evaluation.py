@@ -162,7 +162,9 @@ class Reaction(Hinting):
     unique: bool
 
     def __repr__(self) -> str:
-        """Force and torque, and where."""
+        """Force and torque, and where; of what acts along joints the multipliers."""
+        if self.multipliers.any() and not (self.force.any() or self.torque.any()):
+            return f"<Reaction of '{self.name}': multipliers {brief(self.multipliers)}>"
         what, point = f"Reaction of '{self.name}' on frame b", f"{brief(self.point)} m"
         return said_of_wrench(what, self.force, self.torque, point, self.unique)
 
