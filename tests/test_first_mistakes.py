@@ -632,3 +632,43 @@ def test_one_name_of_reactions_to_keep_is_one_name(tmp_path):
         assert list(model.system.run(0.01, reactions="hip").reactions) == ["hip"]
         with pytest.raises(UnknownNameError, match="'hop'; did you mean 'hip'"):
             model.system.run(0.01, reactions="hop")
+
+
+def test_a_root_that_is_the_world_stands_whatever_else_a_loops_file_leaves_out(tmp_path):
+    """Bullet holds a ``world`` without inertia, so there is nothing to be told."""
+    pendulum(tmp_path)
+    text = (tmp_path / "robot.urdf").read_text()
+    there = '<link name="world"/>' + joint("stand", "fixed", "world", "base")
+    (tmp_path / "robot.urdf").write_text(text.replace("</robot>", f"{there}</robot>"))
+    found = inspect_model(tmp_path / "robot.loops.yaml")
+    assert found.floating == () and found.nv == 1 and FLOATS not in found.notes
+
+
+def test_what_a_gear_bears_is_kept_by_one_of_its_joints(tmp_path):
+    """A reaction of a coupling has no point; kept as one it would be zero."""
+    with bb.load(pendulum(tmp_path, "fixed_base: true"), "new") as model:
+        system = model.system
+        drive = bb.Motion(z=bb.Spline((0.0, 1.0), (0.0, 0.5)))
+        system.connect(bb.Coupling("drive", {"hip": 1.0}, motion=drive))
+        with pytest.raises(ModelError, match=r"'drive' acts along joints.*reactions=\['hip'\]"):
+            system.run(0.01, reactions=["hip", "drive"])
+        told = system.reactions()["drive"]
+        assert repr(told).startswith("<Reaction of 'drive': multipliers [")
+        about_z = system.joint_reactions()["hip"].in_link[5]
+        assert_allclose(about_z, told.multipliers[0], rtol=1e-12)
+
+
+def test_several_joints_go_by_a_list_of_names(tmp_path):
+    with bb.load("four_bar", "new") as model:
+        system, names = model.system, ["rocker", "crank"]
+        assert_allclose(system.q[names], [system.q["rocker"], system.q["crank"]], rtol=0)
+        system.tau[names] = [1.0, 2.0]
+        assert_allclose(system.tau, [2.0, 0.0, 1.0], rtol=0)
+        with pytest.raises(UnknownNameError, match="'krank'; did you mean 'crank'"):
+            system.tau[["krank"]] = 1.0
+        system.tau[names] = 0.0
+        assert not system.tau.any()
+        closed = bb.forward_kinematics(system, {"crank": 0.9})
+        assert closed["crank"] == 0.9
+        with pytest.raises(AttributeError, match="bb.inverse_dynamics"):
+            _ = system.gravity_compensation

@@ -17,7 +17,7 @@ from bulletbridge.engine.failures import require_closed
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.inequalities.constraints import beyond_limits
-from bulletbridge.mechanism.by_joint import Values, put_values
+from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, put_values
 from bulletbridge.mechanism.frames import triple
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
@@ -33,7 +33,7 @@ OUT_OF_REACH = (
 
 def forward_kinematics(
     system: System, q: Values, guess: Values | None = None, *, within_limits: bool = False
-) -> Array:
+) -> ByJoint:
     """Configuration that closes all loops where some joints have given positions.
 
     Of several, the one that continues the present state, or the guess; where the given joints do
@@ -46,14 +46,15 @@ def forward_kinematics(
         within_limits: Whether joints that move stay within their limits.
 
     Returns:
-        q (nq,).
+        q (nq,), which goes by joint names too.
 
     Raises:
         ModelError: A joint does not exist, or a number is not finite.
         AssemblyError: The loops cannot close there; the message names the widest and its gap, or
             the joints that would leave their limits.
     """
-    return _close(system, _solver(system), q, guess, within_limits)
+    found = _close(system, _solver(system), q, guess, within_limits)
+    return by_joint(found, system.mechanism, "q")
 
 
 def inverse_kinematics(
@@ -65,7 +66,7 @@ def inverse_kinematics(
     q: Values | None = None,
     guess: Values | None = None,
     within_limits: bool = False,
-) -> Array:
+) -> ByJoint:
     """Configuration that closes all loops and puts a frame where it is wanted.
 
     The pose is one more loop while it is solved for, with Levenberg and Marquardt's method in the
@@ -82,7 +83,7 @@ def inverse_kinematics(
             continues the start leaves some, it is looked for farther off, with limits as bounds.
 
     Returns:
-        q (nq,).
+        q (nq,), which goes by joint names too.
 
     Raises:
         ModelError: A link or joint does not exist, or a number is not finite.
@@ -106,7 +107,8 @@ def inverse_kinematics(
     task = encode(system.mechanism, [LoopJoint(f"pose of {frame.link}", kind, target, frame)])
     kept = _solver(system)
     solver = Solver(system.mechanism, with_loop(kept.encoded, task), system.tolerances)
-    return _close(system, solver, q or {}, guess, within_limits, OUT_OF_REACH)
+    found = _close(system, solver, q or {}, guess, within_limits, OUT_OF_REACH)
+    return by_joint(found, system.mechanism, "q")
 
 
 def nearest_closed(system: System, q: Array) -> Array:

@@ -1,7 +1,7 @@
 """Coordinates of a mechanism as arrays that also know the names of its joints."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,8 @@ Values = Mapping[str, float | Sequence[float]]
 class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
     """An array of positions, rates or forces, whose entries go by number or by joint name.
 
-    ``x["crank"]`` is a number, or an array for joints with several coordinates. What is calculated
-    from it is a plain array.
+    ``x["crank"]`` is a number, or an array for joints with several coordinates, ``x[["a", "b"]]``
+    those of several joints. What is calculated from it is a plain array.
 
     Attributes:
         of: The mechanism that has the names.
@@ -40,6 +40,8 @@ class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
     def __getitem__(self, key: Any) -> Any:
         """Entries, by a joint's name or as of any array; plain ones."""
         plain: Any = np.asarray(self)
+        if self.of is not None and are_names(key):
+            return np.concatenate([np.atleast_1d(self[name]) for name in key])
         if not isinstance(key, str) or self.of is None:
             return plain[key]
         joint = self.of.joint(key)
@@ -54,7 +56,11 @@ class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
                 copy, so that nothing would come of it.
         """
         plain: Any = np.asarray(self)
-        if not isinstance(key, str) or self.of is None:
+        if self.of is not None and are_names(key):
+            numbers: Array = np.broadcast_to(np.asarray(value, float), len(key))
+            for name, number in zip(key, numbers.tolist(), strict=True):
+                self[name] = number
+        elif not isinstance(key, str) or self.of is None:
             plain[key] = value
         elif self.what == "tau":
             put_values(self.of, {key: value}, plain, self.what)
@@ -75,6 +81,12 @@ class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
     def __reduce__(self) -> Any:
         """Copies in other processes are plain."""
         return np.asarray(self).__reduce__()
+
+
+def are_names(key: Any) -> TypeGuard[list[str]]:
+    """Whether these are several joints by name."""
+    names = cast(list[Any], key)
+    return isinstance(key, list) and bool(names) and all(isinstance(x, str) for x in names)
 
 
 def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Mask:

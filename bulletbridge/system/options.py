@@ -518,7 +518,14 @@ def is_count(given: object) -> bool:
 
 ELSEWHERE = {
     **dict.fromkeys(("gap", "gaps"), "system.evaluate().gaps"),
-    "energy": "system.evaluate().energy",
+    **dict.fromkeys(
+        ("energy", "kinetic_energy", "potential_energy"),
+        "system.evaluate().energy, .kinetic or .potential",
+    ),
+    **dict.fromkeys(
+        ("gravity_compensation", "gravity_torques", "gravity_forces", "compute_gravity"),
+        "bb.inverse_dynamics(system, {{'joint': 0.0}}) at rest, of the joints that are driven",
+    ),
     "momentum": "system.evaluate().momentum",
     **dict.fromkeys(
         ("M", "mass_matrix"), "system.dynamics.equations(system.q, system.v, system.t).M"
@@ -530,7 +537,9 @@ ELSEWHERE = {
     **dict.fromkeys(("position", "positions", "qpos"), "system.q"),
     **dict.fromkeys(("velocity", "velocities", "qvel"), "system.v"),
     **dict.fromkeys(("set_q", "set_v"), "system.set_state(q=system.q, v=system.v)"),
-    **dict.fromkeys(("link", "pose", "link_position", "link_state"), "system.link_pose('link')"),
+    **dict.fromkeys(
+        ("link", "pose", "pose_of", "link_position", "link_state"), "system.link_pose('link')"
+    ),
     **dict.fromkeys(
         ("condition", "rank", "singular_values"), "system.status.rank, system.status.margin"
     ),

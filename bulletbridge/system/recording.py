@@ -69,6 +69,7 @@ class Recording(Hinting):
         **dict.fromkeys(("gap", "gaps", "energy"), "system.evaluate(q, v, t), at each state"),
         **dict.fromkeys(("to_pandas", "dataframe", "df"), "pandas.DataFrame(run.columns())"),
         **dict.fromkeys(("to_csv", "to_parquet", "write"), "run.save('run.csv')"),
+        **dict.fromkeys(("keys", "names", "items"), ".columns()"),
         "plot": "bb.plot(run)",
     }
 
