@@ -32,8 +32,7 @@ class Rods:
     def __init__(self, constraints: Iterable[Constraint], bodies: BulletBodies) -> None:
         self._constraints, self._bodies = list(constraints), bodies
         self.ids = list[int]()
-        for a, b in rod_ends(self._constraints, bodies):
-            length = float(np.linalg.norm(b - a))
+        for length in [each.length for each in self._constraints if isinstance(each, Distance)]:
             size = {"radius": SLIM * length, "length": length, "rgbaColor": COLOUR}
             shape = pybullet.createVisualShape(
                 pybullet.GEOM_CYLINDER, physicsClientId=bodies.client, **size
@@ -44,6 +43,8 @@ class Rods:
     def show(self) -> None:
         """Put them where the bodies are now."""
         for body, (a, b) in zip(self.ids, rod_ends(self._constraints, self._bodies), strict=True):
+            if np.array_equal(a, b):
+                continue  # before its loop was closed
             turn = Rotation.align_vectors([b - a], [[0.0, 0.0, 1.0]])[0].as_quat()
             pybullet.resetBasePositionAndOrientation(
                 body, (0.5 * (a + b)).tolist(), turn.tolist(), physicsClientId=self._bodies.client
