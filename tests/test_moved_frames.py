@@ -1,9 +1,11 @@
 """Frames of constraints that a program moves: what is prescribed on the way."""
 
 import numpy as np
+import pybullet
 import pytest
 from numpy.testing import assert_allclose
 
+import bulletbridge as bb
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import MOVED
 from bulletbridge.drop_in.moved_frame import Way
@@ -44,3 +46,33 @@ def test_a_moved_frame_that_is_nowhere_is_refused(number: float):
     frame["rates"][0, 1] = number
     with pytest.raises(ModelError, match="not finite at t = 1.99 s"):
         motion.put(np.array([1.99]), np.eye(3), np.zeros((1, 1, 12)), 0)
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("on_base", [False, True], ids=["frame", "base"])
+def test_what_is_moved_on_by_metres_at_once_jumps(mode: str, on_base: bool):
+    """A load on a pin that goes at 1 m/s, and by 2 m in its thirtieth step: it comes along.
+
+    It hangs from where it is put, so that nothing but the pin's 1 m/s and, from a swing that this
+    alone begins, twice that can be its speed; as a velocity the 2 m are 480 m/s.
+    """
+    client = bb.BulletClient(pybullet.DIRECT, mode=mode)
+    client.setGravity(0, 0, -9.81)
+    load = client.createMultiBody(1, -1, -1, [0, 0, 1.7])
+    client.changeDynamics(load, -1, localInertiaDiagonal=[0.02] * 3)
+    holder = client.createMultiBody(0, -1, -1, [0, 0, 2])
+    ends = (holder, -1, [0, 0, 0]) if on_base else (-1, -1, [0, 0, 2])
+    pin = client.createConstraint(
+        load, -1, *ends[:2], pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0.3], ends[2]
+    )
+    for n in range(1, 41):
+        place = [n / 240 + 2.0 * (n >= 30), 0, 2]
+        if on_base:
+            client.resetBasePositionAndOrientation(holder, place, [0, 0, 0, 1])
+        else:
+            client.changeConstraint(pin, place)
+        client.stepSimulation()
+        at, turn = client.getBasePositionAndOrientation(load)
+        top = client.multiplyTransforms(at, turn, [0, 0, 0.3], [0, 0, 0, 1])[0]
+        assert_allclose(top, place, atol=1e-6)  # in single precision
+        assert np.linalg.norm(client.getBaseVelocity(load)[0]) < 2.0

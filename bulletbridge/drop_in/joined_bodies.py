@@ -1,7 +1,7 @@
 """Bodies that constraints join: read as one system, and followed where the program puts them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -39,6 +39,8 @@ OUT_OF_REACH = 1e-6
 """Gap, in lengths of the mechanism, that Bullet's single precision does not make."""
 OF_A_METRE = 2 * float(np.finfo(np.float32).eps)
 """Gap [m] that it does make between places a metre from the origin, of robots of any size."""
+LEAP = 1.0
+"""Way [m], if not the mechanism's length, that nothing goes in a step with a velocity."""
 
 OPENS = (
     "what would close it moves its bodies by less than a thousandth of what else they do, and"
@@ -158,6 +160,7 @@ class JoinedBodies:
         self._begun_at: tuple[float, ...] | None = None  # where loops were first closed
         self._states: dict[int, State] = {}
         self._bases_due = False  # whether fixed bases may have been moved
+        self.unplaced = set[int]()  # whose frame is elsewhere than in what was recalled last
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
         self._unreached: set[int] = set()  # those that are said to be out of reach
@@ -280,6 +283,16 @@ class JoinedBodies:
         self._bases_due = True
         self._moved |= {n for n in self.frames if body in self.loops[n].bodies}
 
+    def leaps(self, before: Sequence[float], now: Sequence[float]) -> bool:
+        """Whether what is moved from one place to another jumps there, and has no velocity."""
+        return math.dist(before, now) > max(self.system.encoded.length, LEAP)
+
+    def frame_leaps(self, number: int) -> bool:
+        """The same of a constraint's frame in the world, since the last step."""
+        frame = self.frames.get(number)
+        place = None if frame is None else frame.place
+        return place is not None and self.leaps(place, info_of(number, self._client)[7])
+
     def change(self, loop: CreatedConstraint, moved: bool) -> None:
         """Take over the force limit or the target of a loop, or that its child frame was moved."""
         known = self.loops.get(loop.number)
@@ -337,7 +350,7 @@ class JoinedBodies:
             self._read_first = self.world.stand_as(memory.bases, read, then)
             self.system.rebase(self.world.standing(self._read_first))
         self._bases_due = bool(self.standing)  # which may have been put elsewhere since
-        if any_moved(frames, memory.frames):
+        if frames.keys() != memory.frames.keys():
             return False
         try:
             self.system.restore(memory.state, write=False)
@@ -345,13 +358,14 @@ class JoinedBodies:
             return False
         self.system.gravity = gravity(self._client)
         for number, frame in self.frames.items():
-            frame.recall(memory.frames[number])
+            frame.recall(memory.frames[number], self.system)
             for models in (self.models, self.left_out):
                 model = models.get(number)
                 if isinstance(model, LoopJoint):
                     models[number] = replace(model, motion=frame.motion)
         self.disturbed, self._begun_at = memory.disturbed, memory.begun_at
         self._moved, self._moving = set(memory.moved), set(memory.moving)
+        self.unplaced = {n for n in frames if frames[n].place != memory.frames[n].place}
         self._states.clear()
         return True
 
@@ -613,11 +627,6 @@ class JoinedBodies:
                 )
             coefficients[name] = factor
         return Coupling(loop.name, coefficients, offset=loop.target if loop.erp > 0.0 else 0.0)
-
-
-def any_moved(now: dict[int, FrameMemory], then: dict[int, FrameMemory]) -> bool:
-    """Whether Bullet has any frame elsewhere."""
-    return now.keys() != then.keys() or any(now[n].place != then[n].place for n in now)
 
 
 def has_shapes(body: int, client: int) -> bool:

@@ -19,6 +19,7 @@ from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
 from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.constraints.joints import LoopJoint
 from bulletbridge.constraints.motion import Motion, require_finite
 from bulletbridge.constraints.moved_frames import MOVED, drive_frame, put_motion
 from bulletbridge.constraints.records import TARGET
@@ -75,12 +76,10 @@ class FrameMemory(NamedTuple):
     Attributes:
         place: Position and quaternion that Bullet was told.
         frame: (1,) of ``moved_frames``.
-        motion: By which a system that was saved knows it.
     """
 
     place: tuple[Floats, Floats]
     frame: np.ndarray
-    motion: Way
 
 
 class MovedFrame:
@@ -129,14 +128,28 @@ class MovedFrame:
         """Be the frame of a constraint that came in place of its own."""
         self._loop, self._number = loop, loop.number
 
+    @property
+    def place(self) -> list[float] | None:
+        """Where in the world it was put last [m]; None on a link."""
+        return self._frame["p"][0].tolist() if self._link is WORLD else None
+
     def memory(self) -> FrameMemory:
         """Where Bullet has it, where it was put last, and how fast it moves."""
         info = info_of(self._number, self._client)
-        return FrameMemory((info[7], info[9]), self._frame.copy(), self.motion)
+        return FrameMemory((info[7], info[9]), self._frame.copy())
 
-    def recall(self, memory: FrameMemory) -> None:
-        """Go on from a memory, which may be that of the same constraint in another group."""
-        self._move_by(memory.motion)
+    def recall(self, memory: FrameMemory, system: System) -> None:
+        """Go on from a memory, which may be that of the same constraint in another group.
+
+        The system may have been restored to constraints of that group, or to its own.
+        """
+        motions = [
+            c.motion
+            for c in system.constraints
+            if isinstance(c, LoopJoint) and c.name == self._name
+        ]
+        if motions and isinstance(motions[0], Way):
+            self._move_by(motions[0])
         self._frame[:], self._on = memory.frame, NOWHERE
         self._lead = float(self._frame["lead"][0])
 

@@ -114,6 +114,8 @@ class Session:
         self._successors: dict[
             int, CreatedConstraint
         ] = {}  # whose place new constraints have taken, by these
+        # frames that Bullet has elsewhere than where they were in the state that was restored
+        self._unplaced = set[int]()
         self.mode: Mode = HOOKS.mode
         self.models_of_removed = False  # whether Bullet keeps dynamics models of removed bodies
         self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
@@ -239,7 +241,11 @@ class Session:
         if anew:
             self._stale.update(loop.bodies)
         group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
-        if group is not None and group.change(loop, moved):
+        if group is None:
+            return answer
+        if moved:
+            self._unplaced.discard(loop.number)
+        if group.change(loop, moved) or moved and group.joined.frame_leaps(loop.number):
             self._stale |= group.joined.bodies
         return answer
 
@@ -362,6 +368,9 @@ class Session:
                 self.constraints.loops[loop.number] = replace(loop, moving=True, by_base=True)
                 self._stale |= group.joined.bodies
         group.move_base(body)
+        now, _ = pybullet.getBasePositionAndOrientation(body, self.client)
+        if group.joined.leaps(group.joined.world.bases[body][1][0], now):
+            self._stale |= group.joined.bodies
 
     def note_belt(self, body: int) -> None:
         """Note whether a body that stands still has a velocity."""
@@ -404,6 +413,7 @@ class Session:
             self._stale |= set(pair)
         self._met, self._gravity = set(met), None
         self.actions.shifted.clear()
+        self._unplaced.clear()
         if kept:
             self._regroup()
         memories = {memory.bodies: memory for memory in kept}
@@ -412,6 +422,8 @@ class Session:
             known = group.begin_anew() if memory is None else group.recall(memory)
             if not known:
                 self._stale |= bodies
+            elif memory is not None:
+                self._unplaced |= group.joined.unplaced
         self._around.stand(places)
 
     def remove_body(self, body: int) -> None:
@@ -491,8 +503,8 @@ class Session:
         self._bullets.clear()
         EXACT.discard(self)
         self._saved.clear()
-        for bodies in (self._stale, self.modelled, self.outdated):
-            bodies.clear()
+        for known in (self._stale, self._unplaced, self.modelled, self.outdated):
+            known.clear()
         self.models_of_removed = False
         self.actions = Actions()
 
@@ -611,7 +623,7 @@ class Session:
         Warns:
             BulletBridgeWarning: Bodies in exact mode need what exact steps do not have.
         """
-        if self._stale or self._vacant or self._successors:
+        if self._stale or self._vacant or self._successors or self._unplaced:
             self._regroup()
         if self not in EXACT:  # nothing looks at other bodies, or can refuse a step
             for group in self.groups.values():
@@ -710,6 +722,9 @@ class Session:
     def _regroup(self) -> None:
         """Make groups of the bodies that have changed."""
         self._settle()
+        for number in self._unplaced & self.constraints.loops.keys():
+            self._stale.update(self.constraints.loops[number].bodies)
+        self._unplaced.clear()
         if not self._stale:
             return
         for bodies in [bodies for bodies in self.groups if bodies & self._stale]:
