@@ -839,9 +839,10 @@ def test_moved_frames_go_on_where_they_were(tmp_path, mode):
     assert ends == {first}
 
 
+@pytest.mark.parametrize("limit", [None, 800.0])
 @pytest.mark.parametrize("on_base", [False, True], ids=["frame", "base"])
 @pytest.mark.parametrize("mode", ["filter", "exact"])
-def test_episodes_that_lead_a_pin_are_the_same_again(mode, on_base):
+def test_episodes_that_lead_a_pin_are_the_same_again(mode, on_base, limit):
     """The pin is put back by its first move alone; bodies are read anew at the first state."""
     client = bb.BulletClient(pybullet.DIRECT, mode=mode)
     client.setGravity(0, 0, -9.81)
@@ -852,6 +853,8 @@ def test_episodes_that_lead_a_pin_are_the_same_again(mode, on_base):
     pin = client.createConstraint(
         load, -1, *ends[:2], pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0.3], ends[2]
     )
+    if limit is not None:
+        client.changeConstraint(pin, maxForce=limit)
 
     def lead(first, kept=()):
         states, saved = list[object](), list[int]()

@@ -353,21 +353,33 @@ class JoinedBodies:
         if frames.keys() != memory.frames.keys():
             return False
         try:
-            self.system.restore(memory.state, write=False)
+            self.system.restore(self._led_here(memory.state), write=False)
         except ModelError:
             return False
         self.system.gravity = gravity(self._client)
         for number, frame in self.frames.items():
-            frame.recall(memory.frames[number], self.system)
-            for models in (self.models, self.left_out):
-                model = models.get(number)
-                if isinstance(model, LoopJoint):
-                    models[number] = replace(model, motion=frame.motion)
+            frame.recall(memory.frames[number])
         self.disturbed, self._begun_at = memory.disturbed, memory.begun_at
         self._moved, self._moving = set(memory.moved), set(memory.moving)
         self.unplaced = {n for n in frames if frames[n].place != memory.frames[n].place}
         self._states.clear()
         return True
+
+    def _led_here(self, state: SavedState) -> SavedState:
+        """A state of these bodies, which may have been read anew since, with the frames of now."""
+        motions = {self.loops[number].name: frame.motion for number, frame in self.frames.items()}
+        sets = (
+            kept._replace(
+                constraints=tuple(
+                    replace(one, motion=motions[one.name])
+                    if isinstance(one, LoopJoint) and one.name in motions
+                    else one
+                    for one in kept.constraints
+                )
+            )
+            for kept in state.sets
+        )
+        return replace(state, sets=tuple(sets))
 
     def _settings(self) -> tuple[Any, ...]:
         """What the program may have changed since, which restoring a state does not put back."""

@@ -19,7 +19,6 @@ from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
 from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.compilation.stored_calls import StoredCall
-from bulletbridge.constraints.joints import LoopJoint
 from bulletbridge.constraints.motion import Motion, require_finite
 from bulletbridge.constraints.moved_frames import MOVED, drive_frame, put_motion
 from bulletbridge.constraints.records import TARGET
@@ -138,18 +137,8 @@ class MovedFrame:
         info = info_of(self._number, self._client)
         return FrameMemory((info[7], info[9]), self._frame.copy())
 
-    def recall(self, memory: FrameMemory, system: System) -> None:
-        """Go on from a memory, which may be that of the same constraint in another group.
-
-        The system may have been restored to constraints of that group, or to its own.
-        """
-        motions = [
-            c.motion
-            for c in system.constraints
-            if isinstance(c, LoopJoint) and c.name == self._name
-        ]
-        if motions and isinstance(motions[0], Way):
-            self._move_by(motions[0])
+    def recall(self, memory: FrameMemory) -> None:
+        """Go on from a memory, which may be that of the same constraint in another group."""
         self._frame[:], self._on = memory.frame, NOWHERE
         self._lead = float(self._frame["lead"][0])
 
