@@ -8,6 +8,7 @@ import pytest
 from support.solid_worlds import BLOCK, DT, G
 
 import bulletbridge as bb
+from bulletbridge.control.identification import Fit, check_recording
 from bulletbridge.errors import BulletBridgeWarning, InfeasibleError, ModelError
 from bulletbridge.mechanism.kinematics import displace
 
@@ -97,6 +98,25 @@ def test_a_fit_that_ends_elsewhere_is_told(connect, share):
         found = bb.identify(system, run, {"elbow_right.damping": 0.1}, tau=share * tau)
     moved = run.q - run.q[0]
     assert np.sum(found.residuals**2) > 1e-8 * np.sum(moved**2)
+
+
+def test_pieces_from_starts_of_their_own_lead_to_what_the_whole_tells(connect):
+    """Of twice the masses and dampings; searches end where a step gains 1e-2 of an error."""
+    system = bb.load("five_bar", connect()._client).system
+    rng, tau = np.random.default_rng(5), driven(system)
+    true = {"crank_right.mass": 0.63, "motor_left.damping": 0.12, "elbow_right.damping": 0.08}
+    system.set_parameters(true)
+    run = recorded(system, tau, every=4)
+    run = replace(run, q=run.q + NOISE * rng.standard_normal(run.q.shape))
+    system.set_parameters({name: 2.0 * x for name, x in true.items()})
+    joints = list(system.mechanism.joints)
+    fit = Fit(system, run, true, joints, check_recording(system, run, tau))
+    assert len(fit.cut(len(run.t), fit.begun())) > 1
+    led, several = (fit.best(most) for most in (1, len(run.t)))
+    assert led[1][0].records == several[1][0].records == fit.whole
+    J, _ = fit.beside_starts(np.asarray(led[0].jac)[: -len(true)], led[1])
+    errors = NOISE * np.linalg.norm(np.linalg.pinv(J), axis=1)
+    assert np.all(np.abs(led[0].x - several[0].x)[: len(true)] <= 0.05 * errors)
 
 
 def test_what_a_motion_does_not_tell_is_named(connect):

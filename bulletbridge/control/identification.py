@@ -1,19 +1,21 @@
 """Parameters of a mechanism from a recorded motion, with what is known of their errors."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bulletbridge.control.closed_kinematics import nearest_closed
-from bulletbridge.errors import InfeasibleError, ModelError, StepError, warn_user
+from bulletbridge.errors import AssemblyError, InfeasibleError, ModelError, StepError, warn_user
 from bulletbridge.mechanism.displacement import configuration_differences
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array, Ints
-from bulletbridge.system.parameters import require_known
+from bulletbridge.system.parameters import moves_frames, require_known
 from bulletbridge.system.recording import Recording
-from bulletbridge.system.rollouts import rollout
+from bulletbridge.system.rollouts import Rollout, rollout
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Freedoms, freedoms_at, lengths_of
 
@@ -53,14 +55,18 @@ FOLLOWS = 0.2
 """Distance [rad, lengths of the mechanism] from the recording up to which a trajectory follows it:
 within, what it moves by is nearly linear in what is looked for."""
 LED = 1e-2
-"""Fall of the sum of squares, relative to it, that ends the search in a part of a motion."""
-FEWEST = 5
-"""Records of the shortest part of a motion that a search is led by."""
+"""Fall of the sum of squares, relative to it, that ends the search in pieces of a motion."""
+FEWEST = 3
+"""Records of the shortest pieces of a motion that a search is led by."""
 DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 """Fourth difference of five records, in which a motion that is smooth from one to the next is
 nothing beside its noise."""
 MIDDLE = 0.6745
 """Median of the sizes of normally distributed numbers, of their standard deviation."""
+
+
+NO_COLUMNS = slice(0, 0)
+"""Of a piece whose start is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +86,8 @@ class Identification:
         residuals: (records, k) measured less simulated, the start included.
         simulations: Trajectories that were run.
         iterations: Steps of the optimiser.
+        pieces: Parts of the recording that are followed from starts of their own: several where
+            noise leads every trajectory away from it, as of a motion that is chaotic.
     """
 
     values: dict[str, float]
@@ -91,6 +99,7 @@ class Identification:
     residuals: Array
     simulations: int
     iterations: int
+    pieces: int
 
     def __repr__(self) -> str:
         """Parameters with their standard errors."""
@@ -98,8 +107,29 @@ class Identification:
         return f"<Identification: {', '.join(told)}>"
 
 
+class Piece(NamedTuple):
+    """A part of a recording that is followed from a start of its own.
+
+    Attributes:
+        records: Which ones.
+        q: (nq,) configuration of the start, on closed loops,
+        v: (nv,) and its rates.
+        ways: What may displace these, and change them.
+        columns: Their numbers in a point of the search.
+    """
+
+    records: slice
+    q: Array
+    v: Array
+    ways: tuple[Freedoms, Freedoms]
+    columns: slice
+
+
 class Fit:
     """Trajectories of a system by the numbers that are looked for.
+
+    A point x of the search has parameters in their sizes, then displacements of the start of each
+    piece, and changes of its rates by what they would move by over the whole recording.
 
     Args:
         system: Steps and known parameters.
@@ -117,86 +147,153 @@ class Fit:
         measured: Collection[str],
         tau: Array,
     ) -> None:
-        self.system, self.run, self.tau = system, run, tau
+        self.system, self.run = system, run
         self.names, self.sizes = tuple(sizes), np.array(list(sizes.values()))
         known = system.parameters
         self.first = np.array([known[name] for name in self.names]) / self.sizes
-        rates = np.arange(system.mechanism.nv)
-        parts = [rates[system.mechanism.joint(name).v] for name in measured]
+        nv = system.mechanism.nv
+        parts = [np.arange(nv)[system.mechanism.joint(name).v] for name in measured]
         self.measured: Ints = np.concatenate([np.zeros(0, np.int64), *parts])
         self.every = round(float(run.t[1] - run.t[0]) / system.dt)
-        self.q, self.v = nearest_closed(system, run.q[0]), run.v[0]
+        self.tau = np.broadcast_to(tau, (self.every * (len(run.t) - 1), nv))
         self.near = system.differentiable()
-        self.near.start_from((self.q, self.v, float(run.t[0])), {})
-        self.v = np.array(self.near.v)
-        found = freedoms_at(self.near.tangent_solver())
-        self.ways: tuple[Freedoms, Freedoms] = found[0], found[1]
         self.span = float(run.t[-1] - run.t[0])
-        self.lowest = np.array(
-            [0.0 if name.rpartition(".")[2] in NOT_NEGATIVE else -np.inf for name in self.names]
-            + [-np.inf] * (len(found[0]) + len(found[1]))
-        )
+        self.pull, self.simulations, self.iterations, self.failure = 0.0, 0, 0, ""
+        self.pieces: tuple[Piece, ...] = ()
+        self.lowest = self.reaches = np.zeros(0)
+        self.start = self.begun()
         self.lengths = lengths_of(self.near.dynamics.solver)[self.measured]
-        self.records, self.pull = len(run.t), 0.0
-        self.reaches = np.full(len(self.start), REACH)
-        self.simulations, self.iterations, self.failure = 0, 0, ""
+
+    def begun(self) -> Array:
+        """The guess, and the whole recording from its own start."""
+        return self.have([self.piece(self.whole)], self.first)
 
     @property
-    def start(self) -> Array:
-        """(n,) where the search begins: parameters in their sizes, displacements of the start.
+    def whole(self) -> slice:
+        """All records."""
+        return slice(0, len(self.run.t))
 
-        Its rates are what they would move by over the whole recording.
-        """
-        return np.concatenate([self.first, np.zeros(len(self.ways[0]) + len(self.ways[1]))])
+    def piece(self, records: slice, start: tuple[Array, Array] | None = None) -> Piece:
+        """A piece that begins as was recorded, unless its start q (nq,), v (nv,) is given."""
+        first = records.start
+        if start is None:
+            start = nearest_closed(self.system, self.run.q[first]), self.run.v[first]
+        self.near.start_from((*start, float(self.run.t[first])), self.values(self.first))
+        ways = freedoms_at(self.near.tangent_solver())
+        return Piece(records, start[0], np.array(self.near.v), (ways[0], ways[1]), NO_COLUMNS)
 
-    def state(self, x: Array) -> tuple[Array, Array]:
-        """Start q (nq,), closed as parameters are now, and v (nv,) of a point x (n,)."""
-        p, fq = len(self.names), len(self.ways[0])
-        way, q = self.ways[0].directions @ x[p : p + fq], self.q.copy()
+    def have(self, pieces: Sequence[Piece], x: Array) -> Array:
+        """Follow these pieces; a point with the parameters of x at which they begin so."""
+        found, end = list[Piece](), len(self.names)
+        for piece in pieces:
+            columns = slice(end, end + len(piece.ways[0]) + len(piece.ways[1]))
+            found.append(piece._replace(columns=columns))
+            end = columns.stop
+        self.pieces, self.reaches = tuple(found), np.full(end, REACH)
+        self.lowest = np.full(end, -np.inf)
+        for k, name in enumerate(self.names):
+            if name.rpartition(".")[2] in NOT_NEGATIVE:
+                self.lowest[k] = 0.0
+        return np.append(x[: len(self.names)], np.zeros(end - len(self.names)))
+
+    def cut(self, most: int, x: Array) -> list[Piece]:
+        """So many pieces that follow the recording for as long as they do, or fewer."""
+        pieces, first = list[Piece](), 0
+        while first <= len(self.run.t) - FEWEST and len(pieces) < most:
+            piece = self.led_from(first, x)
+            if piece is None:
+                first += 1
+            else:
+                pieces.append(piece)
+                first = piece.records.stop
+        return pieces
+
+    def led_from(self, first: int, x: Array) -> Piece | None:
+        """A piece from a record on, begun as an earlier one leads there, or as it was recorded."""
+        starts, rest = list[tuple[Array, Array] | None](), slice(first, len(self.run.t))
+        for led in self.pieces:
+            n = first - led.records.start
+            if n == 0:
+                starts.append(self.state(x, led))
+            elif 0 < n and first < led.records.stop:
+                _, found = self.follow([(x, led)])
+                starts.append((found.q[0, n - 1], found.v[0, n - 1]))
+        for start in (*starts, None):
+            piece = self.piece(rest, start)
+            (away,), _ = self.follow([(x, piece)])
+            near = (np.abs(away) <= FOLLOWS * self.lengths).all(axis=1)
+            count = int(np.argmin(np.append(near, False)))
+            if count >= FEWEST:
+                return piece._replace(records=slice(first, first + count))
+        return None
+
+    def state(self, x: Array, piece: Piece) -> tuple[Array, Array]:
+        """Start q (nq,), closed as parameters are now, and v (nv,) of a piece at a point x (n,)."""
+        if piece.columns == NO_COLUMNS:
+            return piece.q, piece.v
+        by_q, by_v = piece.ways
+        moved, changed = np.split(x[piece.columns], [len(by_q)])
+        way, q = by_q.directions @ moved, piece.q.copy()
         if way.any():
-            displace(self.system.mechanism.bodies, self.q, way, 1.0, q)
+            displace(self.system.mechanism.bodies, piece.q, way, 1.0, q)
             q = nearest_closed(self.system, q)
-        return q, self.v + self.ways[1].directions @ x[p + fq :] / self.span
+        return q, piece.v + by_v.directions @ changed / self.span
 
     def residuals(self, xs: Sequence[Array]) -> Array:
         """(worlds, records, k) measured less simulated; NaN from where one could not be run."""
-        n, nv = len(xs), self.system.mechanism.nv
-        starts = [self.state(x) for x in xs]
-        steps = self.every * (self.records - 1)
-        tau = np.broadcast_to(self.tau, (n, self.every * (len(self.run.t) - 1), nv))[:, :steps]
-        parameters = [self.values(x) for x in xs]
+        told, _ = self.follow([(x, piece) for x in xs for piece in self.pieces])
+        return np.concatenate(told).reshape(len(xs), -1, len(self.measured))
+
+    def follow(self, asked: Sequence[tuple[Array, Piece]]) -> tuple[list[Array], Rollout]:
+        """The same of pieces, each at a point x, (records, k); and their trajectories."""
+        nv, longest = self.tau.shape[1], max(len(self.run.t[one.records]) for _, one in asked)
+        steps = self.every * (longest - 1)
+        tau = np.zeros((len(asked), steps, nv))
+        for k, (_, piece) in enumerate(asked):
+            part = self.tau[self.every * piece.records.start :][:steps]
+            tau[k, : len(part)] = part
+        starts = [self.state(x, piece) for x, piece in asked]
+        times = [float(self.run.t[piece.records.start]) for _, piece in asked]
+        parameters = [self.values(x) for x, _ in asked]
         found = rollout(
             self.system,
             np.array([q for q, _ in starts]),
             np.array([v for _, v in starts]),
-            np.ascontiguousarray(tau),
+            tau,
             steps=steps,
             every=self.every,
-            t=float(self.run.t[0]),
+            t=np.array(times),
             parameters={name: np.array([one[name] for one in parameters]) for name in self.names},
         )
-        self.simulations += n
+        self.simulations += len(asked)
         self.failure = next(iter(found.failures.values()), "")
-        told = list[Array]()
-        for k, (start, values) in enumerate(zip(starts, parameters, strict=True)):
-            first = start[0] if k in found.failures else self.begin(start, values)
-            told.append(self.compare(np.vstack([first, found.q[k]])))
-        return np.stack(told)
+        told, opened = list[Array](), moves_frames(self.system.constraints, parameters[0])
+        for k, (_, piece) in enumerate(asked):
+            first = starts[k][0]
+            if opened and k not in found.failures:
+                first = self.begin((*starts[k], times[k]), parameters[k])
+            q = np.vstack([first, found.q[k]])
+            told.append(self.compare(self.run.q[piece.records], q))
+        return told, found
 
     def values(self, x: Array) -> dict[str, float]:
         """Parameters of a point x (n,) of the search."""
         found = x[: len(self.names)] * self.sizes
         return dict(zip(self.names, found.tolist(), strict=True))
 
-    def begin(self, start: tuple[Array, Array], values: dict[str, float]) -> Array:
-        """The start q (nq,), closed as these parameters ask for."""
-        self.near.start_from((*start, float(self.run.t[0])), values)
+    def begin(self, start: tuple[Array, Array, float], values: dict[str, float]) -> Array:
+        """The start q (nq,) of q, v, t, closed as these parameters ask for."""
+        self.near.start_from(start, values)
         return np.array(self.near.q)
 
-    def compare(self, q: Array) -> Array:
-        """(records, k) measured less simulated of one trajectory q (records, nq)."""
-        away = configuration_differences(self.system.mechanism, self.run.q[: len(q)], q)
-        return away[:, self.measured]
+    def compare(self, measured: Array, q: Array) -> Array:
+        """(records, k) measured (records, nq) less simulated, of a trajectory as long or longer."""
+        mechanism = self.system.mechanism
+        return configuration_differences(mechanism, measured, q[: len(measured)])[:, self.measured]
+
+    def moved(self) -> Array:
+        """(records, k) of the recording, from its start."""
+        return self.compare(self.run.q, np.broadcast_to(self.run.q[0], self.run.q.shape))
 
     def ended_elsewhere(self, residuals: Array) -> bool:
         """Whether residuals (records, k) are a part of the motion, and follow one another.
@@ -204,19 +301,12 @@ class Fit:
         Of noise, squares of their differences sum up to twice theirs (Durbin and Watson 1950).
         """
         size = float(np.sum(residuals**2))
-        moved = self.compare(np.broadcast_to(self.run.q[0], self.run.q.shape))
-        large = size > PART**2 * float(np.sum(moved**2))
+        large = size > PART**2 * float(np.sum(self.moved() ** 2))
         return large and float(np.sum(np.diff(residuals, axis=0) ** 2)) < size
-
-    def follows(self, x: Array) -> int:
-        """Records of the whole motion up to which the trajectory of x (n,) follows them."""
-        self.records = len(self.run.t)
-        near = np.abs(self.residuals([x])[0]) <= FOLLOWS * self.lengths
-        return int(np.argmin(np.append(near.all(axis=1), False)))
 
     def noise(self) -> float:
         """What noise the recording seems to have, at most."""
-        moved = self.compare(np.broadcast_to(self.run.q[0], self.run.q.shape))
+        moved = self.moved()
         if len(moved) < len(DIFFERENCE):
             return 0.0
         parts = np.lib.stride_tricks.sliding_window_view(moved, len(DIFFERENCE), axis=0)
@@ -232,78 +322,116 @@ class Fit:
     def jacobian(self, x: Array) -> Array:
         """(residuals, n) by central differences, all trajectories at once; one-sided at bounds.
 
-        Nothing changes with displacements of the start that something holds, as contacts do.
+        Nothing changes with displacements of a start that something holds, as contacts do.
 
         Raises:
             StepError: A trajectory beside x could not be run.
         """
         up = self.reaches
         down = np.minimum(up, x - self.lowest)
-        ways = np.eye(len(x))
-        found = self.residuals(
-            [x + h * e for h, e in zip(up, ways, strict=True)]
-            + [x - h * e for h, e in zip(down, ways, strict=True)]
+        p, ways = len(self.names), np.eye(len(x))
+        asked = [(k, piece) for k in range(p) for piece in self.pieces]
+        for piece in self.pieces:
+            asked += [(k, piece) for k in range(piece.columns.start, piece.columns.stop)]
+        found, _ = self.follow(
+            [(x + up[k] * ways[k], piece) for k, piece in asked]
+            + [(x - down[k] * ways[k], piece) for k, piece in asked]
         )
-        if not np.all(np.isfinite(found)):
+        if not all(np.all(np.isfinite(one)) for one in found):
             raise StepError(
                 "a motion beside the best one so far could not be simulated; start from parameters"
                 f" that are nearer, or take a shorter recording ({self.failure})"
             )
-        more, less = found.reshape(2, len(x), -1)
-        slopes = np.array(((more - less) / (up + down)[:, None]).T)
-        steepest = np.abs(slopes.reshape(-1, len(self.lengths), len(x))).max(axis=0)
-        fastest = np.maximum((steepest / self.lengths[:, None]).max(axis=0), MOVED / REACH)
-        self.reaches = MOVED / fastest  # of the next ones
-        told, of_start = self.told_of_start(slopes), slopes[:, len(self.names) :]
-        of_start[:] = told @ (told.T @ of_start)
-        return np.vstack([slopes, self.pull * np.eye(len(self.names), len(x))])
+        slopes = np.zeros((*self.run.t.shape, len(self.measured), len(x)))
+        for (k, piece), more, less in zip(asked, found, found[len(asked) :], strict=False):
+            slopes[piece.records, :, k] = (more - less) / (up[k] + down[k])
+        steepest = np.abs(slopes).max(axis=0) / self.lengths[:, None]
+        self.reaches = MOVED / np.maximum(steepest.max(axis=0), MOVED / REACH)  # of the next ones
+        for piece in self.pieces:
+            own = slopes[piece.records, :, piece.columns]
+            told = self.told_of_start(own.reshape(-1, own.shape[2]))
+            own[:] = (told @ (told.T @ own.reshape(len(told), -1))).reshape(own.shape)
+        counted = np.concatenate([slopes[piece.records] for piece in self.pieces])
+        return np.vstack([counted.reshape(-1, len(x)), self.pull * np.eye(p, len(x))])
+
+    def beside_starts(self, slopes: Array, pieces: Sequence[Piece]) -> tuple[Array, int]:
+        """What parameters move that no starts do, (residuals, p), and how many numbers these have.
+
+        Takes slopes (residuals, n) where pieces are all of the recording.
+        """
+        J, count, k = slopes[:, : len(self.names)].copy(), 0, len(self.measured)
+        for piece in pieces:
+            rows = slice(k * piece.records.start, k * piece.records.stop)
+            told = self.told_of_start(slopes[rows, piece.columns])
+            J[rows] -= told @ (told.T @ J[rows])
+            count += told.shape[1]
+        return J, count
 
     def told_of_start(self, slopes: Array) -> Array:
-        """Orthonormal (residuals, k): what the start moves, as far as nothing holds it there."""
-        left, sizes, _ = np.linalg.svd(slopes[:, len(self.names) :], full_matrices=False)
-        return np.asarray(left[:, sizes > HELD * np.sqrt(self.records)], np.float64)
+        """Orthonormal (residuals, k): what a start moves, as far as nothing holds it there.
 
-    def search(self, x: Array, records: int, pull: float) -> "OptimizeResult":
-        """The point that fits the first records best, from x (n,) on.
+        Takes slopes of a piece by displacements and rates of its start.
+        """
+        left, sizes, _ = np.linalg.svd(slopes, full_matrices=False)
+        return np.asarray(left[:, sizes > HELD * np.sqrt(len(self.run.t))], np.float64)
+
+    def search(self, x: Array, ends: float) -> "OptimizeResult":
+        """The point that fits all pieces best, from x (n,) on.
 
         Args:
             x: Where the search begins.
-            records: How many count.
-            pull: Residual of a parameter that is off the guess by its size.
+            ends: Fall of the sum of squares, relative to it, that ends it.
 
         Raises:
             StepError: A trajectory beside the best one so far could not be run.
         """
         from scipy.optimize import least_squares
 
-        self.records, self.pull = records, pull
         found = least_squares(
             self.misfit,
             x,
             self.jacobian,
             (self.lowest, np.full(len(x), np.inf)),
             x_scale=np.where(np.arange(len(x)) < len(self.names), 1.0, RECORDED),
-            ftol=LED if records < len(self.run.t) else TOLD / (records * len(self.measured)),
+            ftol=ends,
             xtol=STILL,
             gtol=FLAT,
         )
         self.iterations += int(found.njev or 0)
         return found
 
-    def led_along(self, x: Array) -> Array:
-        """A point from which the whole recording is followed, found by longer and longer parts.
+    def best(self, most: int) -> tuple["OptimizeResult", tuple[Piece, ...]]:
+        """What fits the recording best, and in which pieces, if none can be followed for longer.
 
-        The sum of squares of a long motion has minima everywhere where what it moves by bends: a
-        search is led by the part along which its trajectory follows, and by the next one from where
-        that has led. Of a short part that does not tell parameters, they stay near their guess: by
-        as much as their sizes are wide beside the noise.
+        The sum of squares of a long motion has minima everywhere where what it moves by bends; that
+        of pieces from starts of their own, along which it is followed, has not (multiple shooting:
+        Bock 1983). What they tell has them follow for longer, until the first goes all the way, or
+        noise leads all away.
+
+        Args:
+            most: Pieces at once.
         """
-        records, followed = 0, self.follows(x)
-        while records < followed < len(self.run.t):
-            records = max(followed, FEWEST)
-            x = np.asarray(self.search(x, records, self.noise()).x, np.float64)
-            followed = self.follows(x)
-        return x
+        self.pull, x, before = self.noise(), self.begun(), (math.inf, math.inf)
+        pieces = self.cut(most, x)
+        while pieces and self.progress(pieces) < before and pieces[0].records != self.whole:
+            before = self.progress(pieces)
+            x = np.asarray(self.search(self.have(pieces, x), LED).x, np.float64)
+            pieces = self.cut(most, x)
+        self.pull = 0.0
+        if before[0] > 0 or (pieces and pieces[0].records == self.whole):
+            first = self.pieces[0]
+            start = self.state(x, first) if first.records.start == 0 else None
+            x = self.have([self.piece(self.whole, start)], x)
+        return self.search(x, TOLD / (len(self.run.t) * len(self.measured))), self.pieces
+
+    def progress(self, pieces: Sequence[Piece]) -> tuple[float, float]:
+        """Records that no piece follows, and pieces: the fewer the better."""
+        followed = sum(len(self.run.t[piece.records]) for piece in pieces)
+        return len(self.run.t) - followed, len(pieces)
+
+    def left(self, found: "OptimizeResult") -> Array:
+        """(records, k) measured less simulated of a search in the whole recording."""
+        return np.asarray(found.fun, np.float64)[: -len(self.names)].reshape(len(self.run.t), -1)
 
 
 def identify(
@@ -318,11 +446,11 @@ def identify(
 
     Trajectories are simulated from start to end, and least squares of what was measured less what
     was simulated are sought by a trust region (``scipy.optimize.least_squares``); all trajectories
-    of a derivative are one ``rollout``. Where the guess leads away from the recording, the part up
-    to there is fitted first, and then the longer ones that this has it follow. The start is found
-    along with the parameters, on closed loops, since it was measured with noise too, as far as the
-    motion tells it: a rate into the ground may be any. Velocities of the recording only serve as a
-    guess for it.
+    of a derivative are one ``rollout``. Where the guess leads away from the recording, pieces of it
+    are fitted first, each from a start of its own, and then longer ones. The start is found along
+    with the parameters, on closed loops, since it was measured with noise too, as far as the motion
+    tells it: a rate into the ground may be any. Velocities of the recording only serve as a guess
+    for starts.
 
     Args:
         system: With what is known, and a guess of what is not. Nothing of it changes.
@@ -352,13 +480,16 @@ def identify(
             "the motion cannot be simulated with the parameters as they are; give a better guess,"
             f" or a shorter recording ({fit.failure})"
         )
-    start = fit.led_along(np.maximum(fit.start, fit.lowest))
-    best = fit.search(start, len(run.t), 0.0)
-    p, left = len(fit.names), np.asarray(best.fun, np.float64)[: -len(fit.names)]
+    best, pieces = fit.best(1)
+    if fit.ended_elsewhere(fit.left(best)):
+        with suppress(StepError, AssemblyError):
+            again = fit.best(len(run.t))
+            best, pieces = min((best, pieces), again, key=lambda found: float(found[0].cost))
+    p, residuals = len(fit.names), fit.left(best)
+    left = residuals.ravel()
     slopes = np.asarray(best.jac, np.float64)[: len(left)]
-    told, J = fit.told_of_start(slopes), slopes[:, :p]
-    lengths = np.linalg.norm(J, axis=0)
-    J = J - told @ (told.T @ J)
+    lengths = np.linalg.norm(slopes[:, :p], axis=0)
+    J, of_starts = fit.beside_starts(slopes, pieces)
     _, s, Vt = np.linalg.svd(J / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
     if not np.all(lengths > 0.0) or s[-1] <= DISTINCT:
         part = np.abs(Vt[-1]) if np.all(lengths > 0.0) else (lengths == 0.0).astype(float)
@@ -367,11 +498,11 @@ def identify(
             f"the motion does not tell {', '.join(mixed)} apart; identify fewer parameters, measure"
             " more joints, or record a motion that moves them"
         )
-    variance = float(left @ left) / max(1, len(left) - p - told.shape[1])
+    variance = float(left @ left) / max(1, len(left) - p - of_starts)
     root = (Vt.T / s) / lengths[:, None]
     covariance = variance * (root @ root.T) * np.outer(fit.sizes, fit.sizes)
-    values, residuals = fit.values(best.x), left.reshape(len(run.t), -1)
-    q = fit.begin(fit.state(best.x), values)
+    values = fit.values(best.x)
+    q = fit.begin((*fit.state(best.x, pieces[0]), float(run.t[0])), values)
     if fit.ended_elsewhere(residuals):
         warn_user(
             f"what fits best is {np.sqrt(variance):.2g} off the recording [rad, m], by errors that"
@@ -389,6 +520,7 @@ def identify(
         residuals,
         fit.simulations,
         fit.iterations,
+        len(pieces),
     )
 
 
