@@ -285,13 +285,14 @@ class JoinedBodies:
 
     def leaps(self, before: Sequence[float], now: Sequence[float]) -> bool:
         """Whether what is moved from one place to another jumps there, and has no velocity."""
-        return math.dist(before, now) > max(self.system.encoded.length, LEAP)
+        way = math.dist(before, now)
+        return way > LEAP and way > self.system.encoded.length
 
-    def frame_leaps(self, number: int) -> bool:
+    def frame_leaps(self, number: int, now: Sequence[float]) -> bool:
         """The same of a constraint's frame in the world, since the last step."""
         frame = self.frames.get(number)
         place = None if frame is None else frame.place
-        return place is not None and self.leaps(place, info_of(number, self._client)[7])
+        return place is not None and self.leaps(place, now)
 
     def change(self, loop: CreatedConstraint, moved: bool) -> None:
         """Take over the force limit or the target of a loop, or that its child frame was moved."""

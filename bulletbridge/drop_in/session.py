@@ -243,9 +243,12 @@ class Session:
         group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
         if group is None:
             return answer
+        leaps, place = False, given.get("jointChildPivot")
         if moved:
             self._unplaced.discard(loop.number)
-        if group.change(loop, moved) or moved and group.joined.frame_leaps(loop.number):
+            if place is not None and len(place) == 3:  # Bullet takes no note of others
+                leaps = group.joined.frame_leaps(loop.number, place)
+        if group.change(loop, moved) or leaps:
             self._stale |= group.joined.bodies
         return answer
 
