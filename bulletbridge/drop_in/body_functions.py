@@ -14,6 +14,7 @@ from bulletbridge.drop_in.function import (
     Direct,
     Function,
     Given,
+    Note,
     Noted,
     before_call,
     follows,
@@ -164,11 +165,8 @@ def note_reset(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
     session.disturb(body)
 
 
-for name, count in (
-    ("resetJointState", 4),
-    ("resetJointStateMultiDof", 4),
-):
-    FUNCTIONS[name] = Noted(name, count, note_reset)
+for name in ("resetJointState", "resetJointStateMultiDof"):
+    FUNCTIONS[name] = Noted(name, 4, note_reset)
 
 
 def note_velocity(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
@@ -270,33 +268,25 @@ for name, several in (
     FUNCTIONS[name] = JointStates(name, several)
 
 
-def note_command(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
-    """Exact steps must know which motors are on, and apply joint torques themselves."""
-    session.actions.command(args, kwargs)
+def commanding(several: bool, turns: bool) -> Note:
+    """What notes commands for one joint or several, which spherical ones follow alone or not."""
+
+    def note(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+        actions = session.actions
+        (actions.command_all if several else actions.command)(args, kwargs, turns)
+
+    note.__doc__ = "Exact steps must know which motors are on, and apply joint torques themselves."
+    return note
 
 
-def note_commands(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
-    """Exact steps must know which motors are on, and apply joint torques themselves."""
-    session.actions.command_all(args, kwargs)
-
-
-def note_turn(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
-    """The same; motors of spherical joints follow no other command."""
-    session.actions.command(args, kwargs, turns=True)
-
-
-def note_turns(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
-    """The same for several joints."""
-    session.actions.command_all(args, kwargs, turns=True)
-
-
-for name, note, count, force in (
-    ("setJointMotorControl2", note_command, 9, "force"),
-    ("setJointMotorControlMultiDof", note_turn, 10, "force"),
-    ("setJointMotorControlArray", note_commands, 8, "forces"),
-    ("setJointMotorControlMultiDofArray", note_turns, 9, "forces"),
+for name, several, turns, count, force in (
+    ("setJointMotorControl2", False, False, 9, "force"),
+    ("setJointMotorControlMultiDof", False, True, 10, "force"),
+    ("setJointMotorControlArray", True, False, 8, "forces"),
+    ("setJointMotorControlMultiDofArray", True, True, 9, "forces"),
 ):
-    FUNCTIONS[name] = Noted(name, count, note, (5, force, pybullet.TORQUE_CONTROL))
+    pushes = 5, force, pybullet.TORQUE_CONTROL
+    FUNCTIONS[name] = Noted(name, count, commanding(several, turns), pushes)
 
 
 class OldMotorControl(Noted):
@@ -312,29 +302,27 @@ class OldMotorControl(Noted):
         return answer
 
 
-FUNCTIONS["setJointMotorControl"] = OldMotorControl("setJointMotorControl", 5, note_command)
-
-
-FORCE = "objectUniqueId", "linkIndex", "forceObj", "posObj", "flags"
-TORQUE = "objectUniqueId", "linkIndex", "torqueObj", "flags"
-
-
-def note_force(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
-    """Note an external force, which exact steps apply themselves."""
-    session.actions.push(FORCE, args, kwargs)
-
-
-def note_torque(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
-    """Note an external force, which exact steps apply themselves."""
-    session.actions.push(TORQUE, args, kwargs)
-
-
-FUNCTIONS["applyExternalForce"] = Noted(
-    "applyExternalForce", len(FORCE), note_force, (2, "forceObj", None)
+FUNCTIONS["setJointMotorControl"] = OldMotorControl(
+    "setJointMotorControl", 5, commanding(several=False, turns=False)
 )
-FUNCTIONS["applyExternalTorque"] = Noted(
-    "applyExternalTorque", len(TORQUE), note_torque, (2, "torqueObj", None)
-)
+
+
+def pushing(*names: str) -> Note:
+    """What notes an external force or torque, whose arguments have these names."""
+
+    def note(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+        session.actions.push(names, args, kwargs)
+
+    note.__doc__ = "Note an external force, which exact steps apply themselves."
+    return note
+
+
+for name, vector, *others in (
+    ("applyExternalForce", "forceObj", "posObj", "flags"),
+    ("applyExternalTorque", "torqueObj", "flags"),
+):
+    names = "objectUniqueId", "linkIndex", vector, *others
+    FUNCTIONS[name] = Noted(name, len(names), pushing(*names), (2, vector, None))
 
 
 BODY_A, BODY_B, LINK_A, LINK_B = CONTACT = "bodyA", "bodyB", "linkIndexA", "linkIndexB"
@@ -400,35 +388,28 @@ FUNCTIONS["getContactPoints"] = ContactPoints(
 # what looks at Bullet's own steps, which are then made even if all that moves is stepped exactly
 
 
-@replaces(
+def observing(begin: str, parameters: tuple[str, ...], end: str, number: str) -> None:
+    """Register a call that starts looking at Bullet's steps, and the one that ends that."""
+
+    def started(session: Session, given: Given) -> int:
+        found: int = session.native(begin, given)
+        session.observers.add((begin, found))
+        return found
+
+    def ended(session: Session, given: Given) -> None:
+        session.observers.discard((begin, given[number]))
+
+    started.__doc__, ended.__doc__ = "Bullet's.", "Bullet's steps may be left out again."
+    FUNCTIONS[begin] = Function(begin, parameters, started)
+    follows(end, number)(ended)
+
+
+LOG = (
     *("loggingType", "fileName", "objectUniqueIds", "maxLogDof", "bodyUniqueIdA"),
     *("bodyUniqueIdB", "linkIndexA", "linkIndexB", "deviceTypeFilter", "logFlags"),
 )
-def startStateLogging(session: Session, given: Given) -> int:
-    """Bullet's."""
-    number: int = session.native("startStateLogging", given)
-    session.observers.add(("log", number))
-    return number
-
-
-@follows("stopStateLogging", "loggingId")
-def stop_state_logging(session: Session, given: Given) -> None:
-    """Bullet's steps may be left out again."""
-    session.observers.discard(("log", given["loggingId"]))
-
-
-@replaces("pluginPath", "postFix")
-def loadPlugin(session: Session, given: Given) -> int:
-    """Bullet's."""
-    number: int = session.native("loadPlugin", given)
-    session.observers.add(("plugin", number))
-    return number
-
-
-@follows("unloadPlugin", "pluginUniqueId")
-def unload_plugin(session: Session, given: Given) -> None:
-    """Bullet's steps may be left out again."""
-    session.observers.discard(("plugin", given["pluginUniqueId"]))
+observing("startStateLogging", LOG, "stopStateLogging", "loggingId")
+observing("loadPlugin", ("pluginPath", "postFix"), "unloadPlugin", "pluginUniqueId")
 
 
 @follows("enableJointForceTorqueSensor", "bodyUniqueId", "jointIndex", "enableSensor")
@@ -458,21 +439,7 @@ def guarded(name: str, *parameters: str) -> None:
     FUNCTIONS[name] = Function(name, parameters, handler)
 
 
+MOTION = "objPositions", "objVelocities", "objAccelerations"
 guarded("calculateMassMatrix", "bodyUniqueId", "objPositions", "flags")
-guarded(
-    "calculateInverseDynamics",
-    "bodyUniqueId",
-    "objPositions",
-    "objVelocities",
-    "objAccelerations",
-    "flags",
-)
-guarded(
-    "calculateJacobian",
-    "bodyUniqueId",
-    "linkIndex",
-    "localPosition",
-    "objPositions",
-    "objVelocities",
-    "objAccelerations",
-)
+guarded("calculateInverseDynamics", "bodyUniqueId", *MOTION, "flags")
+guarded("calculateJacobian", "bodyUniqueId", "linkIndex", "localPosition", *MOTION)
