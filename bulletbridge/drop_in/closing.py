@@ -8,8 +8,11 @@ from bulletbridge.bullet.state import now_and_then
 from bulletbridge.bullet.watched_calls import native_of
 from bulletbridge.drop_in.exact import ExactGroup
 from bulletbridge.drop_in.filtered import FilteredGroup
-from bulletbridge.drop_in.group import ALONE, Group
+from bulletbridge.drop_in.joined_bodies import ALONE
 from bulletbridge.inequalities.filter import Filters
+
+Group = FilteredGroup | ExactGroup
+"""Bodies that constraints join, with the steps of one mode."""
 
 
 class Closing:

@@ -26,8 +26,8 @@ from bulletbridge.constraints.user import cross_matrix, rates_of
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, MotorCommand
 from bulletbridge.drop_in.face_to_face import tell_of_faces
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
-from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.joined_bodies import (
+    ALONE,
     ROUNDED,
     JoinedBodies,
     JoinedMemory,
@@ -185,7 +185,9 @@ class ExactGroup:
         client: Physics client.
 
     Attributes:
-        alone: As of ``Group``.
+        alone: The next step as one call that returns whether it failed, with the state before it;
+            in place of ``before_step`` as long as nobody does or asks anything. None where the
+            group has more to do.
         joined: Bodies and constraints.
         system: Their system.
 

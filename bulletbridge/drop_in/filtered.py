@@ -16,9 +16,9 @@ from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.state import SingleBody
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.drop_in.forces import State, constraint_state, exceeds, on_parent
-from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.held_inside import HeldInside, InsideMemory
 from bulletbridge.drop_in.joined_bodies import (
+    ALONE,
     NO_NAMES,
     OUT_OF_REACH,
     JoinedBodies,

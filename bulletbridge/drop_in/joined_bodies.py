@@ -31,6 +31,8 @@ Place = tuple[int, int]
 Model = LoopJoint | Coupling
 T = TypeVar("T")
 NO_NAMES: Set[str] = frozenset()
+ALONE = -1
+"""Number of a group that needs no compiled call for its step."""
 ROUNDED = 1e-5
 """Levers, in lengths of the mechanism, at which a constraint turns no joint: frames that a program
 takes from poses that it is told lie off the axes of joints by the digits of its URDF."""

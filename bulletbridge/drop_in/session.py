@@ -23,10 +23,9 @@ from bulletbridge.bullet.shaped_bodies import Place, shaped_bodies
 from bulletbridge.bullet.watched_calls import native_of, unwatch, watch
 from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.drop_in.actions import WEIGHT, Actions
-from bulletbridge.drop_in.closing import Closing
-from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
-from bulletbridge.drop_in.filtered import FilteredGroup
-from bulletbridge.drop_in.group import Group, GroupMemory
+from bulletbridge.drop_in.closing import Closing, Group
+from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup, ExactMemory
+from bulletbridge.drop_in.filtered import FilteredGroup, FilteredMemory
 from bulletbridge.drop_in.joined_bodies import OPENS, named
 from bulletbridge.drop_in.past_calls import (
     END,
@@ -81,7 +80,7 @@ class Saved(NamedTuple):
     led: set[int]
     bullets: set[int]
     places: dict[int, tuple[Place, ...]]
-    groups: list[GroupMemory]
+    groups: list[FilteredMemory | ExactMemory]
 
 
 class Session:
