@@ -165,11 +165,6 @@ class ExactMemory(NamedTuple):
     commands: Mapping[Place, MotorCommand]  # that the motors had
     aimed: Mapping[Place, MotorCommand]  # of spherical joints
 
-    @property
-    def bodies(self) -> frozenset[int]:
-        """Bullet's ids."""
-        return self.joined.bodies
-
 
 class ExactGroup:
     """A group that Bullet does not move: everything that acts on it is part of our step.

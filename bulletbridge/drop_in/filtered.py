@@ -100,11 +100,6 @@ class FilteredMemory(NamedTuple):
     left_out: frozenset[int]
     inside: InsideMemory
 
-    @property
-    def bodies(self) -> frozenset[int]:
-        """Bullet's ids."""
-        return self.joined.bodies
-
 
 class FilteredGroup:
     """Joined bodies that Bullet moves, and whose loops are closed afterwards.

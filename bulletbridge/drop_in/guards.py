@@ -1,4 +1,4 @@
-"""Errors instead of calls that end the process or answer for another body."""
+"""Errors instead of calls that end the process or answer for another body: ``RefusedCallError``."""
 
 import re
 from contextlib import suppress
@@ -33,11 +33,7 @@ TURNS = {"parentFrameOrientation", "childFrameOrientation", "jointChildFrameOrie
 
 
 def check_gear(given: Given) -> None:
-    """Raise for a gear on a base link, which ends the process.
-
-    Raises:
-        RefusedCallError: There is one.
-    """
+    """Raise for a gear on a base link, which ends the process."""
     if given.get("jointType") != pybullet.JOINT_GEAR:
         return
     for side in ("parentLinkIndex", "childLinkIndex"):
@@ -52,9 +48,6 @@ def check_child(given: Given, client: int) -> None:
     """Raise for a child link that does not exist, which ends the process, and for such a body.
 
     Bullet takes the latter for the world. Where there is no parent it says so itself.
-
-    Raises:
-        RefusedCallError: The child is not there.
     """
     body, link = given.get("childBodyUniqueId", NOBODY), given.get("childLinkIndex", NOBODY)
     try:
@@ -74,11 +67,7 @@ def check_child(given: Given, client: int) -> None:
 
 
 def check_auxiliary(given: Given, client: int) -> None:
-    """Raise for a gear whose auxiliary link does not exist, which ends the process.
-
-    Raises:
-        RefusedCallError: It is not there.
-    """
+    """Raise for a gear whose auxiliary link does not exist, which ends the process."""
     if "gearAuxLink" not in given:
         return
     try:
@@ -89,11 +78,7 @@ def check_auxiliary(given: Given, client: int) -> None:
 
 
 def check_body(body: object, client: int) -> None:
-    """Raise for a body that does not exist.
-
-    Raises:
-        RefusedCallError: It does not.
-    """
+    """Raise for a body that does not exist."""
     there = body_ids(client)
     if type(body) is bool or body not in there:
         raise RefusedCallError(
@@ -103,11 +88,7 @@ def check_body(body: object, client: int) -> None:
 
 
 def check_link(name: str, body: int, link: int, client: int) -> None:
-    """Raise for a link that a body does not have.
-
-    Raises:
-        RefusedCallError: It does not.
-    """
+    """Raise for a link that a body does not have."""
     last = pybullet.getNumJoints(body, physicsClientId=client) - 1
     if not NOBODY <= link <= last:
         raise RefusedCallError(
@@ -117,11 +98,7 @@ def check_link(name: str, body: int, link: int, client: int) -> None:
 
 
 def check_turns(given: Given) -> None:
-    """Raise for a frame whose quaternion is zero, which makes Bullet's numbers NaN.
-
-    Raises:
-        RefusedCallError: There is one.
-    """
+    """Raise for a frame whose quaternion is zero, which makes Bullet's numbers NaN."""
     for name in TURNS & given.keys():
         turn: Any = given[name]
         if type(turn) in (list, tuple) and are_plain(turn) and any(turn):  # as nearly always
@@ -133,11 +110,7 @@ def check_turns(given: Given) -> None:
 
 
 def check_axis(given: Given) -> None:
-    """Raise for a hinge or a plane whose axis has no direction, which Bullet takes for points.
-
-    Raises:
-        RefusedCallError: There is one.
-    """
+    """Raise for a hinge or a plane whose axis has no direction, which Bullet takes for points."""
     axis = given.get("jointAxis")
     if given.get("jointType") in AXES and not np.any(axis):
         told = [] if axis is None else list(map(float, axis))
@@ -149,11 +122,7 @@ def check_axis(given: Given) -> None:
 
 
 def check_tree(path: Path) -> None:
-    """Raise for a URDF with a link that two joints carry, which ends the process.
-
-    Raises:
-        RefusedCallError: There is one.
-    """
+    """Raise for a URDF with a link that two joints carry, which ends the process."""
     named = CHILD.findall(path.read_bytes())
     if len(named) == len(set(named)):
         return
@@ -172,11 +141,7 @@ def check_tree(path: Path) -> None:
 
 
 def check_arrays(name: str, given: Given) -> None:
-    """Raise for NumPy arrays of coordinates, which end the process.
-
-    Raises:
-        RefusedCallError: An argument is not a list or a tuple.
-    """
+    """Raise for NumPy arrays of coordinates, which end the process."""
     for key in VECTORS:
         if key in given and not isinstance(given[key], list | tuple):
             kind = type(given[key]).__name__
@@ -187,11 +152,7 @@ def check_arrays(name: str, given: Given) -> None:
 
 
 def check_lists(given: Given) -> None:
-    """Raise for joint values in anything but a list of lists, which ends the process.
-
-    Raises:
-        RefusedCallError: They are.
-    """
+    """Raise for joint values in anything but a list of lists, which ends the process."""
     for key in ("targetValues", "targetVelocities"):
         value: Any = given.get(key)
         if value is not None and not is_table(value):
@@ -209,11 +170,7 @@ def is_table(value: Any) -> bool:
 
 
 def check_shapes(body: int, link: int, client: int) -> None:
-    """Raise for the shapes of a link with a capsule between two points, which end the process.
-
-    Raises:
-        RefusedCallError: It has one.
-    """
+    """Raise for the shapes of a link with a capsule between two points, which end the process."""
     told: object = ()
     with suppress(pybullet.error):  # there is no such link, as Bullet says
         told = told_shapes(body, link, client)
@@ -226,11 +183,7 @@ def check_shapes(body: int, link: int, client: int) -> None:
 
 
 def check_model(name: str, session: "Session", given: Given) -> None:
-    """Raise where Bullet would answer from a model of a removed or since changed body.
-
-    Raises:
-        RefusedCallError: It would.
-    """
+    """Raise where Bullet would answer from a model of a removed or since changed body."""
     body = given.get("bodyUniqueId")
     remedy = "call resetSimulation and load again, or read the body with bulletbridge.attach"
     if body in session.outdated:

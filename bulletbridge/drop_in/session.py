@@ -418,7 +418,7 @@ class Session:
         self._unplaced.clear()
         if kept:
             self._regroup()
-        memories = {memory.bodies: memory for memory in kept}
+        memories = {memory.joined.bodies: memory for memory in kept}
         for bodies, group in self.groups.items():
             memory = memories.get(bodies)
             known = group.begin_anew() if memory is None else group.recall(memory)
