@@ -149,11 +149,7 @@ class DifferentiableSteps:
         self._runs.begin(q, world.v, t, values)
 
     def _worlds(self, given: Arguments) -> list[Arguments]:
-        """Each world's arguments.
-
-        Raises:
-            ModelError: Numbers do not fit.
-        """
+        """Each world's arguments."""
         q, v, tau, parameters = (
             array_of(name, x) for name, x in zip(Arguments._fields, given, strict=True)
         )

@@ -264,11 +264,7 @@ class ActiveConstraints:
         return Assembly(moved, iterations + more, gap)
 
     def _tell_open(self, decision: Decision) -> None:
-        """Say which constraints open further than they are drawn, as a decision lets them.
-
-        Warns:
-            BulletBridgeWarning: Some do.
-        """
+        """Say which constraints open further than they are drawn, as a decision lets them."""
         length = self.encoded.length
         for name, each in decision.by_name.items():
             if each.opens(self.tolerances.told):

@@ -374,11 +374,7 @@ def _closed(made: Made, push: Array, size: float) -> Array:
 
 
 def _require_alike(made: Made, away: float, size: float) -> None:
-    """Refuse a step that has led elsewhere by a share of rates of this size.
-
-    Raises:
-        UnsupportedError: It has.
-    """
+    """Refuse a step that has led elsewhere by a share of rates of this size."""
     if away > ALIKE * size:
         if made.step.report[TAKEN] > 0.0:
             raise UnsupportedError(
@@ -459,11 +455,7 @@ def _change_of_forces(
 
 
 def _refuse(acting: Active, k: int, why: int) -> None:
-    """Say why contact, row or axis k is not known.
-
-    Raises:
-        UnsupportedError: Always.
-    """
+    """Say why contact, row or axis k is not known."""
     if why == ROW_ABOUT_TO_CHANGE:
         raise UnsupportedError(acting.about(k))
     if why == JOINT_ABOUT_TO_CHANGE:

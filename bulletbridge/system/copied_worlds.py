@@ -89,11 +89,7 @@ def run_copy(own: System, world: int, course: Course, found: Found, stop: Event)
 
 
 def _parts(own: System, world: int, course: Course, found: Found) -> Iterator[None]:
-    """Do one part of a world after another; ``done`` is the step after which it started last.
-
-    Raises:
-        BulletBridgeError: It cannot be done.
-    """
+    """Do one part of a world after another; ``done`` is the step after which it started last."""
     worlds, every = course.worlds, course.every
     start = worlds.q[world], worlds.v[world], float(worlds.t[world])
     parameters = {name: float(values[world]) for name, values in course.parameters.items()}
@@ -119,11 +115,7 @@ def _parts(own: System, world: int, course: Course, found: Found) -> Iterator[No
 
 
 def _roll(own: System, tau: Array, table: Array, every: int, part: tuple[int, int]) -> None:
-    """Do the steps of a part of a world, (first, last), and keep its records.
-
-    Raises:
-        StepError: A step could not be finished.
-    """
+    """Do the steps of a part of a world, (first, last), and keep its records."""
     (step, last), line = part, np.zeros((1, table.shape[1]))
     while step < last:
         whole = (last - step) // every * every if step % every == 0 else 0

@@ -232,11 +232,7 @@ def from_table(
 
 
 def _require_kind(path: Path) -> str:
-    """The ending of a file of a recording.
-
-    Raises:
-        ModelError: It is none.
-    """
+    """The ending of a file of a recording."""
     if path.suffix not in KINDS:
         raise ModelError(f"'{path}' is no recording; give a name that ends in {', '.join(KINDS)}")
     return path.suffix

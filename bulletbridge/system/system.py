@@ -1236,11 +1236,7 @@ class System:
         return self._inequalities.of_joints_alone
 
     def _require_compiled_steps(self) -> None:
-        """Refuse steps in Python.
-
-        Raises:
-            UnsupportedError: It says what to take instead.
-        """
+        """Refuse steps in Python."""
         if self._integration.python is not None:
             raise UnsupportedError(
                 "steps in Python have no derivatives here; use a compiled integrator with the"
