@@ -33,6 +33,7 @@ from bulletbridge.drop_in.joined_bodies import (
     JoinedMemory,
     Model,
     Place,
+    Reading,
     named,
 )
 from bulletbridge.errors import AssemblyError, BulletBridgeError, StepError, warn_user
@@ -103,7 +104,7 @@ class BulletsOwnError(StepError):
     """Bodies cannot be stepped exactly: something acts on them that only Bullet has."""
 
 
-class FullReading:
+class FullReading(Reading):
     """Everything that acts on bodies, with what the program has said of it.
 
     Args:
@@ -114,7 +115,8 @@ class FullReading:
     exact = True
 
     def __init__(self, actions: Actions, client: int) -> None:
-        self._actions, self._client = actions, client
+        super().__init__(client)
+        self._actions = actions
 
     def bodies(
         self, names: Mapping[str, int], joints: Mapping[Place, str]

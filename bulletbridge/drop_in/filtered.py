@@ -12,9 +12,7 @@ import pybullet
 
 from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.constraints import LET_MEET, CreatedConstraint, in_numbers_of_today
-from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.state import SingleBody
-from bulletbridge.bullet.worlds import readable
 from bulletbridge.drop_in.forces import State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.held_inside import HeldInside, InsideMemory
 from bulletbridge.drop_in.joined_bodies import (
@@ -23,8 +21,7 @@ from bulletbridge.drop_in.joined_bodies import (
     OUT_OF_REACH,
     JoinedBodies,
     JoinedMemory,
-    Model,
-    Place,
+    Reading,
 )
 from bulletbridge.drop_in.told_gaps import ToldGaps
 from bulletbridge.engine.records import LEFT_OPEN
@@ -32,7 +29,6 @@ from bulletbridge.engine.step_kernel import run
 from bulletbridge.errors import AssemblyError, BulletBridgeError, warn_user
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses, require_done
 from bulletbridge.inequalities.filter_kernel import run_filter
-from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.ahead import compile_ahead
 from bulletbridge.viewer.overlay import Mark
@@ -48,26 +44,6 @@ UNEVEN = 0.05
 not converged, and loads on many points are shared at will."""
 
 UNKNOWN = -1
-
-
-class RigidReading:
-    """What closing loops takes: masses and frames. Everything else is Bullet's step."""
-
-    exact = False
-
-    def __init__(self, client: int) -> None:
-        self._client = client
-
-    def bodies(
-        self, names: Mapping[str, int], joints: Mapping[Place, str]
-    ) -> tuple[BulletBodies, Mechanism]:
-        """Read bodies without what acts on them."""
-        world = read_bullet(readable(dict(names)), self._client, joint_damping=False)
-        return world, world.mechanism
-
-    def constraint(self, loop: CreatedConstraint, model: Model) -> Model:
-        """The constraint as it is: one with a force limit is rigid, or left out of a step."""
-        return model
 
 
 @dataclass
@@ -135,7 +111,7 @@ class FilteredGroup:
     ) -> None:
         compile_ahead(run, run_filter)
         self._lead, self._client = lead_of(erp, client), client
-        self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
+        self.joined = JoinedBodies(bodies, loops, client, Reading(client))
         self.system, self._world = self.joined.system, self.joined.world
         self._inside = HeldInside(self.joined, filters, client)
         self.filter: Filter | None = None

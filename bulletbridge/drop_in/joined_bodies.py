@@ -3,17 +3,17 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pybullet
 
 from bulletbridge.bullet.collision_shapes import told_shapes
 from bulletbridge.bullet.constraints import CreatedConstraint, gear_parts, info_of, modelled
-from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.state import Place as Pose
 from bulletbridge.bullet.state import Shift, way_between
-from bulletbridge.bullet.worlds import gravity, joint_ids
+from bulletbridge.bullet.worlds import gravity, joint_ids, readable
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import POINTS, Native, State
 from bulletbridge.drop_in.moved_frame import NOTHING_SHIFTED, FrameMemory, MovedFrame
@@ -52,24 +52,28 @@ OPENS = (
 """Note of a constraint that has rows left out, and is not just open by how frames are rounded."""
 
 
-class Reading(Protocol):
-    """What a mode of stepping takes from bodies and constraints.
+class Reading:
+    """What closing loops takes of bodies and constraints: masses and frames, all else is Bullet's.
 
     Attributes:
         exact: Whether motors, limits and contacts are part of the system, not loops alone.
     """
 
-    exact: bool
+    exact = False
+
+    def __init__(self, client: int) -> None:
+        self._client = client
 
     def bodies(
         self, names: Mapping[str, int], joints: Mapping[Place, str]
     ) -> tuple[BulletBodies, Mechanism]:
-        """Read bodies by names; joints are named too."""
-        ...
+        """Read bodies by names, without what acts on them; joints are named too."""
+        world = read_bullet(readable(dict(names)), self._client, joint_damping=False)
+        return world, world.mechanism
 
     def constraint(self, loop: CreatedConstraint, model: Model) -> Model:
-        """The model of a rigid constraint, with its force limit where that is ours."""
-        ...
+        """The constraint as it is: one with a force limit is rigid, or left out of a step."""
+        return model
 
 
 class Limited(NamedTuple):

@@ -183,41 +183,6 @@ class PythonSteps:
         return DONE, done
 
 
-def choose_steps(
-    active: ActiveConstraints, inequalities: InequalitySteps, integration: Integration
-) -> Stepper:
-    """The stepper for what acts now: the first line of the table that applies.
-
-    Args:
-        active: The constraints and the state that moves.
-        inequalities: Motors, limits, contacts and force limits.
-        integration: The integrator and the formulation that were asked for.
-
-    Raises:
-        ModelError: Something acts by inequalities under an integrator or formulation that does not
-            have them.
-    """
-    acts, limits, python = inequalities.act, inequalities.limits, integration.python
-    in_python = python and PythonSteps(active, python)
-    friction, sliding = integration.friction, None
-    if in_python is not None and friction is not None:
-        sliding = SlidingSteps(active, friction, in_python)
-    other = integration.given not in (None, WITH_INEQUALITIES)
-    table: tuple[tuple[bool, Stepper | None], ...] = (
-        (python is not None and (acts or limits), None),
-        (other and acts, None),
-        (acts, inequalities),
-        (limits, WatchedSteps(active, inequalities)),
-        (sliding is not None, sliding),
-        (python is not None, in_python),
-        (True, CompiledSteps(active)),
-    )
-    stepper = next(stepper for applies, stepper in table if applies)
-    if stepper is None:
-        raise ModelError(NEED_EULER)
-    return stepper
-
-
 class Stepping:
     """Steps by the stepper for what acts, which is chosen again once something else does.
 
@@ -246,7 +211,26 @@ class Stepping:
         self.stepper = None
 
     def _chosen(self) -> Stepper:
-        self.stepper = choose_steps(self._active, self._inequalities, self._integration)
+        """The stepper for what acts now: the first line of the table that applies."""
+        active, inequalities, integration = self._active, self._inequalities, self._integration
+        acts, limits, python = inequalities.act, inequalities.limits, integration.python
+        in_python = python and PythonSteps(active, python)
+        friction, sliding = integration.friction, None
+        if in_python is not None and friction is not None:
+            sliding = SlidingSteps(active, friction, in_python)
+        other = integration.given not in (None, WITH_INEQUALITIES)
+        table: tuple[tuple[bool, Stepper | None], ...] = (
+            (python is not None and (acts or limits), None),
+            (other and acts, None),
+            (acts, inequalities),
+            (limits, WatchedSteps(active, inequalities)),
+            (sliding is not None, sliding),
+            (python is not None, in_python),
+            (True, CompiledSteps(active)),
+        )
+        self.stepper = next(stepper for applies, stepper in table if applies)
+        if self.stepper is None:
+            raise ModelError(NEED_EULER)
         return self.stepper
 
     @property

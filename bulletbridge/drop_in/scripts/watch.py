@@ -11,8 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.constraints import NOBODY, CreatedConstraint, Info, info_of
 from bulletbridge.bullet.worlds import text_of
-from bulletbridge.drop_in.filtered import RigidReading
-from bulletbridge.drop_in.joined_bodies import JoinedBodies
+from bulletbridge.drop_in.joined_bodies import JoinedBodies, Reading
 from bulletbridge.drop_in.session import Session, islands
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.numerics.records import Array
@@ -220,8 +219,8 @@ class KeptGaps:
         for bodies in islands(loop.bodies for loop in still):
             among = [loop for loop in still if bodies & set(loop.bodies)]
             try:
-                reading = RigidReading(session.client)
-                self._groups.append(JoinedBodies(bodies, among, session.client, reading))
+                client = session.client
+                self._groups.append(JoinedBodies(bodies, among, client, Reading(client)))
             except BulletBridgeError:
                 continue
         return self._groups
