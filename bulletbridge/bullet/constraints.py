@@ -128,13 +128,10 @@ def describe(number: int, client: int, **asked: Any) -> CreatedConstraint:
         "target": info[13],
         "axis": info[5],
     }
-    return judged(with_axis(CreatedConstraint(number, **found | asked), info))
-
-
-def with_axis(loop: CreatedConstraint, info: Info) -> CreatedConstraint:
-    """The loop with its axis in its own frame."""
-    axis = axis_in_frame(loop, info) if loop.kind in MODELS else loop.axis_in_frame
-    return loop if axis == loop.axis_in_frame else replace(loop, axis_in_frame=axis)
+    loop = CreatedConstraint(number, **found | asked)
+    if loop.kind in MODELS:
+        loop = replace(loop, axis_in_frame=axis_in_frame(loop, info))
+    return judged(loop)
 
 
 def is_held(body: int, link: int, client: int) -> bool:

@@ -53,7 +53,7 @@ def forward_kinematics(
         AssemblyError: The loops cannot close there; the message names the widest and its gap, or
             the joints that would leave their limits.
     """
-    found = _close(system, _solver(system), q, guess, within_limits)
+    found = _close(system, system.dynamics.solver, q, guess, within_limits)
     return by_joint(found, system.mechanism, "q")
 
 
@@ -105,8 +105,8 @@ def inverse_kinematics(
         kind, rpy = JointModel.WELD, read(turn).as_euler("xyz")
     target = Frame(WORLD, triple(xyz), triple(rpy))
     task = encode(system.mechanism, [LoopJoint(f"pose of {frame.link}", kind, target, frame)])
-    kept = _solver(system)
-    solver = Solver(system.mechanism, with_loop(kept.encoded, task), system.tolerances)
+    encoded = with_loop(system.dynamics.solver.encoded, task)
+    solver = Solver(system.mechanism, encoded, system.tolerances)
     found = _close(system, solver, q or {}, guess, within_limits, OUT_OF_REACH)
     return by_joint(found, system.mechanism, "q")
 
@@ -117,7 +117,7 @@ def nearest_closed(system: System, q: Array) -> Array:
     Raises:
         AssemblyError: The loops do not close near it.
     """
-    solver, start = _solver(system), np.array(q, np.float64)
+    solver, start = system.dynamics.solver, np.array(q, np.float64)
     enough = round_off(solver, start, system.t) + system.decision.allowance
     found, _ = close(solver, start, system.t, np.zeros(system.mechanism.nv, bool), enough)
     require_closed(solver, found, system.t, enough, SEARCHED)
@@ -144,10 +144,6 @@ def with_loop(encoded: Encoded, task: Encoded) -> Encoded:
     return replace(
         encoded, loops=loops, couplings=couplings, rows=rows, in_metres=in_metres, scale=scale
     )
-
-
-def _solver(system: System) -> Solver:
-    return system.dynamics.solver
 
 
 def _close(

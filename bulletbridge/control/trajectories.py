@@ -99,7 +99,7 @@ class Trajectories:
         self._own: System | None = None
         self._start: SavedState | None = None
         self._begun: tuple[tuple[Array, Array, float], Mapping[str, float]] | None = None
-        self._first = self._state_near()
+        self._first = self.near.snapshot()
         self.mechanism, self.nv, self.dt = system.mechanism, system.mechanism.nv, system.dt
         self.lengths, self.length = (
             lengths_of(self.near.dynamics.solver),
@@ -153,13 +153,10 @@ class Trajectories:
         """
         self._begun = (q, v, t), parameters
         self.near.start_from(*self._begun)
-        self._first = self._state_near()
+        self._first = self.near.snapshot()
         if self._own is not None:
             self._own.start_from(*self._begun)
             self._start = self._own.save(world=False)
-
-    def _state_near(self) -> Array:
-        return self.near.snapshot()
 
     def run(self, tau: Array) -> list[Point]:
         """Advance by steps under forces (steps, nv).
@@ -267,13 +264,13 @@ class Trajectories:
             np.zeros((n + 1, len(self._first))),
             np.zeros((n, 2 * self.nv, 3 * self.nv)),
         )
-        states[0], asked = self._state_near(), StepsAsked(forces, states, changes, counts)
+        states[0], asked = self.near.snapshot(), StepsAsked(forces, states, changes, counts)
         while counts[DIFFERENTIATED] < n:
             try:
                 near.differentiate_steps(asked)
             except UnsupportedError as error:
                 k = int(counts[DIFFERENTIATED])
-                states[k + 1], whys[k] = self._state_near(), _why(error)
+                states[k + 1], whys[k] = self.near.snapshot(), _why(error)
                 at = self.point(states[k], tau[k])
                 changes[k] = self._by_differences(at, 1, all_rates, whys[k]).changes
                 self.put_near(self.point(states[k + 1], tau[k]))

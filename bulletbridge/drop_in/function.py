@@ -172,6 +172,11 @@ def before_call() -> None:
     """What happens before any function: real-time simulation goes on."""
     for call in HOOKS.before_call:
         call()
+    pump()
+
+
+def pump() -> None:
+    """Make the steps that real-time simulation asks for."""
     for session in [*REAL_TIME]:
         session.pump()
 

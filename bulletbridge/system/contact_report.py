@@ -152,12 +152,6 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
     return found
 
 
-def force_of_inequalities(step: InequalityStepper) -> Array:
-    """Forces (nv,) on the rates of all inequality rows of the last step [N m or N]."""
-    n = int(step.report[ROWS])
-    return np.asarray(step.impulses[X, :n] @ step.rows / step.dt, np.float64)
-
-
 class Loaded(NamedTuple):
     """The equations of motion at the start of a step, with all that acted by inequalities in it.
 
@@ -181,8 +175,8 @@ def loaded_forces(step: InequalityStepper, v: Array) -> Array:
 
     Those of dampers come on top; they act by the end's rates, and are made up for.
     """
-    damping = step.solver.axes["damping"]
-    return step.tau + force_of_inequalities(step) + damping * (v - step.solver.v)
+    pushed = step.impulses[X, : int(step.report[ROWS])] @ step.rows / step.dt
+    return step.tau + pushed + step.solver.axes["damping"] * (v - step.solver.v)
 
 
 def loaded_motion(step: InequalityStepper) -> Loaded:

@@ -393,15 +393,10 @@ def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, Spr
     return found
 
 
-def efforts_at(solver: Solver, terms: Terms, q: Array, v: Array, t: float) -> np.ndarray:
-    """Efforts of a solver with what they exert as functions of time and of a state."""
-    targets = solver.encoded.targets(np.array([t]))[0]
-    return solver.efforts_at(targets, terms.poses, terms.axes.copy(), q, v, t)
-
-
 def elements_at(solver: Solver, terms: Terms, q: Array, v: Array, t: float) -> np.ndarray:
-    """Its force elements among them."""
-    efforts = efforts_at(solver, terms, q, v, t)
+    """Force elements with what they exert as functions of time and of a state."""
+    targets = solver.encoded.targets(np.array([t]))[0]
+    efforts = solver.efforts_at(targets, terms.poses, terms.axes.copy(), q, v, t)
     return efforts[len(efforts) - len(solver.encoded.elements) :]
 
 

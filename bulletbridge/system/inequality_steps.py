@@ -419,7 +419,7 @@ class InequalitySteps:
             step = self._stepper
             if step is None or step.solver is not self._active.solver:
                 step = self._take_stepper(None)
-            failure = self._advance_there(step) if self.finds_contacts else step.advance(None)
+            failure = self._advance_there(step)
             if failure == DONE:
                 self._tell(step)
             return failure

@@ -16,7 +16,7 @@ from bulletbridge.constraints.force_elements import (
 )
 from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint
 from bulletbridge.errors import ModelError, refuse_name
-from bulletbridge.mechanism.model import Joint, Mechanism
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import BEAM
 from bulletbridge.numerics.records import are_numbers
 from bulletbridge.system.carrying import is_bounded
@@ -54,7 +54,7 @@ def parameters_of(
             found |= {f"{name}.{field}": float(axis[field]) for field in AXIS_FIELDS}
             found[f"{name}.friction"] = joint.friction
     for name, joint in mechanism.joints.items():
-        if has_origin(joint):
+        if joint.is_single or joint.kind == "spherical":
             found |= _by_axis(f"{name}.origin", bodies[axes[joint.v.start]["body"]]["p"])
     for one in constraints:
         if isinstance(one, LoopJoint | Distance) and not is_bounded(one):
@@ -72,11 +72,6 @@ def is_rigid(mechanism: Mechanism, body: int) -> bool:
     """Whether a body is no beam and has a mass to scale."""
     record = mechanism.bodies[body]
     return bool(record["joint"] != BEAM and record["mass"] > 0.0)
-
-
-def has_origin(joint: Joint) -> bool:
-    """Whether a joint stands somewhere on the body that carries it."""
-    return joint.is_single or joint.kind == "spherical"
 
 
 def numbers(constraint: Constraint | ForceElement) -> tuple[str, ...]:
@@ -194,24 +189,17 @@ def require_possible(
     Raises:
         ModelError: It names the first one.
     """
+    found: dict[str, float] = {}
     for name, joint in mechanism.joints.items():
         if joint.is_single:
-            for field in ("armature", "damping", "stiffness"):
-                value = mechanism.axes[joint.v.start][field]
-                if value < 0.0:
-                    raise ModelError(
-                        f"{name}.{field} is {value:g}; give a number that is not negative"
-                    )
+            axis = mechanism.axes[joint.v.start]
+            found |= {f"{name}.{field}": float(axis[field]) for field in AXIS_FIELDS[:-1]}
     for one in constraints:
         if isinstance(one, Distance) and not one.length > 0.0:
             raise ModelError(f"{one.name}.length is {one.length:g} m; give a positive one")
         if isinstance(one, ELEMENTS):
-            for field in ("stiffness", "damping"):
-                if field in numbers(one) and getattr(one, field) < 0.0:
-                    raise ModelError(
-                        f"{one.name}.{field} is {getattr(one, field):g}; give a number that is not"
-                        " negative"
-                    )
-    for name, value in surfaces.items():
+            own = [field for field in ("stiffness", "damping") if field in numbers(one)]
+            found |= {f"{one.name}.{field}": getattr(one, field) for field in own}
+    for name, value in (found | {**surfaces}).items():
         if value < 0.0:
             raise ModelError(f"{name} is {value:g}; give a number that is not negative")

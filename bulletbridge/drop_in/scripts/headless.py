@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 import pybullet
 
-from bulletbridge.drop_in.function import Function, Given
+from bulletbridge.drop_in.function import Function, Given, pump
 from bulletbridge.drop_in.functions import FUNCTIONS
 from bulletbridge.drop_in.session import LONGEST_PUMP, REAL_TIME, Session
 from bulletbridge.drop_in.settings import HOOKS
@@ -76,12 +76,6 @@ class Clock:
     def since_epoch(self) -> float:
         """What ``time.time`` answers."""
         return EPOCH + self.look()
-
-
-def pump() -> None:
-    """Make the steps that real-time simulation asks for."""
-    for session in [*REAL_TIME]:
-        session.pump()
 
 
 def nanoseconds(clock: Callable[[], float]) -> Callable[[], int]:

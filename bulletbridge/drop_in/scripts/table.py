@@ -7,7 +7,6 @@ from rich.text import Text
 
 from bulletbridge.comparison.tables import number, print_groups
 from bulletbridge.drop_in.scripts.compare import ScriptRuns
-from bulletbridge.drop_in.scripts.script import Outcome
 from bulletbridge.drop_in.scripts.watch import Seen
 
 MEASURES = {
@@ -53,7 +52,7 @@ def print_runs(runs: ScriptRuns, console: Console) -> None:
     console.print(times(runs))
     for name, run in (("on our solver", runs.ours), ("natively", runs.native)):
         if run is not None and (run.error or run.code):
-            console.print(f"{name} the script failed: {failure(run)}")
+            console.print(f"{name} the script failed: {run.error or f'exit code {run.code}'}")
 
 
 def measured(seen: Seen, names: Iterable[str]) -> list[str]:
@@ -81,8 +80,3 @@ def times(runs: ScriptRuns) -> str:
 def microseconds(time: float) -> str:
     """Three digits, without an exponent."""
     return f"{time:.0f} µs" if time >= 100.0 else f"{time:.3g} µs"
-
-
-def failure(run: Outcome) -> str:
-    """Why a run failed, in one line."""
-    return run.error or f"exit code {run.code}"
