@@ -30,20 +30,6 @@ Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
 
 
-def bodies_in_contact(
-    bodies: Mapping[int, tuple[int, ...]], body: int, other: int, link: int, other_link: int
-) -> tuple[int, int] | None:
-    """Bodies a and b of the mechanism at a contact that ``body`` reports; 0 for what is no part.
-
-    None within one body of the mechanism, and for what the other body reports too.
-    """
-    places = (body, link), (other, other_link)
-    ours, theirs = (bodies[each][index + 1] if each in bodies else 0 for each, index in places)
-    if ours == theirs or (other in bodies and other < body):
-        return None
-    return theirs, ours
-
-
 class StickingReader:
     """Reads which points of some bodies stick in the contacts of Bullet's last step.
 
@@ -124,17 +110,18 @@ class StickingReader:
         """Bodies a and b of the mechanism, and the friction up to which they stick.
 
         None for contacts that keep nothing in place, or that the other body reports too;
-        ``CARRIED`` for those with a load.
+        ``CARRIED`` for those with a load. Body 0 is what is no part of the mechanism.
         """
-        found = bodies_in_contact(self.bodies, body, other, link, other_link)
-        if found is None:
+        places, bodies = ((body, link), (other, other_link)), self.bodies
+        ours, theirs = (bodies[each][index + 1] if each in bodies else 0 for each, index in places)
+        if ours == theirs or (other in bodies and other < body):
             return None
-        if other not in self.bodies and moves(other, other_link, self.client):
+        if other not in bodies and moves(other, other_link, self.client):
             return CARRIED if is_floating(other, self.client) else None
         friction = 1.0
-        for each, index in ((body, link), (other, other_link)):
+        for each, index in places:
             friction *= pybullet.getDynamicsInfo(each, index, self.client)[1]
-        return *found, STUCK_IN_BULLET * min(abs(friction), MOST_FRICTION)
+        return theirs, ours, STUCK_IN_BULLET * min(abs(friction), MOST_FRICTION)
 
 
 def is_floating(body: int, client: int) -> bool:

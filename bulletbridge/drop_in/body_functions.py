@@ -268,6 +268,9 @@ for name, several in (
     FUNCTIONS[name] = JointStates(name, several)
 
 
+COMMANDED = "Exact steps must know which motors are on, and apply joint torques themselves."
+
+
 def commanding(several: bool, turns: bool) -> Note:
     """What notes commands for one joint or several, which spherical ones follow alone or not."""
 
@@ -275,7 +278,7 @@ def commanding(several: bool, turns: bool) -> Note:
         actions = session.actions
         (actions.command_all if several else actions.command)(args, kwargs, turns)
 
-    note.__doc__ = "Exact steps must know which motors are on, and apply joint torques themselves."
+    note.__doc__ = COMMANDED
     return note
 
 
@@ -289,7 +292,7 @@ for name, several, turns, count, force in (
     FUNCTIONS[name] = Noted(name, count, commanding(several, turns), pushes)
 
 
-class OldMotorControl(Noted):
+class OldMotorControl(Direct):
     """``setJointMotorControl``, which has no names for its arguments and knows client 0 only."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -302,9 +305,7 @@ class OldMotorControl(Noted):
         return answer
 
 
-FUNCTIONS["setJointMotorControl"] = OldMotorControl(
-    "setJointMotorControl", 5, commanding(several=False, turns=False)
-)
+FUNCTIONS["setJointMotorControl"] = OldMotorControl("setJointMotorControl", 5, COMMANDED)
 
 
 def pushing(*names: str) -> Note:

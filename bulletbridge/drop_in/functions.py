@@ -10,9 +10,9 @@ from bulletbridge.constraints.joints import SOFTNESS
 from bulletbridge.drop_in import body_functions, guards
 from bulletbridge.drop_in.function import (
     FUNCTIONS,
+    Direct,
     Function,
     Given,
-    Noted,
     adds,
     before_call,
     follows,
@@ -24,7 +24,7 @@ from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.models.loaded_files import mimics_of_body
 from bulletbridge.viewer.overlay import has_window
 
-__all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
+__all__ = ["FUNCTIONS", "body_functions", "lookup"]
 
 # constraints
 
@@ -127,7 +127,7 @@ def getConstraintUniqueId(session: Session, given: Given) -> Any:
 CLIENT = {"physicsClientId"}
 
 
-class Step(Noted):
+class Step(Direct):
     """``stepSimulation``, ours."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -140,11 +140,9 @@ class Step(Noted):
         return (SESSIONS.get(client) or session_of(client)).step()
 
 
-def step_taken(_session: Session, _args: tuple[Any, ...], _kwargs: Given) -> None:
-    """Then all loops are closed at position and velocity level."""
-
-
-FUNCTIONS["stepSimulation"] = Step("stepSimulation", 0, step_taken)
+FUNCTIONS["stepSimulation"] = Step(
+    "stepSimulation", 0, "Then all loops are closed at position and velocity level."
+)
 
 
 @replaces("enableRealTimeSimulation")

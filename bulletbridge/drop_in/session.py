@@ -51,10 +51,8 @@ LONGEST_PUMP = 0.1
 FIRST_IMPULSE = 500.0
 """Bullet's limit of a new constraint [N s]."""
 STILL = (0.0, 0.0, 0.0)
-Pose = tuple[Sequence[float], Sequence[float]]
-"""Position [m] of a base's centre of mass, and a quaternion."""
 Twist = tuple[Sequence[float], Sequence[float]]
-"""Its velocity [m/s], and its rate of turn [rad/s]."""
+"""Velocity of a base [m/s], and its rate of turn [rad/s]."""
 NOTHING: Mapping[int, tuple[float, ...]] = {}
 READ = WEIGHT | {"jointLowerLimit", "jointUpperLimit"}
 DAMPING = {"linearDamping", "angularDamping", "jointDamping"}
@@ -565,7 +563,7 @@ class Session:
         self.actions.end_step()
         return answer
 
-    def _drifting_bases(self) -> list[tuple[int, Pose, Pose, Twist]]:
+    def _drifting_bases(self) -> list[tuple[int, Place, Place, Twist]]:
         """Fixed bases that have a velocity and that constraints hold.
 
         Bullet's step would move them on after loops were closed to where they were: they are to be
@@ -575,7 +573,7 @@ class Session:
         Returns:
             Bodies, where they are, where a step leads them, and their velocity.
         """
-        found, dt = list[tuple[int, Pose, Pose, Twist]](), self._time_step()
+        found, dt = list[tuple[int, Place, Place, Twist]](), self._time_step()
         for body in self.actions.belts:
             if not self._is_ours(body):
                 continue
@@ -587,7 +585,7 @@ class Session:
             found.append((body, (at, axes), (place, turned), velocity))
         return found
 
-    def _put_bases(self, bases: Sequence[tuple[int, Pose, Twist]]) -> None:
+    def _put_bases(self, bases: Sequence[tuple[int, Place, Twist]]) -> None:
         """Put fixed bases at places, with their velocities, which friction on them feels."""
         for body, pose, velocity in bases:
             pybullet.resetBasePositionAndOrientation(body, *pose, self.client)

@@ -114,7 +114,9 @@ class Integration:
             self._methods = MODIFIED
             given = options.weighting
             active.full.take_weighting(given if isinstance(given, str) else np.array(given))
-        self.take_springs(options.springs == "explicit")
+        compiled = self.python is None and self.given in (None, WITH_INEQUALITIES)
+        at_end = compiled and options.springs != "explicit" and has_springs(active.full)
+        self._act_at_end(at_end, False)
 
     @property
     def solvers(self) -> tuple[Solver, ...]:
@@ -134,11 +136,6 @@ class Integration:
             control["rtol"], control["atol"] = TIGHT, 0.1 * TIGHT
         if isinstance(self.python, Adaptive):
             self.python.rtol, self.python.atol = TIGHT, 0.1 * TIGHT
-
-    def take_springs(self, explicit: bool) -> None:
-        """Begin with springs at the end of steps, where integrator and option allow it."""
-        compiled = self.python is None and self.given in (None, WITH_INEQUALITIES)
-        self._act_at_end(compiled and not explicit and has_springs(self._active.full), False)
 
     def take_stiff_springs_implicitly(self) -> None:
         """Have springs act at the end of steps if explicit ones could not follow them.
