@@ -108,7 +108,7 @@ def with_idle_joints(
     busy = [k for k in range(mechanism.nv) if k not in idle]
     names: dict[str, float] = {}
     for joint in mechanism.joints.values():
-        rates = list(range(*span(joint.v)))
+        rates = list(range(joint.v.start, joint.v.stop))
         missing = [k for k in rates if k in idle]
         if not missing:
             continue
@@ -193,7 +193,8 @@ def check_mass_matrix(mechanism: Mechanism, M: Array, M_bullet: Array) -> None:
     i, j = np.unravel_index(np.argmax(error), error.shape)
     if error[i, j] <= MASS_MATRIX_RTOL:
         return
-    names = [joint.name for joint in mechanism.joints.values() for _ in range(*span(joint.v))]
+    joints = mechanism.joints.values()
+    names = [joint.name for joint in joints for _ in range(joint.v.start, joint.v.stop)]
     raise ModelError(
         f"mass matrix between joints '{names[i]}' and '{names[j]}' is {M[i, j]:.12g} as read and"
         f" {M_bullet[i, j]:.12g} from Bullet's link velocities (relative {error[i, j]:.1e}, limit"
@@ -223,11 +224,6 @@ def general_configuration(mechanism: Mechanism) -> Array:
             end = body["q"] + (7 if body["joint"] == FREE else 4)
             q[end - 4 : end] /= np.linalg.norm(q[end - 4 : end])
     return q
-
-
-def span(part: slice) -> tuple[int, int]:
-    """First and stop of a slice."""
-    return part.start, part.stop
 
 
 def compare_with_file(robot: RawBody, path: Path) -> None:

@@ -127,8 +127,7 @@ class DifferentiableSteps:
         by_v = np.asarray(by_v, np.float64).reshape(len(worlds), n + 1, m.nv)
         with self._lock:
             for k, world in enumerate(worlds):
-                self._begin(world, t)
-                parameters = dict(zip(self.names, world.parameters.tolist(), strict=True))
+                parameters = self._begin(world, t)
 
                 def price(states: Array, tau: Array, k: int = k) -> Prices:
                     gradients = np.zeros((n + 1, 3 * m.nv))
@@ -143,10 +142,12 @@ class DifferentiableSteps:
                 found.parameters[:] += [swept.by_parameters[name] for name in self.names]
         return found
 
-    def _begin(self, world: Arguments, t: float) -> None:
+    def _begin(self, world: Arguments, t: float) -> dict[str, float]:
+        """Take the start of a world; its parameters by name."""
         values = dict(zip(self.names, world.parameters.tolist(), strict=True))
         q = with_unit_quaternions(self.mechanism, world.q)
         self._runs.begin(q, world.v, t, values)
+        return values
 
     def _worlds(self, given: Arguments) -> list[Arguments]:
         """Each world's arguments."""

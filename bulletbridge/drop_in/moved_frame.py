@@ -102,8 +102,11 @@ class MovedFrame:
         self._loop = loop
         self._told, self.parts = np.zeros(10), 1
         self._shown: Info | None = None  # what Bullet is to be told again after its step
-        self._move_by(Way(frame=np.zeros(1, MOVED)))
-        self._lead = 0.0
+        self.motion = Way(frame=np.zeros(1, MOVED))
+        self._frame, self._lead = self.motion.frame, 0.0
+        self.target: Array = self._frame["target"][0]
+        self._ahead: Array = self._frame["ahead"][0]
+        self._drive = StoredCall(drive_frame, (self._frame, self._told), ()).call
         info = info_of(loop.number, client)
         body, link = info[2], info[3]
         self._bodies, self._link, self._on = (info[2], info[0]), WORLD, NOWHERE
@@ -115,13 +118,6 @@ class MovedFrame:
             frame["com"], frame["axes"] = dynamics[3], unit(dynamics[4])
         self._go(info, 0.0, 1.0)
         self._rest()
-
-    def _move_by(self, motion: Way) -> None:
-        """Have a motion, and its frame."""
-        self.motion, self._frame = motion, motion.frame
-        self.target: Array = self._frame["target"][0]
-        self._ahead: Array = self._frame["ahead"][0]
-        self._drive = StoredCall(drive_frame, (self._frame, self._told), ()).call
 
     def belong_to(self, loop: CreatedConstraint) -> None:
         """Be the frame of a constraint that came in place of its own."""

@@ -492,19 +492,13 @@ class Session:
 
     def clear(self) -> None:
         """Forget bodies and constraints, as resetSimulation does."""
-        for known in (self.constraints.loops, self._successors, self._vacant, self._untold):
+        tables = self._successors, self._vacant, self.groups, self._group_of, self._modes
+        noted = self._untold, self.sensors, self._met, self._bullets, self._stale, self._unplaced
+        of_bodies = self.constraints.loops, self._saved, self.modelled, self.outdated
+        for known in (*tables, *noted, *of_bodies):
             known.clear()
-        self.groups.clear()
-        self._group_of.clear()
-        self.sensors.clear()
         self._alone, self._counted = False, -1
-        self._modes.clear()
-        self._met.clear()
-        self._bullets.clear()
         EXACT.discard(self)
-        self._saved.clear()
-        for known in (self._stale, self._unplaced, self.modelled, self.outdated):
-            known.clear()
         self.models_of_removed = False
         self.actions = Actions()
 

@@ -16,7 +16,7 @@ from bulletbridge.inequalities.encode import place_turns
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
-from bulletbridge.inequalities.stepper import InequalityStepper
+from bulletbridge.inequalities.stepper import InequalityStepper, Surroundings
 from bulletbridge.inequalities.steps_kernel import Trace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.cone_program import ReferenceSolver
@@ -196,6 +196,11 @@ class InequalitySteps:
     def solvers(self) -> tuple[Solver, ...]:
         """Those that step besides the solver of the rigid constraints."""
         return self.holding.solvers
+
+    @property
+    def surroundings(self) -> Surroundings | None:
+        """What steps may touch; None where no contacts act."""
+        return self._shown.surroundings() if self.finds_contacts else None
 
     def take_contacts(self) -> None:
         """Have contacts act, of which a copy finds none before it is given a world."""
@@ -419,7 +424,7 @@ class InequalitySteps:
             step = self._stepper
             if step is None or step.solver is not self._active.solver:
                 step = self._take_stepper(None)
-            failure = self._advance_there(step)
+            failure = step.advance(self.surroundings)
             if failure == DONE:
                 self._tell(step)
             return failure
@@ -489,10 +494,9 @@ class InequalitySteps:
         if self.force_limits_act or self._is_moved:
             return DONE, done
         step = self._take_stepper(None)
-        surroundings = self._shown.surroundings() if self.finds_contacts else None
         trace = Trace(table, every, done, int(while_pushed))
         try:
-            failure, done = step.roll(surroundings, steps, trace)
+            failure, done = step.roll(self.surroundings, steps, trace)
         except BaseException:
             self._shown.show(self._active.solver)
             raise
@@ -563,12 +567,12 @@ class InequalitySteps:
     def _advance(self, step: InequalityStepper) -> int:
         """One step with what is at hand; the failure that stopped it, or DONE."""
         if step.rigid is None:
-            return self._advance_there(step)
+            return step.advance(self.surroundings)
         here, there = self._active.solver, step.solver
         there.tau = here.tau
         if here.state.tobytes() != there.state.tobytes():  # a tenth of a comparison by numbers
             there.put(here.q, here.v, here.t)
-        failure = self._advance_there(step)
+        failure = step.advance(self.surroundings)
         in_the_way = len(step.joint_limits) or len(step.contact_points)
         if failure == DONE and there.encoded.motions and in_the_way:
             if any(led_past(step)) or any(led_into(step)):
@@ -576,9 +580,3 @@ class InequalitySteps:
         if failure == DONE:
             here.put(there.q, there.v, there.t)
         return failure
-
-    def _advance_there(self, step: InequalityStepper) -> int:
-        """One step of whatever solver it has."""
-        if not self.finds_contacts:
-            return step.advance(None)
-        return step.advance(self._shown.surroundings())

@@ -1184,7 +1184,7 @@ class System:
             UnsupportedError: As of ``step_derivatives``.
         """
         end, step = self.snapshot(), require_whole(self._inequalities.last, self.dt)
-        around = self._shown.surroundings() if self.finds_contacts else None
+        around = self._inequalities.surroundings
         ended = ended_at(step.solver)
         try:
             self.take_back(start)
