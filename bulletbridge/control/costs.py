@@ -242,11 +242,8 @@ class QuadraticCost:
         x[:nv] = configuration_difference(self.mechanism, q, self.q)
         x[nv:] = np.asarray(v) - self.v
         away, size = self.Q @ x, 2 * nv if len(rest) == 1 else 3 * nv
-        value, gradient, hessian = (
-            float(x @ away),
-            np.zeros(size),
-            self._curved[:size, :size].copy(),
-        )
+        value, gradient = float(x @ away), np.zeros(size)
+        hessian = self._curved[:size, :size].copy()
         gradient[: 2 * nv] = 2.0 * away
         if self._turns:
             W, turns = chart_rates(self.mechanism, x[:nv])[:, self._turns], self._turns

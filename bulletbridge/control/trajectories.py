@@ -101,10 +101,8 @@ class Trajectories:
         self._begun: tuple[tuple[Array, Array, float], Mapping[str, float]] | None = None
         self._first = self.near.snapshot()
         self.mechanism, self.nv, self.dt = system.mechanism, system.mechanism.nv, system.dt
-        self.lengths, self.length = (
-            lengths_of(self.near.dynamics.solver),
-            float(system.encoded.length),
-        )
+        self.lengths = lengths_of(self.near.dynamics.solver)
+        self.length = float(system.encoded.length)
         try:
             system.compiled()
             self._in_python = False
@@ -254,16 +252,9 @@ class Trajectories:
         if others or len(tau) * 6 * self.nv**2 > WHOLE:
             return None
         near.restore(self.start, write=False)
-        forces, whys, counts = (
-            np.ascontiguousarray(tau),
-            dict[int, str](),
-            np.zeros(COUNTS, np.int64),
-        )
-        n = len(forces)
-        states, changes = (
-            np.zeros((n + 1, len(self._first))),
-            np.zeros((n, 2 * self.nv, 3 * self.nv)),
-        )
+        n, whys, counts = len(tau), dict[int, str](), np.zeros(COUNTS, np.int64)
+        states = np.zeros((n + 1, len(self._first)))
+        forces, changes = np.ascontiguousarray(tau), np.zeros((n, 2 * self.nv, 3 * self.nv))
         states[0], asked = self.near.snapshot(), StepsAsked(forces, states, changes, counts)
         while counts[DIFFERENTIATED] < n:
             try:

@@ -422,10 +422,8 @@ def motor_of(mode: int, given: Given) -> MotorCommand:
         return MotorCommand(torque_of="STABLE_PD_CONTROL")
     get = given.get
     force, velocity = get("force", DEFAULT_FORCE), get("targetVelocity", 0.0)
-    position_gain, velocity_gain = (
-        get("positionGain", DEFAULT_POSITION_GAIN),
-        get("velocityGain", 1.0),
-    )
+    position_gain = get("positionGain", DEFAULT_POSITION_GAIN)
+    velocity_gain = get("velocityGain", 1.0)
     target, fastest = get("targetPosition", 0.0), get("maxVelocity", -1.0)
     if not are_plain((force, velocity, target)):
         if np.size(target) == 4 and type(target) not in PLAIN:

@@ -689,10 +689,8 @@ class ExactGroup:
                 vector = turned(R, turned(link_axes, vector))
             if push.point is not None and push.in_world:
                 off = [x - y - z for x, y, z in zip(push.point, origin, at, strict=True)]
-                local, at = (
-                    turned(transposed(link_axes), turned(transposed(R), off)),
-                    summed(at, off),
-                )
+                local = turned(transposed(link_axes), turned(transposed(R), off))
+                at = summed(at, off)
             elif push.point is not None:
                 local = push.point
                 at = summed(at, turned(R, turned(link_axes, local)))

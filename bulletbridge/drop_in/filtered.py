@@ -327,10 +327,8 @@ class FilteredGroup:
         """Impulses that closed the loops in the last step; None if they were not closed."""
         if self._sticking_count >= 0 and self.filter is not None:
             self.plain = None  # the next step forgets them
-            self._impulses, self._sticking_count = (
-                self.filter.impulses(self._sticking_count),
-                UNKNOWN,
-            )
+            self._impulses = self.filter.impulses(self._sticking_count)
+            self._sticking_count = UNKNOWN
         return self._impulses
 
     def _drive(self) -> None:

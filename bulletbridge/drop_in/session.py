@@ -108,9 +108,8 @@ class Session:
             loop.kind == pybullet.JOINT_GEAR for loop in self.constraints.loops.values()
         )
         self._vacant: dict[tuple[Any, ...], CreatedConstraint] = {}  # removed since the last step
-        self._successors: dict[
-            int, CreatedConstraint
-        ] = {}  # whose place new constraints have taken, by these
+        # whose place new constraints have taken, by these
+        self._successors: dict[int, CreatedConstraint] = {}
         # frames that Bullet has elsewhere than where they were in the state that was restored
         self._unplaced = set[int]()
         self.mode: Mode = HOOKS.mode
@@ -127,9 +126,8 @@ class Session:
         self._around = shaped_bodies(client)
         self._met: set[tuple[int, int]] = set()  # bodies in contact with a group in exact mode
         self._saved: dict[int, Saved] = {}  # by state
-        self.observers: set[tuple[Any, ...]] = (
-            set()
-        )  # what looks at Bullet's own steps, which are then made
+        # what looks at Bullet's own steps, which are then made
+        self.observers = set[tuple[Any, ...]]()
         self.sensors: set[tuple[int, int]] = set()  # joints whose reactions are measured
         self._passed: set[PastCall] = set()  # calls past us that may concern us yet
         self._told_past: set[str] = set()  # functions whose calls past us were told of

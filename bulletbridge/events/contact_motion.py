@@ -212,10 +212,8 @@ class ContactMotion:
         was = dict(self._modes.now)
         self._modes.take(dict.fromkeys(self.contacts, ContactMode.OPEN))
         q, v, t = self._modes.state()
-        e, meeting = (
-            self.system.dynamics.equations(q, v, t),
-            [(self.contacts[n], here[n]) for n in closed],
-        )
+        e = self.system.dynamics.equations(q, v, t)
+        meeting = [(self.contacts[n], here[n]) for n in closed]
         after = impact(e, v, meeting, self._resting)
         self.system.set_state(v=after.v)
         modes = dict.fromkeys(self.contacts, ContactMode.OPEN)

@@ -301,22 +301,18 @@ class Stepping:
         """
         if self._in_call:
             raise StepError(IN_ANOTHER_CALL)
-        self._in_call = True
+        self._in_call, done = True, 0
         try:
-            self._roll(steps, every, table)
+            while True:
+                stepper = self.stepper or self._chosen()
+                failure, done = stepper.roll(done, steps, every, table)
+                if done == steps:
+                    return
+                failure = failure or stepper.step()
+                if failure:
+                    self._reconsider(stepper, failure)
+                done += 1
+                if done % every == 0:
+                    table[done // every - 1] = self.record()
         finally:
             self._in_call = False
-
-    def _roll(self, steps: int, every: int, table: Array) -> None:
-        done = 0
-        while True:
-            stepper = self.stepper or self._chosen()
-            failure, done = stepper.roll(done, steps, every, table)
-            if done == steps:
-                return
-            failure = failure or stepper.step()
-            if failure:
-                self._reconsider(stepper, failure)
-            done += 1
-            if done % every == 0:
-                table[done // every - 1] = self.record()

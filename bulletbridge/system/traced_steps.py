@@ -28,11 +28,8 @@ def record_traced(
     """
     solver, (n, nv), states = stepper.solver, tau.shape, trace.states
     dt, m = float(solver.control[0]["dt"]), len(trace.drives) + len(trace.joint_limits)
-    counts, axes, (slopes, compliance, least, rates) = (
-        np.zeros(n, np.int64),
-        np.zeros((n, m), np.int64),
-        np.zeros((4, n, m)),
-    )
+    counts, axes = np.zeros(n, np.int64), np.zeros((n, m), np.int64)
+    slopes, compliance, least, rates = np.zeros((4, n, m))
     held = HeldRates(np.zeros((n, nv)), counts, axes, slopes, compliance, least)
     known = np.full(n, True)
     with announce_compilation(list_held):
