@@ -6,6 +6,7 @@ from typing import ClassVar, SupportsIndex, overload
 
 import numpy as np
 
+from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.stepper import Solver
@@ -229,25 +230,17 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
     reduced = terms if kept is full else kept.terms(q, v, t)
     kept_rates = reduced.J @ v + reduced.g_t
     residual, kept_rate = keep(kept, reduced, np.array([reduced.g, kept_rates]))
-    gaps: list[Gap] = []
     rate = terms.J @ v + terms.g_t
-    for name, part in full.encoded.rows.items():
-        metres = full.encoded.in_metres[part]
-        kept_part = kept.encoded.rows[name]
-        kept_metres = kept.encoded.in_metres[kept_part]
-        gaps.append(
-            Gap(
-                name,
-                _length(terms.g[part][metres]),
-                _length(terms.g[part][~metres]),
-                _length(rate[part][metres]),
-                _length(rate[part][~metres]),
-                _length(residual[kept_part][kept_metres]),
-                _length(residual[kept_part][~kept_metres]),
-                _length(kept_rate[kept_part][kept_metres]),
-                _length(kept_rate[kept_part][~kept_metres]),
-            )
+    gaps = [
+        Gap(
+            name,
+            *_by_unit(full.encoded, name, terms.g),
+            *_by_unit(full.encoded, name, rate),
+            *_by_unit(kept.encoded, name, residual),
+            *_by_unit(kept.encoded, name, kept_rate),
         )
+        for name in full.encoded.rows
+    ]
     kinetic = 0.5 * float(v @ terms.M @ v)
     return Evaluation(
         Gaps(gaps),
@@ -261,11 +254,8 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
 
 def widths(full: Solver, q: Array, t: float) -> dict[str, tuple[float, float]]:
     """How far constraints are open [m], [rad], over all rows, and no more of ``evaluate``."""
-    g, in_metres = full.gaps_at(q, t), full.encoded.in_metres
-    return {
-        name: (_length(g[part][in_metres[part]]), _length(g[part][~in_metres[part]]))
-        for name, part in full.encoded.rows.items()
-    }
+    encoded, g = full.encoded, full.gaps_at(q, t)
+    return {name: _by_unit(encoded, name, g) for name in encoded.rows}
 
 
 def gap_vectors(
@@ -508,5 +498,8 @@ def wrenches(
     return found
 
 
-def _length(x: Array) -> float:
-    return float(np.linalg.norm(x))
+def _by_unit(encoded: Encoded, name: str, values: Array) -> tuple[float, float]:
+    """Lengths of what a constraint's rows have: of those in metres, of the others."""
+    part = encoded.rows[name]
+    metres, found = encoded.in_metres[part], values[part]
+    return float(np.linalg.norm(found[metres])), float(np.linalg.norm(found[~metres]))
