@@ -74,8 +74,7 @@ class Balance:
     def forces(self, x: Array) -> Array:
         """(f,) along the freedoms there."""
         self.evaluations += 1
-        q = self.pose(x)
-        return self.at(q)[0]
+        return self.at(self.pose(x))[0]
 
     def at(self, q: Array) -> tuple[Array, Array]:
         """Forces (f,) along the freedoms of a pose, and the sizes (f,) of what adds up to them."""

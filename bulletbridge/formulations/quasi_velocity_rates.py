@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.errors import StepError, UnsupportedError
-from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
 from bulletbridge.formulations.moving import moving
 from bulletbridge.formulations.quasi_velocities import Basis, basis_of, square_root_turns
 from bulletbridge.numerics.records import Array
@@ -104,10 +104,7 @@ class QuasiVelocities:
     def rates(self, q: Array, v_r: Array, t: float) -> tuple[Array, Array]:
         """The velocity (nv,) by which q moves, and the rate of v_r (dof,)."""
         here, start = moving(self._dynamics, q, self._still, t), self._start
-        basis = basis_of(here.equations)
-        if basis.V_2.shape != start.V_2.shape:
-            raise StepError("the number of freedoms changes within the step; use a smaller dt")
-        basis = basis.aligned(start.V_2)
+        basis = self._basis(here.equations)
         v = basis.expand(v_r, here.equations.g_t)
         rates = basis_rates(basis, *here.matrix_rates(v))
         turn = alignment(basis.V_2, rates.V_2, start.V_2, np.zeros_like(start.V_2))
@@ -119,7 +116,11 @@ class QuasiVelocities:
     def velocity(self, q: Array, v_r: Array, t: float) -> Array:
         """The velocity (nv,) of v_r at a configuration."""
         e = self._dynamics.equations(q, self._still, t)
+        return self._basis(e).expand(v_r, e.g_t)
+
+    def _basis(self, e: Equations) -> Basis:
+        """At a configuration, turned to the one at the start."""
         basis = basis_of(e)
         if basis.V_2.shape != self._start.V_2.shape:
             raise StepError("the number of freedoms changes within the step; use a smaller dt")
-        return basis.aligned(self._start.V_2).expand(v_r, e.g_t)
+        return basis.aligned(self._start.V_2)

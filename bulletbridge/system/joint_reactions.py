@@ -89,9 +89,7 @@ class JointReactions(Mapping[str, JointReaction]):
         Raises:
             UnknownNameError: There is no joint of that name.
         """
-        if name not in self._names:
-            refuse_name("joint", name, self._names)
-        k = self._names[name]
+        k = self._number(name)
         R, point, force, torque = np.split(self._borne[k], (9, 12, 15))
         told = point, force, torque, R.reshape(3, 3), self._unique[k]
         return JointReaction(name, self._links[k].link, *told)
@@ -108,6 +106,12 @@ class JointReactions(Mapping[str, JointReaction]):
         """Which joints."""
         return f"<JointReactions of {', '.join(self._names)}>"
 
+    def _number(self, name: str) -> int:
+        """Of the link that a joint carries."""
+        if name not in self._names:
+            refuse_name("joint", name, self._names)
+        return self._names[name]
+
     def in_links(self, names: Iterable[str] | None = None) -> Array:
         """Forces [N], then torques [N m], in the axes of the links, as sensors there read (n, 6).
 
@@ -117,11 +121,8 @@ class JointReactions(Mapping[str, JointReaction]):
         Raises:
             UnknownNameError: There is no joint of such a name.
         """
-        chosen = list(self._names) if names is None else list(names)
-        for name in chosen:
-            if name not in self._names:
-                refuse_name("joint", name, self._names)
-        found = self._borne[[self._names[name] for name in chosen]]
+        chosen = self._names if names is None else names
+        found = self._borne[[self._number(name) for name in chosen]]
         axes, parts = found[:, :9].reshape(-1, 3, 3), found[:, 12:].reshape(-1, 2, 3)
         return (parts @ axes).reshape(-1, 6)
 

@@ -474,12 +474,8 @@ def step_by_differences(
 
 def flow_by_differences(differences: Differences[Linearisable], tangents: Tangents) -> Full:
     """A and B of the accelerations at a state, by central differences."""
-
-    def see(system: Linearisable) -> Array:
-        return system.acceleration()
-
-    by_state, error = differences.by_state(tangents, see)
-    by_forces, more = differences.by_forces(tangents, see)
+    by_state, error = differences.by_state(tangents, lambda system: system.acceleration())
+    by_forces, more = differences.by_forces(tangents, lambda system: system.acceleration())
     A, B = of_flow(differences.copy.dynamics.solver.mechanism, tangents, by_state, by_forces)
     told = max(error, more)
     return Full(A, B, tangents.at.q, tangents.at.v, (), (), told, "differences")
