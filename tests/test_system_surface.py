@@ -13,6 +13,7 @@ METHODS = {
     "applied_power": "(self, q=None, v=None, t=None)",
     "applied_wrenches": "(self, q=None, v=None, t=None)",
     "assemble": "(self, q=None, v=None, guess=None, *, within_limits=False)",
+    "carried": "(self, name, force)",
     "closing_impulse": "(self)",
     "compiled": "(self)",
     "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",
@@ -66,6 +67,7 @@ METHODS = {
     "take_back": "(self, state)",
     "take_stiff_springs_implicitly": "(self)",
     "terms": "(self)",
+    "widths": "(self, q)",
     "wrench": "(self, link, force, torque=None)",
     "write": "(self)",
 }
