@@ -650,12 +650,25 @@ def test_what_a_gear_bears_is_kept_by_one_of_its_joints(tmp_path):
         system = model.system
         drive = bb.Motion(z=bb.Spline((0.0, 1.0), (0.0, 0.5)))
         system.connect(bb.Coupling("drive", {"hip": 1.0}, motion=drive))
-        with pytest.raises(ModelError, match=r"'drive' acts along joints.*reactions=\['hip'\]"):
-            system.run(0.01, reactions=["hip", "drive"])
+        asked = (
+            lambda names: system.run(0.01, reactions=names),
+            lambda names: system.linearise(reactions=names),
+        )
+        for ask in asked:
+            with pytest.raises(ModelError, match=r"'drive' has no.*reactions=\['hip'\]"):
+                ask(["hip", "drive"])
         told = system.reactions()["drive"]
         assert repr(told).startswith("<Reaction of 'drive': multipliers [")
         about_z = system.joint_reactions()["hip"].in_link[5]
         assert_allclose(about_z, told.multipliers[0], rtol=1e-12)
+
+
+def test_what_a_spring_exerts_is_no_reaction(tmp_path):
+    """It was a KeyError without a word."""
+    coil = "{name: coil, type: torsion_spring, a: {link: base}, b: {link: arm}, stiffness: 1}"
+    with bb.load(pendulum(tmp_path, f"fixed_base: true\nforces: [{coil}]"), "new") as model:
+        with pytest.raises(ModelError, match=r"'coil' has no.*spring_forces\(\)\['coil'\]"):
+            model.system.run(0.01, reactions=["coil"])
 
 
 def test_several_joints_go_by_a_list_of_names(tmp_path):

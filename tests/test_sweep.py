@@ -21,6 +21,7 @@ from bulletbridge.cli import run
 from bulletbridge.errors import BulletBridgeError, MissingExtraError, ModelError
 from bulletbridge.studies import journal, workers
 from bulletbridge.studies import run as sweeping
+from bulletbridge.studies.measures import measures_of
 from bulletbridge.studies.study import grid_values, read_setting, sample
 
 
@@ -231,6 +232,14 @@ def test_gravity_mass_start_and_step_change_the_model_as_mechanics_says():
         bb.ModelRun("four_bar", measures="gap")
     rate = bb.ModelRun("four_bar", 1 / 240, ("speed.crank",))({"rate.crank": 3.0})
     assert rate["speed.crank"] >= 3.0 * (1 - 1e-14)  # which the start is projected to
+
+
+def test_forces_are_measured_of_what_has_them_at_a_point():
+    """That of a gear was zero in every run."""
+    with bb.load("gripper", "new") as model:
+        forces = [name for name in measures_of(model) if name.startswith("force.")]
+        assert "force.gears" not in forces
+        assert forces == [f"force.{name}" for name in model.system.gap_vectors()]
 
 
 def test_numbers_of_springs_between_frames_are_parameters():

@@ -129,7 +129,8 @@ def _require_parameters(model: LoadedModel, parameters: Iterable[str]) -> None:
 
 def standard(model: LoadedModel) -> tuple[str, ...]:
     """What is measured unless something is asked for."""
-    names = model.system.encoded.rows
+    encoded = model.system.encoded  # only loops have a force at a point, and come first
+    names = list(encoded.rows)[: len(encoded.loops)]
     return ("gap", "energy_drift", *(f"{field}.{name}" for name in names for field in OF_LOOPS))
 
 

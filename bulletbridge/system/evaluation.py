@@ -1,12 +1,15 @@
 """Evaluation of a state: gaps, energy, momentum and reactions, from the definitions alone."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar, SupportsIndex, overload
 
 import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.force_elements import ForceElement
+from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.stepper import Solver
@@ -168,6 +171,25 @@ class Reaction(Hinting):
             return f"<Reaction of '{self.name}': multipliers {brief(self.multipliers)}>"
         what, point = f"Reaction of '{self.name}' on frame b", f"{brief(self.point)} m"
         return said_of_wrench(what, self.force, self.torque, point, self.unique)
+
+
+def require_points(constraints: Iterable[Constraint], names: Collection[str]) -> None:
+    """Refuse names of constraints that have no force at a point: zeros would be told.
+
+    Raises:
+        ModelError: It tells where their forces are.
+    """
+    for one in constraints:
+        if one.name not in names or isinstance(one, LoopJoint | Distance):
+            continue
+        if isinstance(one, Coupling):
+            joint = next(iter(one.coefficients))
+            where = f"what '{joint}' bears, reactions=['{joint}'], has that along its axis"
+        elif isinstance(one, ForceElement):
+            where = f"system.spring_forces()['{one.name}'] has what it exerts"
+        else:
+            where = f"system.reactions()['{one.name}'].multipliers has all there is"
+        raise ModelError(f"'{one.name}' has no reaction at a point; {where}")
 
 
 def brief(x: Array) -> str:

@@ -28,7 +28,7 @@ from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.contact_report import ContactLoad, JointLoad
 from bulletbridge.system.derivatives import Derivatives
 from bulletbridge.system.differences import Differences, Movable, put
-from bulletbridge.system.evaluation import Reaction
+from bulletbridge.system.evaluation import Reaction, require_points
 from bulletbridge.system.joint_reactions import JointReaction
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.tangents import Tangents, point_of
@@ -289,6 +289,7 @@ def check_request(system: Linearisable, request: Request) -> None:
     for name in request.outputs.reactions:
         if name not in borne:
             require_known("constraint", name, [one.name for one in system.constraints])
+    require_points(system.constraints, request.outputs.reactions)
     loops = list(system.gap_vectors())
     for name in request.outputs.gaps:
         require_known("loop with a gap", name, loops)

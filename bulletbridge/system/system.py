@@ -13,7 +13,7 @@ from typing_extensions import Never, Unpack
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_elements import Wrench
-from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
+from bulletbridge.constraints.joints import Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
@@ -100,6 +100,7 @@ from bulletbridge.system.evaluation import (
     kinematics_at,
     link_pose,
     reactions,
+    require_points,
     spring_forces,
     widths,
 )
@@ -709,13 +710,7 @@ class System:
         """Forces, then torques (n, 6) of constraints and joints, as recordings keep them."""
         closed = dict.fromkeys(constraint.name for constraint in self.constraints)
         in_tree = [name not in closed for name in names]
-        for coupling in self.constraints:
-            if isinstance(coupling, Coupling) and coupling.name in names:
-                joint = next(iter(coupling.coefficients))
-                raise ModelError(
-                    f"'{coupling.name}' acts along joints, and has no force at a point; keep what"
-                    f" '{joint}' bears, reactions=['{joint}'], which has that along its axis"
-                )
+        require_points(self.constraints, names)
         loads = np.zeros((len(names), 6))
         if any(in_tree):
             joints = self.joint_reactions()

@@ -304,10 +304,12 @@ class Viewer:
         lines += [f"t = {system.t:.3f} s, {system.dof} freedom{'s' * (system.dof != 1)}", ""]
         if evaluation.gaps:
             lines += ["| loop | gap | force |", "|---|---|---|"]
+        placed = system.gap_vectors()  # the others act along joints, not by a force
         for gap in evaluation.gaps:
             wide = f"{gap.metres:.0e} m" if gap.metres >= gap.radians else f"{gap.radians:.0e} rad"
             force = float(np.linalg.norm(reactions[gap.name].force))
-            lines.append(f"| {gap.name} | {wide} | {force:.{'0f' if force >= 1e3 else '3g'}} N |")
+            borne = f"{force:.{'0f' if force >= 1e3 else '3g'}} N" if gap.name in placed else "–"
+            lines.append(f"| {gap.name} | {wide} | {borne} |")
         text = "\n".join(lines)
         if text != self._state.content:
             self._state.content = text
