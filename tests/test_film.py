@@ -97,3 +97,16 @@ def test_what_cannot_be_filmed_is_said_first(tmp_path, capsys, monkeypatch):
         alone = bb.System(loaded.system.mechanism)
     with pytest.raises(ModelError, match="in Bullet's world"):
         bb.record(alone, tmp_path / "film.gif", 0.1)
+
+
+def test_massless_rods_are_in_the_film_and_not_left_in_the_world(tmp_path, monkeypatch):
+    with bb.load("triple_slider_crank", "new") as model:
+        there, seen, taken = pybullet.getNumBodies(model.client), [], films.take
+
+        def take(camera, client, size):
+            seen.append(pybullet.getNumBodies(client))
+            return taken(camera, client, size)
+
+        monkeypatch.setattr(films, "take", take)
+        bb.record(model.system, tmp_path / "film.gif", 0.05)
+        assert set(seen) == {there + 2} and pybullet.getNumBodies(model.client) == there

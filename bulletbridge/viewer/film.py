@@ -173,7 +173,8 @@ def record(
             if n % every == 0:
                 shift = link_centres(world).mean(axis=0) - centre if camera is None else np.zeros(3)
                 here = replace(place, target=place.target + shift)
-                yield take(here, world.client, SIZE)[0]
+                with Rods(system.constraints, world):  # gone before the world steps
+                    yield take(here, world.client, SIZE)[0]
             advance(system)
             parts.append(system.recorded())
 

@@ -40,6 +40,14 @@ class Rods:
             self.ids.append(pybullet.createMultiBody(0, -1, shape, physicsClientId=bodies.client))
         self.show()
 
+    def __enter__(self) -> None:
+        """They are there already."""
+
+    def __exit__(self, *raised: object) -> None:
+        """Remove them."""
+        for body in self.ids:
+            pybullet.removeBody(body, physicsClientId=self._bodies.client)
+
     def show(self) -> None:
         """Put them where the bodies are now."""
         for body, (a, b) in zip(self.ids, rod_ends(self._constraints, self._bodies), strict=True):
