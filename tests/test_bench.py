@@ -21,8 +21,7 @@ from bulletbridge.bench.problem import stirred, undamped
 from bulletbridge.bench.run import TABLES
 from bulletbridge.bench.session import session
 from bulletbridge.bench.settings import PACKAGES, Setting, adapters
-from bulletbridge.bench.summary import exponents, standing, wall_to
-from bulletbridge.bench.targets import targets
+from bulletbridge.bench.summary import by_order, exponents, standing, wall_to
 from bulletbridge.bench.tasks import FULL, affordable
 from bulletbridge.bench.worker import PeerError
 from bulletbridge.cli import run
@@ -232,25 +231,19 @@ def test_the_summary_says_where_others_are_ahead():
     assert standing("x", "s", [("bulletbridge", "a", None)]).ahead == "nobody"
 
 
-def test_targets_are_met_only_by_figures():
+def test_energies_are_compared_within_an_order():
     def row(peer, order, **figures):
         return {"case": "four_bar", "peer": peer, "setting": f"{order}", "dt": 1e-3} | figures
 
     orders = [("bulletbridge", 4), ("bulletbridge", 8), ("pinocchio", 4), ("exudyn", 2)]
-    tables = ("time", "accuracy", "work_precision", "growth", "singular", "standard")
-    results = {name: [] for name in tables} | {
+    results = {
         "settings": [{"peer": p, "label": f"{o}", "order": o} for p, o in orders],
         "accuracy": [row(p, o, energy=e, gap_m=0.0, rate_m=0.0)
                      for (p, o), e in zip(orders, (2e-8, 1e-12, 1e-8, 1e-6), strict=True)],
-        "time": [row(p, 1, call={"median": t})
-                 for p, t in (("bulletbridge", 4.0), ("mujoco", 8.0))],
     }  # fmt: skip
-    found = {target.what: target for target in targets(results)}
-    order = next(t for what, t in found.items() if "of order 4" in what)
-    assert not order.met and order.found == pytest.approx(2.0)
-    assert not any("of order 8" in what or "of order 2" in what for what in found)
-    step = next(t for what, t in found.items() if "mj_step" in what)
-    assert step.met and step.found == pytest.approx(0.5)
+    found = dict(by_order(results))
+    assert found[4].ratio == pytest.approx(0.5)
+    assert found[8].theirs is None and found[2].ours is None
 
 
 def test_results_are_put_together_piece_by_piece():

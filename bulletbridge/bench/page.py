@@ -9,7 +9,6 @@ from bulletbridge.bench import figures, summary
 from bulletbridge.bench.run import SCHEMA
 from bulletbridge.bench.settings import PACKAGES
 from bulletbridge.bench.summary import Best, good, unique
-from bulletbridge.bench.targets import FASTER, by_order, targets
 from bulletbridge.errors import ModelError, naming_the_extra
 
 
@@ -88,11 +87,9 @@ def page(results: dict[str, Any]) -> str:
         exponents=summary.exponents,
         passages=summary.passages,
         standings=summary.standings(results),
-        targets=targets(results),
-        by_order=by_order(results),
+        by_order=summary.by_order(results),
         ratio=summary.ratio,
         unit_of=summary.unit_of,
-        faster=FASTER,
         library=summary.LIBRARY,
         horizons=horizons,
         picture=picture,

@@ -255,3 +255,17 @@ def passages(rows: list[Row]) -> list[Row]:
         line["why"] = next((row["failed"] for row in mine if "failed" in row), "")
         table.append(line)
     return table
+
+
+def by_order(results: dict[str, Any]) -> list[tuple[int, Standing]]:
+    """Energy error per mechanism, step and order: ours and the best other of the same order."""
+    orders = {(s["peer"], s["label"]): s["order"] for s in results["settings"]}
+    found: list[tuple[int, Standing]] = []
+    for case in unique(results["accuracy"], "case"):
+        for dt in unique(results["accuracy"], "dt"):
+            rows = [r for r in good(results["accuracy"], case=case, dt=dt) if r.get("energy")]
+            for order in sorted({orders[row["peer"], row["setting"]] for row in rows}):
+                same = [r for r in rows if orders[r["peer"], r["setting"]] == order]
+                figures = [(r["peer"], r["setting"], r["energy"]) for r in same]
+                found.append((order, standing(f"{case}, {step(dt)}", "", figures)))
+    return found
