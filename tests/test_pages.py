@@ -18,7 +18,6 @@ PAGES = [
     DOCS / "modules.md",
     DOCS / "linearisation.md",
     DOCS / "optimisation.md",
-    DOCS / "saving.md",
     *sorted(DOCS.glob("tutorials/[!i]*.md")),
     *sorted(DOCS.glob("how/[!i]*.md")),
 ]
