@@ -12,7 +12,7 @@ from bulletbridge.constraints.joints import Distance
 from bulletbridge.numerics.records import Array
 
 BASE, NOWHERE, UNTURNED = -1, (-1, -1), np.array([0.0, 0.0, 0.0, 1.0])
-SLIM, COLOUR = 0.012, (0.62, 0.66, 0.70, 1.0)
+SLIM, COLOUR = 0.02, (0.62, 0.66, 0.70, 1.0)
 """Radius of rods over their length, and their colour."""
 Link = tuple[int, int]
 """Bullet's body id and link index."""
