@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from ruamel.yaml.nodes import MappingNode
 
-from bulletbridge.constraints.force_elements import Spring, Tendon
-from bulletbridge.constraints.joints import Coupling, Frame
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.joint_graph import Along, Connection, Joining, JointGraph, scene_of
+from bulletbridge.models.formats.joint_graph import Along, Connection, JointGraph, scene_of
 from bulletbridge.models.formats.robot import (
+    Joining,
     Joint,
     Pose,
     Robot,
@@ -25,6 +25,7 @@ from bulletbridge.models.formats.robot import (
     listed,
     pose_of,
     share_of_weight,
+    with_ends,
 )
 from bulletbridge.models.formats.sdf_frames import SCOPE, numbers_in, open_scope, version_of
 from bulletbridge.models.formats.urdf_scene import scene_of as scene_in
@@ -255,23 +256,11 @@ def _along(joint: Joint) -> Along:
 
 def _called(joining: Joining, full: Callable[[str], str]) -> Joining:
     """A loop, coupling or spring with other names."""
-    if isinstance(joining, Coupling | Tendon):
-        factors = {full(name): factor for name, factor in joining.coefficients.items()}
-        joining = replace(joining, name=full(joining.name), coefficients=factors)
-        if isinstance(joining, Coupling):
-            higher = {full(name): factors for name, factors in joining.higher.items()}
-            joining = replace(joining, higher=higher)
-        return joining
 
     def named(end: Frame) -> Frame:
         return replace(end, link=full(end.link))
 
-    a, b = named(joining.a), named(joining.b)
-    joining = replace(joining, name=full(joining.name), a=a, b=b)
-    if isinstance(joining, Spring):
-        via = tuple(named(each) if isinstance(each, Frame) else each for each in joining.via)
-        joining = replace(joining, via=via)
-    return joining
+    return replace(with_ends(joining, full, named), name=full(joining.name))
 
 
 def _carry(made: Assembly, scene: Scene, full: Callable[[str], str]) -> None:

@@ -5,17 +5,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import TypeVar
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import ForceElement, Spring, Tendon
+from bulletbridge.constraints.force_elements import ForceElement, Tendon
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import (
     UNLIMITED,
     Inertial,
+    Joining,
     Joint,
     Link,
     Pose,
@@ -25,6 +25,7 @@ from bulletbridge.models.formats.robot import (
     free_name,
     listed,
     pose_of,
+    with_ends,
 )
 from bulletbridge.models.formats.sdf_frames import SCOPE
 from bulletbridge.models.model_spec import EARTH, FileConstraint
@@ -59,9 +60,6 @@ MEETING = 1e-6
 """How far the two places of a joint may lie apart [m, rad] and count as one."""
 PERPENDICULAR = 1e-9
 """Cosine up to which the axes of a universal joint are at right angles."""
-Joining = TypeVar("Joining", bound=FileConstraint | ForceElement)
-"""What joins links or joints, of one kind."""
-Factor = TypeVar("Factor", float, tuple[float, ...])
 
 
 @dataclass(frozen=True)
@@ -124,15 +122,6 @@ class Connection:
         return self.place, self.place if self.place_b is None else self.place_b
 
 
-@dataclass(frozen=True)
-class Gear:
-    """A coupling of joints of a graph: sum of factor times position is the offset."""
-
-    name: str
-    factors: dict[str, float]
-    offset: float = 0.0
-
-
 @dataclass
 class JointGraph:
     """Links with their places in the world, and what joins them.
@@ -156,7 +145,6 @@ class JointGraph:
     links: dict[str, Link] = field(default_factory=lambda: {})
     places: dict[str, Pose] = field(default_factory=lambda: {WORLD: Pose()})
     connections: list[Connection] = field(default_factory=lambda: [])
-    gears: list[Gear] = field(default_factory=lambda: [])
     loops: list[FileConstraint] = field(default_factory=lambda: [])
     elements: list[ForceElement] = field(default_factory=lambda: [])
     notes: list[str] = field(default_factory=lambda: [])
@@ -179,9 +167,8 @@ def scene_of(graph: JointGraph) -> Scene:
         ModelError: A coupling needs a joint that cannot be in the tree.
     """
     scene = Scene(graph.name, gravity=graph.gravity, notes=list(graph.notes))
-    needed = {joint for gear in graph.gears for joint in gear.factors}
     sums = [each for each in (*graph.loops, *graph.elements) if isinstance(each, Coupling | Tendon)]
-    needed |= {joint for each in sums for joint in each.coefficients}
+    needed = {joint for each in sums for joint in each.coefficients}
     used: dict[str, Connection] = {}
     where: dict[str, tuple[Robot, str, Pose]] = {}
     for root in _roots(graph):
@@ -227,10 +214,8 @@ def scene_of(graph: JointGraph) -> Scene:
     for screw in screws:
         scene.notes.append(f"screw '{screw.name}' is a turn, a way and a coupling of both")
         joints[screw.name] = joints[f"{screw.name}_1"]  # what follows it follows its turn
-    for gear in (*graph.gears, *map(_thread, screws)):
-        factors = _of_tree(joints, gear.name, gear.factors)
-        scene.loops.append(Coupling(gear.name, factors, gear.offset))
-    scene.loops += [_settled(scene, where, joints, each) for each in graph.loops]
+    threads = map(_thread, screws)
+    scene.loops += [_settled(scene, where, joints, each) for each in (*graph.loops, *threads)]
     scene.elements += [_settled(scene, where, joints, each) for each in graph.elements]
     lifted = [name for name, share in graph.carried.items() if _lift(scene, where, name, share)]
     for part, names in (
@@ -273,16 +258,8 @@ def _call_by_models(scene: Scene, where: dict[str, tuple[Robot, str, Pose]]) -> 
         scope = own.get(id(robot), "")
         others = (other.name for other in scene.robots if other is not robot)
         robot.name = free_name(scope.removesuffix(SCOPE) or robot.name, others)
-        robot.root = robot.root.removeprefix(scope)
         graphs += [(name, robot, name.removeprefix(scope)) for name in robot.joints]
-        for link in robot.links.values():
-            link.name = link.name.removeprefix(scope)
-        for joint in robot.joints.values():
-            joint.name = joint.name.removeprefix(scope)
-            joint.parent = joint.parent.removeprefix(scope)
-            joint.child = joint.child.removeprefix(scope)
-        robot.links = {link.name: link for link in robot.links.values()}
-        robot.joints = {joint.name: joint for joint in robot.joints.values()}
+        robot.rename(lambda name, scope=scope: name.removeprefix(scope))
     for key, (robot, name, frame) in where.items():
         where[key] = robot, name.removeprefix(own.get(id(robot), "")), frame
     return {name: scene.prefix(robot) + called for name, robot, called in graphs}
@@ -409,10 +386,10 @@ def _attach(
     return robot, name, carry
 
 
-def _thread(edge: Connection) -> Gear:
+def _thread(edge: Connection) -> Coupling:
     """What couples the way of a screw in the tree to its turn."""
     advance = edge.pitch / (2.0 * np.pi)
-    return Gear(edge.name, {f"{edge.name}_2": 1.0, f"{edge.name}_1": -advance})
+    return Coupling(edge.name, {f"{edge.name}_2": 1.0, f"{edge.name}_1": -advance})
 
 
 def _steps(kind: str, alongs: tuple[Along, ...]) -> list[tuple[str, Along | None]]:
@@ -550,37 +527,22 @@ def _settled(
     joints: Mapping[str, str],
     joining: Joining,
 ) -> Joining:
-    """What joins frames of the graph's links, or its joints, on those of the scene."""
-    if isinstance(joining, Coupling | Tendon):
-        factors = _of_tree(joints, joining.name, joining.coefficients)
-        moved = replace(joining, coefficients=factors)
-        if isinstance(moved, Coupling):
-            moved = replace(moved, higher=_of_tree(joints, joining.name, moved.higher))
-        return moved
-
-    def settled(end: Frame) -> Frame:
-        return (where[end.link][2] @ pose_of(end.xyz, end.rpy)).on(_full(scene, where, end.link))
-
-    joining = replace(joining, a=settled(joining.a), b=settled(joining.b))
-    if isinstance(joining, Spring):
-        # the formats that have such graphs know lines from point to point alone
-        via = tuple(settled(point) for point in joining.via if isinstance(point, Frame))
-        joining = replace(joining, via=via)
-    return joining
-
-
-def _of_tree(
-    joints: Mapping[str, str], name: str, factors: Mapping[str, Factor]
-) -> dict[str, Factor]:
-    """Factors of joints, or of their powers, by the joints' full names.
+    """What joins frames of the graph's links, or its joints, on those of the scene.
 
     Raises:
-        ModelError: One of them is not in the tree.
+        ModelError: One of its joints is not in the tree.
     """
-    lost = [joint for joint in factors if joint not in joints]
-    if lost:
-        raise ModelError(
-            f"'{name}' couples joint '{lost[0]}', which closes a loop or has two axes; couple"
-            " joints with one axis that can all be in one tree"
-        )
-    return {joints[joint]: factor for joint, factor in factors.items()}
+
+    def joint(name: str) -> str:
+        if name not in joints:
+            raise ModelError(
+                f"'{joining.name}' couples joint '{name}', which closes a loop or has two axes;"
+                " couple joints with one axis that can all be in one tree"
+            )
+        return joints[name]
+
+    def end(frame: Frame) -> Frame:
+        _, _, own = where[frame.link]
+        return (own @ pose_of(frame.xyz, frame.rpy)).on(_full(scene, where, frame.link))
+
+    return with_ends(joining, joint, end)

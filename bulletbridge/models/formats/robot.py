@@ -4,13 +4,21 @@ Readers make a ``Scene``, writers take one. A link's frame is the frame of the j
 it, after the joint's motion, as in URDF.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import ForceElement, Wrench
-from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
+from bulletbridge.constraints.force_elements import (
+    ForceElement,
+    LinePoint,
+    Round,
+    Spring,
+    Tendon,
+    Wrench,
+)
+from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
 from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.model_spec import EARTH, FileConstraint, JointForce
@@ -21,6 +29,8 @@ GROUND = "ground"
 """What a link is called that stands in the world without a name of its own."""
 PARALLEL = 1e-12
 """Sine of the angle below which two axes are one."""
+Joining = TypeVar("Joining", bound=FileConstraint | ForceElement)
+"""What joins links or joints, of one kind."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +203,18 @@ class Robot:
         """The joint that carries each link but the root."""
         return {joint.child: joint for joint in self.joints.values()}
 
+    def rename(self, name: Callable[[str], str]) -> None:
+        """Call its links and joints otherwise."""
+        self.root = name(self.root)
+        for link in self.links.values():
+            link.name = name(link.name)
+        for joint in self.joints.values():
+            joint.name, joint.parent, joint.child = map(
+                name, (joint.name, joint.parent, joint.child)
+            )
+        self.links = {link.name: link for link in self.links.values()}
+        self.joints = {joint.name: joint for joint in self.joints.values()}
+
     def base_com(self) -> Array:
         """Centre of mass (3,) of the base link, in its frame."""
         inertial = self.links[self.root].inertial
@@ -274,6 +296,29 @@ class Scene:
             for robot in self.robots
             for name, joint in robot.joints.items()
         }
+
+
+def with_ends(
+    joining: Joining, joint: Callable[[str], str], end: Callable[[Frame], Frame]
+) -> Joining:
+    """The same between joints of other names, or frames that are made of its own."""
+    if isinstance(joining, Coupling | Tendon):
+        factors = {joint(name): factor for name, factor in joining.coefficients.items()}
+        joining = replace(joining, coefficients=factors)
+        if isinstance(joining, Coupling):
+            higher = {joint(name): powers for name, powers in joining.higher.items()}
+            joining = replace(joining, higher=higher)
+        return joining
+
+    def through(point: LinePoint) -> LinePoint:
+        if isinstance(point, Round):
+            return replace(point, frame=end(point.frame))
+        return end(point) if isinstance(point, Frame) else point
+
+    joining = replace(joining, a=end(joining.a), b=end(joining.b))
+    if isinstance(joining, Spring):
+        joining = replace(joining, via=tuple(map(through, joining.via)))
+    return joining
 
 
 def lifting(name: str, at: Frame, mass: float, gravity: Triple) -> Wrench:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from bulletbridge.constraints.joints import Frame, Triple
+from bulletbridge.constraints.joints import Coupling, Frame, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.model import WORLD
@@ -25,7 +25,6 @@ from bulletbridge.models.formats.drake_elements import READERS, Source, drake_el
 from bulletbridge.models.formats.joint_graph import (
     Along,
     Connection,
-    Gear,
     JointGraph,
     digits_worth,
     scene_of,
@@ -531,7 +530,7 @@ def _follow(graph: JointGraph, scope: Scope) -> None:
     followers = list[str]()
     for plugin in scope.element.findall("plugin"):
         both, made = coupled_joints(plugin), following(plugin)
-        coupled = {gear.name for gear in graph.gears}
+        coupled = {each.name for each in graph.loops}
         if not both[1] or f"{scope.prefix}{both[1]}_mimic" in coupled:
             continue
         if made is None or not scope.joints.keys() >= set(both):
@@ -672,7 +671,7 @@ def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -
     leader = _leader(scope, mimic, full)
     multiplier = number_of(mimic, "multiplier", 1.0)
     offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
-    graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -multiplier}, offset))
+    graph.loops.append(Coupling(f"{full}_mimic", {full: 1.0, leader: -multiplier}, offset))
 
 
 def _leader(scope: Scope, mimic: Xml.Element, full: str) -> str:
@@ -703,7 +702,7 @@ def _add_mimic_attributes(graph: JointGraph, scope: Scope, mimic: Xml.Element, f
                 f"joint '{full}': <{mimic.tag}> has {key}=\"{mimic.get(key)}\"; give a number"
             ) from None
     leader = _leader(scope, mimic, full)
-    graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -values[0]}, values[1]))
+    graph.loops.append(Coupling(f"{full}_mimic", {full: 1.0, leader: -values[0]}, values[1]))
 
 
 def _add_drake(graph: JointGraph, scope: Scope) -> None:
@@ -803,7 +802,7 @@ def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) 
             )
         sign = np.sign(cosine) * (1.0 if edge.parent == base else -1.0)
         factors[edge.name] = factors.get(edge.name, 0.0) + float(sign) * factor
-    graph.gears.append(Gear(full, factors))
+    graph.loops.append(Coupling(full, factors))
 
 
 def _hold_kinematic(graph: JointGraph, scope: Scope) -> None:

@@ -30,10 +30,10 @@ open."""
 BALL_TAG = "bulletbridge:ball"
 """Damping, friction and armature of a ball joint, which SDF has no words for."""
 ROTOR_TAG, GEAR_TAG = "drake:rotor_inertia", "drake:gear_ratio"
+"""Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""
 GAINS_TAG = "drake:controller_gains"
 END_TAGS = "drake:parent_frame", "drake:child_frame"
 """Drake's words for the frames of a joint on its links, which need not meet where these are."""
-"""Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""
 GAZEBOS = ("sun", "ground_plane")
 """What worlds include that comes with Gazebo."""
 DEEPEST = 20

@@ -5,7 +5,7 @@ and positions are counted from there.
 """
 
 import os
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.force_elements import ForceElement, Spring, Tendon, Wrench
+from bulletbridge.constraints.force_elements import ForceElement, Tendon, Wrench
 from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
@@ -28,6 +28,7 @@ from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.model import Joint as MechanismJoint
 from bulletbridge.models.formats.drake_writer import drake_element, put_text
 from bulletbridge.models.formats.robot import (
+    Joining,
     Joint,
     Link,
     Pose,
@@ -39,6 +40,7 @@ from bulletbridge.models.formats.robot import (
     listed,
     pose_of,
     share_of_weight,
+    with_ends,
 )
 from bulletbridge.models.formats.sdf_frames import (
     BALL_TAG,
@@ -152,35 +154,25 @@ def _name_plainly(scene: Scene) -> None:
             changed.append(name)
         return name.replace(SCOPE, "_")
 
+    def moved(end: Frame) -> Frame:
+        return replace(end, link=plain(end.link))
+
     for robot in (*scene.robots, *scene.scenery):
-        robot.name, robot.root = plain(robot.name), plain(robot.root)
-        for link in robot.links.values():
-            link.name = plain(link.name)
-        for joint in robot.joints.values():
-            joint.name = plain(joint.name)
-            joint.parent, joint.child = plain(joint.parent), plain(joint.child)
-        links, joints = robot.links.values(), robot.joints.values()
-        known = robot.links, robot.joints
-        robot.links = {link.name: link for link in links}
-        robot.joints = {joint.name: joint for joint in joints}
-        if (len(robot.links), len(robot.joints)) != tuple(map(len, known)):
+        known = len(robot.links), len(robot.joints)
+        robot.name = plain(robot.name)
+        robot.rename(plain)
+        if (len(robot.links), len(robot.joints)) != known:
             raise ModelError(
                 f"names of '{robot.name}' are not unique in SDF, where '{SCOPE}' becomes '_';"
                 " give its links and joints names that differ otherwise"
             )
-    for k, loop in enumerate(scene.loops):
-        if isinstance(loop, Coupling):
-            factors = {plain(n): c for n, c in loop.coefficients.items()}
-            higher = {plain(n): c for n, c in loop.higher.items()}
-            scene.loops[k] = replace(loop, coefficients=factors, higher=higher)
-        else:
-            a, b = (replace(end, link=plain(end.link)) for end in (loop.a, loop.b))
-            scene.loops[k] = replace(loop, name=plain(loop.name), a=a, b=b)
-    scene.wrenches = [
-        replace(each, frame=replace(each.frame, link=plain(each.frame.link)))
-        for each in scene.wrenches
-    ]
-    scene.elements = [_renamed(element, plain) for element in scene.elements]
+
+    def named(joining: Joining) -> Joining:
+        return replace(with_ends(joining, plain, moved), name=plain(joining.name))
+
+    scene.loops = [named(loop) for loop in scene.loops]
+    scene.elements = [named(element) for element in scene.elements]
+    scene.wrenches = [replace(each, frame=moved(each.frame)) for each in scene.wrenches]
     if changed:
         scene.notes.append(f"'{SCOPE}' in names is '_': {listed(dict.fromkeys(changed))}")
 
@@ -196,37 +188,18 @@ def _name_apart(scene: Scene) -> None:
             renamed[scene.prefix(robot) + name] = scene.prefix(robot) + new
             robot.joints[name].name = new
         robot.joints = {joint.name: joint for joint in robot.joints.values()}
-    scene.loops = [
-        replace(
-            loop,
-            coefficients={renamed.get(n, n): c for n, c in loop.coefficients.items()},
-            higher={renamed.get(n, n): c for n, c in loop.higher.items()},
-        )
-        if isinstance(loop, Coupling)
-        else loop
-        for loop in scene.loops
-    ]
-    scene.elements = [
-        _renamed(each, lambda n: renamed.get(n, n)) if isinstance(each, Tendon) else each
-        for each in scene.elements
-    ]
+
+    def apart(joining: Joining) -> Joining:
+        return with_ends(joining, lambda name: renamed.get(name, name), lambda end: end)
+
+    scene.loops = [apart(loop) for loop in scene.loops]
+    scene.elements = [apart(element) for element in scene.elements]
     taken = {name for robot in scene.robots for name in (*robot.links, *robot.joints)}
     for k, loop in enumerate(scene.loops):
         if loop.name in taken and not isinstance(loop, Coupling):
             scene.loops[k] = replace(loop, name=free_name(f"{loop.name}_loop", taken))
     if renamed:
         scene.notes.append(f"joints called like links got '_joint' added: {listed(renamed)}")
-
-
-def _renamed(element: ForceElement, name: Callable[[str], str]) -> ForceElement:
-    """A tendon with other names of joints, or a spring with other names of links."""
-    if isinstance(element, Tendon):
-        factors = {name(joint): factor for joint, factor in element.coefficients.items()}
-        return replace(element, coefficients=factors)
-    if isinstance(element, Spring):
-        a, b = (replace(end, link=name(end.link)) for end in (element.a, element.b))
-        return replace(element, a=a, b=b)
-    return element
 
 
 def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
