@@ -6,57 +6,48 @@ they say else. Springs are springStiffness and springReference of a <gazebo refe
 which SDFormat's reader of URDF makes the joint's spring_stiffness and spring_reference.
 """
 
-import math
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 
 from bulletbridge.constraints.force_elements import Wrench
-from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
+from bulletbridge.constraints.joints import Coupling, Frame, LoopAxis, LoopJoint, Triple
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.attaching_plugins import (
-    MODEL,
-    attachment,
-    closing_joint,
-    hinged_note,
+from bulletbridge.models.formats.attaching_plugins import attachment, closing_joint, hinged_note
+from bulletbridge.models.formats.joint_graph import (
+    LOOP_MODELS,
+    digits_worth,
+    loop_axis,
+    rounded,
 )
-from bulletbridge.models.formats.joint_graph import digits_worth, rounded
-from bulletbridge.models.formats.robot import (
-    Pose,
-    free_name,
-    lifting,
-    listed,
-    pose_of,
-    share_of_weight,
+from bulletbridge.models.formats.robot import Pose, free_name, lifting, listed, share_of_weight
+from bulletbridge.models.formats.sdf import GEARBOX, KINDS, along_in, direction_in, screw_pitch
+from bulletbridge.models.formats.sdf_frames import (
+    SCOPE,
+    Scope,
+    number_of,
+    numbers_in,
+    open_scope,
+    text_of,
 )
-from bulletbridge.models.formats.sdf import screw_pitch
+from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.model_spec import EARTH, JointForce
-from bulletbridge.numerics.records import LARGEST, Array
+from bulletbridge.numerics.records import Array
 
-KINDS = {
-    "fixed": JointModel.WELD,
-    "revolute": JointModel.REVOLUTE,
-    "hinge": JointModel.REVOLUTE,
-    "continuous": JointModel.REVOLUTE,
-    "prismatic": JointModel.PRISMATIC,
-    "ball": JointModel.BALL,
-    "universal": JointModel.UNIVERSAL,
-    "revolute2": JointModel.UNIVERSAL,
-    "screw": JointModel.SCREW,
-}
-TURNS, TRAVELS = (JointModel.REVOLUTE, JointModel.SCREW), (JointModel.PRISMATIC,)
-GEARBOX = "gearbox"
+VERSION = (1, 7)
+"""Of SDF: poses may be relative to anything, axes are in the joint's frame."""
+FRAMES = "relative_to", "frame", "expressed_in"
+"""Attributes that name what a pose or an axis is in."""
 TURNING = "revolute", "continuous"
-ROUND = (JointModel.BALL, JointModel.WELD)
 ENDS = "parent", "child"
 SPRING = STIFFNESS, REST = "springStiffness", "springReference"
 OFF = "turnGravityOff"
 YES, NO = ("1", "true", "True"), ("0", "false", "False")
-NO_LIMIT = 1e15
-"""Limits beyond are SDF's way to say that there are none."""
 
 
 class GazeboJoints(NamedTuple):
@@ -92,14 +83,15 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     said = [e.get(key, "") for e in tree.robot.iter("origin") for key in ("xyz", "rpy")]
     by_plugins, about_plugins = _joined(tree)
     joints = (*tree.robot.iterfind("gazebo/joint"), *by_plugins)
-    said += [_text(joint, "pose") for joint in joints]
+    said += [text_of(joint, "pose") for joint in joints]
     digits = digits_worth(number for text in said for number in text.split())
     notes += about_plugins
-    for joint in joints:
+    scope = scope_of(tree)
+    for joint in map(_plain, joints):
         kind, called = joint.get("type", ""), joint.get("name", "loop")
         where = f"<gazebo> joint '{called}'"
-        ends = [_link(tree, joint, which, where) for which in ("parent", "child")]
-        gear = _gear(tree, joint, ends, where) if kind == GEARBOX else None
+        ends = [_link(tree, joint, which, where) for which in ENDS]
+        gear = _gear(tree, scope, joint, ends) if kind == GEARBOX else None
         if gear is not None:
             followers = [name for name in gear if tree.joints[name].find("mimic") is not None]
             if followers:
@@ -118,7 +110,10 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
         else:
             name = free_name(called, names)
             names.add(name)
-            loops.append(_loop(tree, joint, name, ends, digits))
+            try:
+                loops.append(_loop(scope, joint, name, digits))
+            except ModelError as error:
+                tree.fail(f"{where}: {error}")
     if any((still.text or "").strip() in YES for still in tree.robot.iterfind("gazebo/static")):
         held = True
         notes.append(
@@ -127,7 +122,7 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     kinematic = [
         part.get("reference", "")
         for part in tree.robot.iterfind("gazebo")
-        if _text(part, "kinematic") in YES
+        if text_of(part, "kinematic") in YES
     ]
     if any(groups.get(name) == groups[tree.root] for name in kinematic):
         held = True
@@ -139,6 +134,7 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     old = [part.get("name", "") for part in tree.robot.iterfind("gazebo/*") if _is_old(part)]
     if old:
         notes.append(f"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {listed(old)}")
+    notes += scope.notes
     own = {joint.get("name", "loop") for joint in by_plugins}
     closing = [x.name for x in loops if isinstance(x, LoopJoint) and x.name not in own]
     if closing:
@@ -148,6 +144,31 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     if left:
         notes.append(f"joints in <gazebo> of kinds that are not read: {listed(left)}; left out")
     return GazeboJoints(loops, held, notes)
+
+
+def scope_of(tree: UrdfTree, added: tuple[str, ...] = ()) -> Scope:
+    """The model that Gazebo makes: the robot at zero, its joints as frames, and what is added."""
+    model = Xml.Element("model", name=tree.robot.get("name", ""))
+    for name, (R, p) in UrdfTree(tree.path, tree.robot).poses.items():  # of the tree as it is now
+        link, at = Xml.SubElement(model, "link", name=name), Pose(R, p)
+        Xml.SubElement(link, "pose").text = f"{exact(at.xyz)} {exact(at.rpy)}"
+    model.extend(_plain(part) for part in tree.robot.iterfind("gazebo/*") if part.tag in added)
+    scope = open_scope(model, VERSION, tree.path, tree.path.parent)
+    for name, joint in tree.joints.items():
+        scope.parts.setdefault(name, scope.parts[end(joint, "child")])
+    return scope
+
+
+def _plain(part: Xml.Element) -> Xml.Element:
+    """A part whose names of others have no names of models before them, ends of joints as texts."""
+    part = deepcopy(part)
+    for element in part.iter():
+        for key in element.attrib.keys() & set(FRAMES):
+            element.set(key, element.attrib[key].rpartition(SCOPE)[2])
+        if element.tag in ENDS:
+            name = element.get("link") or element.text or ""
+            element.text = name.strip().rpartition(SCOPE)[2]
+    return part
 
 
 def remove_gazebo_joints(robot: Xml.Element) -> None:
@@ -205,8 +226,10 @@ def gazebo_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:
     for element in tree.robot.iterfind("gazebo"):
         name = element.get("reference", "")
         where = f"<gazebo reference='{name}'>"
-        (stiffness,) = _numbers(tree, element, STIFFNESS, (0.0,), where)
-        (rest,) = _numbers(tree, element, REST, (0.0,), where)
+        stiffness, rest = (
+            float(numbers_in(text_of(element, tag, "0"), 1, f"{tree.path}: {where}: <{tag}>")[0])
+            for tag in SPRING
+        )
         if stiffness < 0.0:
             tree.fail(f"{where}: <{STIFFNESS}> is {stiffness:g}; give zero or more")
         if stiffness and (name not in joints or joints[name].get("type") not in MOVING):
@@ -230,7 +253,7 @@ def weightless_links(tree: UrdfTree, held: bool) -> list[Wrench]:
     found: dict[str, Wrench] = {}  # a file may say it twice
     for element in tree.robot.iterfind("gazebo"):
         name = element.get("reference", "")
-        off = _text(element, OFF) in YES or _text(element, "gravity") in NO
+        off = text_of(element, OFF) in YES or text_of(element, "gravity") in NO
         link = tree.links.get(name)
         inertial = None if link is None else link.find("inertial")
         mass = None if inertial is None else inertial.find("mass")
@@ -288,16 +311,15 @@ def add_gazebo_spring(robot: Xml.Element, spring: JointForce) -> None:
 
 
 def _gear(
-    tree: UrdfTree, joint: Xml.Element, ends: list[str], where: str
+    tree: UrdfTree, scope: Scope, joint: Xml.Element, ends: list[str]
 ) -> dict[str, float] | None:
     """Factors of the two joints of a gearbox; None where it does not say which these are.
 
     The turn of the child about the reference body is -ratio times that of the parent. Without a
     second axis both are about the first, without any about the parent's joint.
     """
-    base = _text(joint, "gearbox_reference_body").rpartition("::")[2]
-    (ratio,) = _numbers(tree, joint, "gearbox_ratio", (1.0,), where)
-    place = _pose(tree, joint, ends[1], where)
+    base = text_of(joint, "gearbox_reference_body").rpartition(SCOPE)[2]
+    ratio, place = number_of(joint, "gearbox_ratio", 1.0), scope.pose_of(joint)
     factors: dict[str, float] = {}
     about: Array | None = None
     for link, tag, factor in zip(ends, ("axis", "axis2"), (ratio, 1.0), strict=True):
@@ -309,9 +331,9 @@ def _gear(
         if len(found) != 1:
             return None
         ((name, each),) = found
-        along = _place(tree, end(each, "child")).R @ np.array(tree.axis(each))
+        along = scope.pose(end(each, "child")).R @ np.array(tree.axis(each))
         if joint.find(tag) is not None:
-            about = place.R @ _axis(tree, joint, place, where, tag)
+            about = place.R @ direction_in(scope, joint, tag, place, name)
         elif about is None:
             about = along
         sign = float(np.sign(along @ about)) * (1.0 if end(each, "parent") == base else -1.0)
@@ -319,129 +341,36 @@ def _gear(
     return factors if len(factors) == 2 and all(factors.values()) else None
 
 
-def _pose(tree: UrdfTree, joint: Xml.Element, child: str, where: str) -> Pose:
-    """Where a joint is in the root's frame: its pose is that in the child, unless it says else.
-
-    Raises:
-        ModelError: It says what is no link or joint.
-    """
-    pose = np.array(_numbers(tree, joint, "pose", (0.0,) * 6, where))
-    element = joint.find("pose")
-    given = {} if element is None else element.attrib
-    frame = (given.get("relative_to") or given.get("frame") or child).rpartition("::")[2]
-    if frame in tree.joints:
-        frame = end(tree.joints[frame], "child")
-    if frame == MODEL:
-        frame = tree.root
-    if frame not in tree.links and frame != WORLD:
-        tree.fail(f"{where} has a pose in '{frame}', which is no link; correct the name")
-    return _place(tree, frame) @ pose_of(pose[:3], pose[3:])
-
-
-def _loop(
-    tree: UrdfTree, joint: Xml.Element, name: str, ends: list[str], digits: int | None
-) -> LoopJoint:
-    where = f"<gazebo> joint '{name}'"
-    model = KINDS[joint.get("type", "")]
-    parent, child = (_place(tree, end) for end in ends)
-    place = _pose(tree, joint, ends[1], where)
-    frames = [
+def _loop(scope: Scope, joint: Xml.Element, name: str, digits: int | None) -> LoopJoint:
+    """What closes a loop, joints at zero."""
+    kind, place = KINDS[joint.get("type", "")], scope.pose_of(joint)
+    ends = [scope.joint_end(joint, which) for which in ENDS]
+    places = [scope.pose(link).inverse @ place for link in ends]
+    a, b = (
         Frame(link, rounded(at.xyz, digits), rounded(at.rpy, digits))
-        for link, at in zip(ends, (parent.inverse @ place, child.inverse @ place), strict=True)
-    ]
-    axis = np.array([0.0, 0.0, 1.0])
-    second = None
-    if model not in ROUND:
-        axis = _axis(tree, joint, place, where)
-    if model is JointModel.UNIVERSAL:
-        second = rounded(_axis(tree, joint, place, where, "axis2"), digits)
-    along = _along(tree, joint, where)
+        for link, at in zip(ends, places, strict=True)
+    )
+    if kind in ("ball", "fixed"):
+        return LoopJoint(name, LOOP_MODELS[kind], a, b)
+    first = along_in(scope, joint, "axis", place, name)
+    second = direction_in(scope, joint, "axis2", place, name) if kind == "universal" else None
+    along = loop_axis(first)
+    acting = None if along == LoopAxis() else along
     return LoopJoint(
         name,
-        model,
-        frames[0],
-        frames[1],
-        rounded(axis, digits),
-        second,
-        screw_pitch(joint, name) if model is JointModel.SCREW else 0.0,
-        turn=along if model in TURNS else None,
-        travel=along if model in TRAVELS else None,
+        LOOP_MODELS[kind],
+        a,
+        b,
+        rounded(first.axis, digits),
+        None if second is None else rounded(second, digits),
+        screw_pitch(joint, name) if kind == "screw" else 0.0,
+        turn=acting if kind in ("revolute", "screw") else None,
+        travel=acting if kind == "prismatic" else None,
     )
-
-
-def _axis(tree: UrdfTree, joint: Xml.Element, place: Pose, where: str, tag: str = "axis") -> Array:
-    """Unit vector (3,) in the joint's frame."""
-    axis = np.array(_numbers(tree, joint, f"{tag}/xyz", (0.0, 0.0, 1.0), where))
-    size = float(np.linalg.norm(axis))
-    if not size > 1e-9:
-        tree.fail(f"{where} has an axis without length; give three numbers that are not all zero")
-    element = joint.find(f"{tag}/xyz")
-    frame = "" if element is None else element.get("expressed_in", "")
-    if _text(joint, f"{tag}/use_parent_model_frame") in ("1", "true"):
-        frame = MODEL
-    if not frame:
-        return axis / size
-    R = np.eye(3) if frame == MODEL else _place(tree, frame).R
-    return place.R.T @ R @ axis / size
-
-
-def _along(tree: UrdfTree, joint: Xml.Element, where: str) -> LoopAxis | None:
-    """Limits, damping, friction and spring of a hinge or slider, where it has any."""
-
-    def number(tag: str, default: float) -> float:
-        return _numbers(tree, joint, f"axis/{tag}", (default,), where)[0]
-
-    low, high = (
-        _numbers(tree, joint, f"axis/limit/{end}", (none,), where, most=math.inf)[0]
-        for end, none in (("lower", -NO_LIMIT), ("upper", NO_LIMIT))
-    )
-    bounded = low < high and max(-low, high) < NO_LIMIT
-    stiffness = number("dynamics/spring_stiffness", 0.0)
-    along = LoopAxis(
-        (low, high) if bounded else None,
-        number("dynamics/friction", 0.0),
-        stiffness=stiffness,
-        damping=number("dynamics/damping", 0.0),
-        rest=number("dynamics/spring_reference", 0.0) if stiffness else 0.0,
-    )
-    return None if along == LoopAxis() else along
-
-
-def _place(tree: UrdfTree, link: str) -> Pose:
-    """A link in the root's frame, joints at zero; the world is where that is."""
-    R, p = tree.poses.get(link, (np.eye(3), np.zeros(3)))
-    return Pose(R, p)
 
 
 def _link(tree: UrdfTree, joint: Xml.Element, which: str, where: str) -> str:
-    element = joint.find(which)
-    name = "" if element is None else element.get("link", (element.text or "").strip())
-    name = name.rpartition("::")[2]
+    name = text_of(joint, which)
     if name not in tree.links and name != WORLD:
         tree.fail(f"{where} has the {which} '{name}', which is no link; correct the name")
     return name
-
-
-def _text(joint: Xml.Element, tag: str) -> str:
-    element = joint.find(tag)
-    return "" if element is None else (element.text or "").strip()
-
-
-def _numbers(
-    tree: UrdfTree,
-    joint: Xml.Element,
-    tag: str,
-    default: tuple[float, ...],
-    where: str,
-    most: float = LARGEST,
-) -> list[float]:
-    text = _text(joint, tag)
-    if not text:
-        return list(default)
-    try:
-        found = [float(part) for part in text.split()]
-    except ValueError:
-        found = []
-    if len(found) != len(default) or not all(abs(x) <= most for x in found):
-        tree.fail(f"{where}: <{tag}> is '{text[:40]}'; give {len(default)} numbers")
-    return found

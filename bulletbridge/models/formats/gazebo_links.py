@@ -5,18 +5,17 @@ placed in the model's frame, which is the root's, unless it says else. Steering 
 no tree can have are written so.
 """
 
-from copy import deepcopy
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from bulletbridge.models.formats.gazebo_joints import OFF
+from bulletbridge.models.formats.gazebo_joints import ENDS, OFF, scope_of
 from bulletbridge.models.formats.robot import Joint, Link, Pose, free_name, listed
 from bulletbridge.models.formats.sdf import KINDS, along_in, inertial_in
-from bulletbridge.models.formats.sdf_frames import SCOPE, Scope, is_true, open_scope, text_of
+from bulletbridge.models.formats.sdf_frames import Scope, is_true, text_of
 from bulletbridge.models.formats.sdf_shapes import read_shapes
-from bulletbridge.models.formats.urdf_text import exact, joint_element, link_element
+from bulletbridge.models.formats.urdf_text import joint_element, link_element
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.model_spec import JointForce
 
@@ -27,9 +26,6 @@ HOLDING = {
     "ball": "spherical",
 }
 """Kinds of joints that a link may hang on, the first ones first, and what a URDF calls them."""
-ENDS = "parent", "child"
-VERSION = (1, 7)
-"""Of SDF: poses may be relative to anything, axes are in the joint's frame."""
 SAME = 1e-12
 """Distance of two points that are one [m]."""
 
@@ -55,7 +51,7 @@ def take_gazebo_links(tree: UrdfTree) -> GazeboLinks:
     waiting = {part.get("name", ""): part for part in tree.robot.iterfind("gazebo/link")}
     if not waiting:
         return GazeboLinks((), [])
-    scope = _scope(tree)
+    scope = scope_of(tree, ("link", "joint", "frame"))
     forces = list[JointForce]()
     assumed, lost = list[str](), dict[str, list[str]]()
     taken = list[str]()
@@ -88,21 +84,6 @@ def take_gazebo_links(tree: UrdfTree) -> GazeboLinks:
             " to the robot by one of these"
         )
     return GazeboLinks(tuple(forces), notes)
-
-
-def _scope(tree: UrdfTree) -> Scope:
-    """The model that Gazebo makes, as far as poses need it: the robot at zero and what is added."""
-    model = Xml.Element("model", name=tree.robot.get("name", ""))
-    for name, (R, p) in UrdfTree(tree.path, tree.robot).poses.items():  # of the tree as it is now
-        link, at = Xml.SubElement(model, "link", name=name), Pose(R, p)
-        Xml.SubElement(link, "pose").text = f"{exact(at.xyz)} {exact(at.rpy)}"
-    for part in tree.robot.iterfind("gazebo/*"):
-        if part.tag in ("link", "joint", "frame"):
-            model.append(deepcopy(part))
-    for which in ENDS:
-        for end in model.iterfind(f"joint/{which}"):
-            end.text = (end.get("link") or end.text or "").strip().rpartition(SCOPE)[2]
-    return open_scope(model, VERSION, tree.path, tree.path.parent)
 
 
 def _ends(scope: Scope) -> dict[str, list[str]]:

@@ -456,7 +456,7 @@ def _loop(
             )
         axis_b = rounded(second, graph.digits)
     turn, travel = None, None
-    acting = LoopAxis() if not edge.along else _loop_axis(edge.along[0])
+    acting = LoopAxis() if not edge.along else loop_axis(edge.along[0])
     if acting != LoopAxis() and edge.kind in ("revolute", "screw"):
         turn = acting
     elif acting != LoopAxis() and edge.kind == "prismatic":
@@ -483,7 +483,8 @@ def _is_cylindrical(edge: Connection) -> bool:
     return bool(np.array_equal(edge.along[0].axis, edge.along[1].axis))
 
 
-def _loop_axis(along: Along) -> LoopAxis:
+def loop_axis(along: Along) -> LoopAxis:
+    """What acts along the free motion of a loop."""
     return LoopAxis(
         along.limits if np.isfinite(along.limits).any() else None,
         along.friction,

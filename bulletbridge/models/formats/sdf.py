@@ -579,7 +579,7 @@ def along_in(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> 
     element = part.find(tag)
     if element is None and tag == "axis":
         raise ModelError(f"joint '{full}' has no <{tag}>; add it")
-    axis = _direction(scope, part, tag, at, full)
+    axis = direction_in(scope, part, tag, at, full)
     if element is None:  # of a second axis SDF says what it is by default
         return Along(axis)
     limit = element.find("limit")
@@ -622,7 +622,7 @@ def along_in(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> 
     )
 
 
-def _direction(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Array:
+def direction_in(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Array:
     """Unit vector (3,) of an axis in the joint's frame, by the conventions of the version."""
     element = part.find(tag)
     xyz = None if element is None else element.find("xyz")
@@ -791,7 +791,7 @@ def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) 
         edge = found[0]
         along = edge.place.R @ edge.along[0].axis
         if part.find(tag) is not None:
-            axis = (scope.placed @ at).R @ _direction(scope, part, tag, at, full)
+            axis = (scope.placed @ at).R @ direction_in(scope, part, tag, at, full)
         elif axis is None:
             axis = along
         cosine = float(along @ axis)
