@@ -20,9 +20,11 @@ from bulletbridge.constraints.joints import Frame
 from bulletbridge.mechanism.frames import inertia_at, matrix_rpy, rpy_matrix, triple
 from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.models.formats.loadable import write_urdf
+from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.urdf_tree import UrdfTree, end
 from bulletbridge.models.formats.written import robot_to_write
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
+from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.numerics.records import Array
 
 Pose = tuple[Array, Array]
@@ -140,8 +142,8 @@ def _move(tree: UrdfTree, owner: Xml.Element, pose: Pose) -> None:
     """Give what is placed in a frame its place where that frame is given."""
     R, p = _after(pose, _origin(tree, owner))
     origin = _element(owner, "origin")
-    origin.set("xyz", " ".join(map(repr, p.tolist())))
-    origin.set("rpy", " ".join(map(repr, matrix_rpy(R))))
+    origin.set("xyz", exact(p))
+    origin.set("rpy", exact(matrix_rpy(R)))
 
 
 def _join(tree: UrdfTree, carrier: Xml.Element, link: Xml.Element, pose: Pose) -> None:
@@ -170,12 +172,11 @@ def _join(tree: UrdfTree, carrier: Xml.Element, link: Xml.Element, pose: Pose) -
     com = (before * at + mass * centre) / total
     whole = tensor + J + before * inertia_at(at - com) + mass * inertia_at(centre - com)
     origin = _element(own, "origin")
-    origin.set("xyz", " ".join(map(repr, com.tolist())))
+    origin.set("xyz", exact(com))
     origin.set("rpy", "0 0 0")
     _element(own, "mass").set("value", repr(float(total)))
-    for i, j, key in ((0, 0, "xx"), (1, 1, "yy"), (2, 2, "zz"), (0, 1, "xy"), (0, 2, "xz")):
-        _element(own, "inertia").set(f"i{key}", repr(float(whole[i, j])))
-    _element(own, "inertia").set("iyz", repr(float(whole[1, 2])))
+    for key, i, j in ENTRIES:
+        _element(own, "inertia").set(key, repr(float(whole[i, j])))
 
 
 def _scaled(place: Frame, prefix: str, body: BodySpec) -> Frame:

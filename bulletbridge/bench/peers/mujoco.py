@@ -7,9 +7,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.bench.peers.base import Stepped, library
-from bulletbridge.bench.peers.urdf import numbers
 from bulletbridge.bench.problem import Problem
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.numerics.records import Array
 
 JOINTS = {REVOLUTE: "hinge", PRISMATIC: "slide", SPHERICAL: "ball"}
@@ -48,7 +48,7 @@ class Mujoco(Stepped):
         self.library.set_mju_user_warning(_leave_to_the_judge)  # else MUJOCO_LOG.TXT is written
         softness: dict[str, str] = {}
         if stiff is not None:
-            softness = {"solref": numbers((stiff * dt, 1.0)), "solimp": numbers(STIFF_IMPEDANCE)}
+            softness = {"solref": exact((stiff * dt, 1.0)), "solimp": exact(STIFF_IMPEDANCE)}
         self.model: Any = self.library.MjModel.from_xml_string(mjcf(made, softness))
         option = self.model.opt
         option.timestep = dt
@@ -119,11 +119,11 @@ def mjcf(made: Problem, softness: dict[str, str]) -> str:
     mechanism = made.mechanism
     root = Xml.Element("mujoco")
     Xml.SubElement(root, "compiler", angle="radian")
-    option = Xml.SubElement(root, "option", gravity=numbers(mechanism.gravity))
+    option = Xml.SubElement(root, "option", gravity=exact(mechanism.gravity))
     Xml.SubElement(option, "flag", contact="disable", limit="disable")
     elements = [Xml.SubElement(root, "worldbody")]
     for i, record in enumerate(mechanism.bodies[1:], start=1):
-        place = {"pos": numbers(record["p"]), "quat": _quaternion(record["R"])}
+        place = {"pos": exact(record["p"]), "quat": _quaternion(record["R"])}
         body = Xml.SubElement(
             elements[int(record["parent"])], "body", {"name": f"body{i}", **place}
         )
@@ -131,9 +131,9 @@ def mjcf(made: Problem, softness: dict[str, str]) -> str:
         Xml.SubElement(
             body,
             "inertial",
-            pos=numbers(record["com"]),
+            pos=exact(record["com"]),
             mass=repr(float(record["mass"])),
-            fullinertia=numbers(inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]),
+            fullinertia=exact(inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]),
         )
         if record["joint"] == FREE:
             Xml.SubElement(body, "freejoint")
@@ -172,7 +172,7 @@ def mjcf(made: Problem, softness: dict[str, str]) -> str:
 
 
 def _site(on: Xml.Element, name: str, p: Array, R: Array) -> str:
-    Xml.SubElement(on, "site", {"name": name, "pos": numbers(p), "quat": _quaternion(R)})
+    Xml.SubElement(on, "site", {"name": name, "pos": exact(p), "quat": _quaternion(R)})
     return name
 
 
@@ -187,4 +187,4 @@ def _tendon(
 
 
 def _quaternion(R: Array) -> str:
-    return numbers(np.roll(Rotation.from_matrix(R).as_quat(), 1))
+    return exact(np.roll(Rotation.from_matrix(R).as_quat(), 1))

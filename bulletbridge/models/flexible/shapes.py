@@ -9,6 +9,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.inertia import ORIGIN, solid, triple
 from bulletbridge.numerics.records import Array
 
@@ -91,12 +92,7 @@ def put_place(element: Xml.Element, p: Array, R: Array | None = None) -> None:
         element.insert(0, origin)
     origin.set("xyz", exact(p))
     if R is not None:
-        origin.set("rpy", exact(np.array(matrix_rpy(R))))
-
-
-def exact(values: Array) -> str:
-    """An attribute of numbers with all their digits."""
-    return " ".join(repr(float(value)) for value in values)
+        origin.set("rpy", exact(matrix_rpy(R)))
 
 
 def _pieces(

@@ -9,10 +9,10 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import matrix_rpy
-from bulletbridge.mechanism.segments import Beam, Lump, divide, inertia_of, second_moments
-from bulletbridge.models.flexible.shapes import Cut, cut_shape, exact, place_of, put_place
-from bulletbridge.models.inertia import ORIGIN
+from bulletbridge.mechanism.segments import Beam, Lump, divide, second_moments
+from bulletbridge.models.flexible.shapes import Cut, cut_shape, place_of, put_place
+from bulletbridge.models.formats.robot import Inertial, Joint, Pose
+from bulletbridge.models.formats.urdf_text import inertial_element, joint_element
 from bulletbridge.models.model_spec import JointForce
 from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.numerics.records import Array
@@ -22,8 +22,6 @@ COLUMN = {"EI_z": 2, "EI_y": 1, "GJ": 0}
 """Joints of a direction, and the axis they turn about in the frame of the beam."""
 ALIGNED = 0.99
 """Cosine from which a beam counts as parallel to the z axis of its link."""
-SYMMETRIC = 1e-14
-"""Products of inertia, against the trace, that are rounding."""
 
 
 @dataclass
@@ -163,7 +161,8 @@ def replace_link(
         link.remove(child)
     segments.append(link)
     for segment, piece, origin in zip(segments, pieces, origins, strict=True):
-        segment.append(_inertial(piece, R, origin))
+        own = Inertial(piece.mass, R @ piece.com - origin, R @ piece.J @ R.T)
+        segment.append(inertial_element(own))
     for child in keep:
         if child.tag in ("visual", "collision"):
             cuts, note = cut_shape(child, cut, path, name)
@@ -202,51 +201,19 @@ def _joints(
     tip = f"{link}_tip"
     step = np.diff(beam.springs, prepend=0.0)
     for i, reach in enumerate(step):
-        parent, place = names[i], R[:, 0] * reach
+        parent, place = names[i], Pose(p=R[:, 0] * reach)
         for kind in kinds:
             joint = f"{link}_{PREFIX[kind]}_{i + 1}"
             child = names[i + 1] if i + 1 < len(names) else tip
             if kind != kinds[-1]:
                 child = f"{joint}_pivot"
             if kind != kinds[-1] or child == tip:
-                made.append(_massless(child))
-            made.append(_joint(joint, "continuous", parent, child, place))
-            Xml.SubElement(made[-1], "axis", xyz=exact(R[:, COLUMN[kind]]))
+                made.append(Xml.Element("link", name=child))
+                made[-1].append(inertial_element(None))
+            axis = R[:, COLUMN[kind]]
+            made.append(joint_element(Joint(joint, "revolute", parent, child, place, axis)))
             chain.joints.setdefault(kind, []).append(joint)
-            parent, place = child, np.zeros(3)
-    made.append(_joint(f"{link}_tip_frame", "fixed", tip, link, -R[:, 0] * beam.springs[-1]))
+            parent, place = child, Pose()
+    back = Pose(p=-R[:, 0] * beam.springs[-1])
+    made.append(joint_element(Joint(f"{link}_tip_frame", "fixed", tip, link, back)))
     return made
-
-
-def _joint(name: str, kind: str, parent: str, child: str, place: Array) -> Xml.Element:
-    joint = Xml.Element("joint", name=name, type=kind)
-    Xml.SubElement(joint, "parent", link=parent)
-    Xml.SubElement(joint, "child", link=child)
-    Xml.SubElement(joint, "origin", xyz=exact(place), rpy=ORIGIN)
-    return joint
-
-
-def _massless(name: str) -> Xml.Element:
-    """A link without mass, said so: Bullet gives 1 kg to one that has no <inertial>."""
-    link = Xml.Element("link", name=name)
-    inertial = Xml.SubElement(link, "inertial")
-    Xml.SubElement(inertial, "mass", value="0")
-    Xml.SubElement(inertial, "inertia", {entry: "0" for entry, _, _ in ENTRIES})
-    return link
-
-
-def _inertial(piece: Lump, R: Array, origin: Array) -> Xml.Element:
-    """<inertial> of a piece in principal axes, since Bullet finds those to six digits only."""
-    J, axes = R @ piece.J @ R.T, np.eye(3)
-    moments = np.diag(J)
-    if np.abs(J - np.diag(moments)).max() > SYMMETRIC * np.trace(J):
-        second, axes = np.linalg.eigh(R @ piece.second @ R.T)
-        axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
-        moments = np.diag(inertia_of(np.diag(np.maximum(second, 0.0))))
-    inertial = Xml.Element("inertial")
-    rpy = np.array(matrix_rpy(axes))
-    Xml.SubElement(inertial, "origin", xyz=exact(R @ piece.com - origin), rpy=exact(rpy))
-    Xml.SubElement(inertial, "mass", value=repr(float(piece.mass)))
-    tensor = np.diag(moments)
-    Xml.SubElement(inertial, "inertia", {n: repr(float(tensor[i, k])) for n, i, k in ENTRIES})
-    return inertial

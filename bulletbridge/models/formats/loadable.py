@@ -13,6 +13,7 @@ from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sidecars import Retyped
+from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end
 from bulletbridge.models.mesh_places import find_named, why_no_mesh
 from bulletbridge.models.model_spec import ORIGIN
@@ -120,7 +121,7 @@ def unit_axes(tree: UrdfTree) -> list[str]:
         if not length > SHORTEST:
             tree.fail(f"joint '{name}' has an axis without length; give a unit vector")
         if abs(length - 1.0) > UNIT:
-            element.set("xyz", " ".join(repr(float(x)) for x in axis / length))
+            element.set("xyz", exact(axis / length))
             done.append(name)
     if not done:
         return []
@@ -230,10 +231,8 @@ def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
         if kind == PLANAR:
             notes.append(_planar_in_steps(tree, joint, numbers))
             continue
-        axis = " ".join(repr(x) for x in tree.axis(joint))
-        for tag in ("axis", "limit", "mimic", "safety_controller"):
-            for element in joint.findall(tag):
-                joint.remove(element)
+        axis = exact(tree.axis(joint))
+        _bare(joint)
         if kind == SCREW:
             way = f"{name}_way"
             _in_steps(
@@ -290,17 +289,22 @@ def _planar_in_steps(tree: UrdfTree, joint: Xml.Element, damping: tuple[float, .
     x /= np.linalg.norm(x)
     axes = ("x", "prismatic", x), ("y", "prismatic", np.cross(normal, x))
     steps = [
-        Step(f"{name}_{end}", kind, " ".join(repr(float(each)) for each in axis), loss)
+        Step(f"{name}_{end}", kind, exact(axis), loss)
         for (end, kind, axis), loss in zip(
             (*axes, ("turn", "continuous", normal)), damping or (None,) * 3, strict=True
         )
     ]
-    for tag in ("axis", "limit", "mimic", "safety_controller"):
-        for element in joint.findall(tag):
-            joint.remove(element)
+    _bare(joint)
     _in_steps(tree, joint, steps)
     said = ", ".join(f"'{step.name}'" for step in steps)
     return f"joint '{name}' is planar: two slides and a turn, {said}"
+
+
+def _bare(joint: Xml.Element) -> None:
+    """Take away what a joint says of its one freedom."""
+    for element in list(joint):
+        if element.tag in ("axis", "limit", "mimic", "safety_controller"):
+            joint.remove(element)
 
 
 def _in_steps(tree: UrdfTree, joint: Xml.Element, steps: list[Step]) -> None:
@@ -508,8 +512,8 @@ def _weigh_root(tree: UrdfTree) -> list[str]:
             own = Xml.SubElement(inertial, "origin")
         R = rpy_matrix(rpy)
         place = np.array(xyz) + R @ np.array(com)
-        own.set("xyz", " ".join(repr(float(x)) for x in place))
-        own.set("rpy", " ".join(map(repr, matrix_rpy(R @ rpy_matrix(turn)))))
+        own.set("xyz", exact(place))
+        own.set("rpy", exact(matrix_rpy(R @ rpy_matrix(turn))))
         link.remove(inertial)
         tree.links[root].append(inertial)
         _massless(link)

@@ -12,7 +12,6 @@ from bulletbridge.constraints.joints import (
     JointModel,
     LoopAxis,
     LoopJoint,
-    Triple,
 )
 from bulletbridge.errors import ModelError
 from bulletbridge.models.formats.drake_elements import READERS as OF_DRAKE
@@ -29,6 +28,7 @@ from bulletbridge.models.formats.mimic import TAGS
 from bulletbridge.models.formats.robot import end_b, free_name, listed
 from bulletbridge.models.formats.rotors import add_rotors
 from bulletbridge.models.formats.sdf_frames import XMLNS
+from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
@@ -180,7 +180,7 @@ def _hold_base(tree: UrdfTree, body: BodySpec, notes: list[str]) -> None:
     joint = Xml.Element("joint", name=f"{WORLD}_to_{root}", type="fixed")
     Xml.SubElement(joint, "parent", link=WORLD)
     Xml.SubElement(joint, "child", link=root)
-    Xml.SubElement(joint, "origin", xyz=_said(body.xyz), rpy=_said(body.rpy))
+    Xml.SubElement(joint, "origin", xyz=exact(body.xyz), rpy=exact(body.rpy))
     tree.robot.insert(0, Xml.Element("link", name=WORLD))
     tree.robot.append(joint)
 
@@ -236,7 +236,7 @@ def _put_frame(
     taken = [*tree.links, *(each.get("name", "") for each in tree.robot.iterfind("frame"))]
     name = free_name(name, taken)
     Xml.SubElement(parent, tag, name=name)
-    said = {"name": name, "link": link, "xyz": _said(frame.xyz), "rpy": _said(frame.rpy)}
+    said = {"name": name, "link": link, "xyz": exact(frame.xyz), "rpy": exact(frame.rpy)}
     Xml.SubElement(tree.robot, "frame", said)
 
 
@@ -253,13 +253,13 @@ def _loop_joint(joint: LoopJoint, notes: list[str]) -> Xml.Element:
     element = Xml.Element("loop_joint", name=joint.name, type=kind)
     a, b = joint.a, joint.b
     if joint.model is JointModel.UNIVERSAL:
-        Xml.SubElement(element, "parent_axis", xyz=_said(joint.axis))
-        Xml.SubElement(element, "child_axis", xyz=_said(joint.axis_b or joint.axis))
+        Xml.SubElement(element, "parent_axis", xyz=exact(joint.axis))
+        Xml.SubElement(element, "child_axis", xyz=exact(joint.axis_b or joint.axis))
     elif joint.model not in ROUND:
         b = end_b(joint)
-        Xml.SubElement(element, "axis", xyz=_said(joint.axis))
+        Xml.SubElement(element, "axis", xyz=exact(joint.axis))
     for tag, frame in (("link1", a), ("link2", b)):
-        said = {"link": frame.link, "xyz": _said(frame.xyz), "rpy": _said(frame.rpy)}
+        said = {"link": frame.link, "xyz": exact(frame.xyz), "rpy": exact(frame.rpy)}
         Xml.SubElement(element, tag, said)
     along = joint.turn or joint.travel
     if along is not None:
@@ -280,8 +280,3 @@ def _add_along(element: Xml.Element, joint: LoopJoint, along: LoopAxis, notes: l
         Xml.SubElement(element, "dynamics", numbers)
     if along.motor or along.stiffness or along.force:
         notes.append(f"motor, spring or force of '{joint.name}' is left out")
-
-
-def _said(numbers: Triple) -> str:
-    """Three numbers, to the last digit."""
-    return " ".join(repr(float(x)) for x in numbers)

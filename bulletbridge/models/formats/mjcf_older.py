@@ -5,6 +5,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.numerics.records import Array
 
 UNKNOWN = re.compile(r"(?:unrecognized attribute:|bad format in attribute) '(\w+)' Element '(\w+)'")
@@ -152,7 +153,7 @@ def _localise(robot: Xml.Element) -> bool:
                     _move(part, origin)
                 elif part.tag == "body":
                     place = _numbers(part, "pos")
-                    part.set("pos", _said(place - origin))
+                    part.set("pos", exact(place - origin))
                     for turn in TURNS:
                         part.attrib.pop(turn, None)
                     todo.append((part, place))
@@ -164,14 +165,10 @@ def _localise(robot: Xml.Element) -> bool:
 def _move(part: Xml.Element, origin: Array) -> None:
     """Give an element its place from an origin (3,)."""
     if "fromto" in part.attrib:
-        part.set("fromto", _said(_numbers(part, "fromto", 6) - np.tile(origin, 2)))
+        part.set("fromto", exact(_numbers(part, "fromto", 6) - np.tile(origin, 2)))
     elif origin.any():
-        part.set("pos", _said(_numbers(part, "pos") - origin))
+        part.set("pos", exact(_numbers(part, "pos") - origin))
 
 
 def _numbers(part: Xml.Element, name: str, count: int = 3) -> Array:
     return np.array([float(x) for x in part.get(name, "0 0 0").split()]).reshape(count)
-
-
-def _said(numbers: Array) -> str:
-    return " ".join(repr(float(x)) for x in numbers)

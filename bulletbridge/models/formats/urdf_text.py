@@ -152,14 +152,14 @@ def link_element(link: Link, folder: Path) -> Xml.Element:
     if link.friction is not None:
         contact = Xml.SubElement(element, "contact")
         Xml.SubElement(contact, "lateral_friction", value=exact((link.friction,)))
-    element.append(_inertial(link.inertial))
+    element.append(inertial_element(link.inertial))
     for kind, shapes in (("visual", link.visuals), ("collision", link.collisions)):
         for shape in shapes:
             element.append(_shape(kind, shape, folder))
     return element
 
 
-def _inertial(inertial: Inertial | None) -> Xml.Element:
+def inertial_element(inertial: Inertial | None) -> Xml.Element:
     """Mass and inertia in principal axes, since Bullet finds those to six digits only.
 
     A link without mass says so: to one that says nothing Bullet gives 1 kg.
