@@ -172,7 +172,8 @@ def test_closing_frames_with_a_second_pair_on_an_axis_are_hinges(put):
 def test_a_further_parent_of_a_link_is_a_loop(put, root):
     text = chain(*[""] * 7).replace("0 0 0.2", "0.5 0.1 0.2")
     tree = UrdfTree(put(text), read_xml(put(text)))
-    (R, p), child = tree.poses["l6"], "l6" if root == "world" else "world"
+    place, child = tree.poses["l6"], "l6" if root == "world" else "world"
+    R, p = place.R, place.p
     if root == "l6":  # the loop ends at the root, and no link is without a parent
         R, p = R.T, -R.T @ p
     xyz, rpy = " ".join(map(repr, p.tolist())), " ".join(map(repr, matrix_rpy(R)))

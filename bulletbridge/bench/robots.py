@@ -12,6 +12,7 @@ from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.frames import inertia_at, matrix_rpy, triple
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.robot import Inertial, joined
 from bulletbridge.models.model_spec import EARTH
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
@@ -117,13 +118,13 @@ def bars(ends: Sequence[Array]) -> Load:
     """Mass, centre and inertia of bars from the origin to points (3,), or of a pivot for none."""
     if not ends:
         return Load(PIVOT, (0.0, 0.0, 0.0), PIVOT_INERTIA)
-    masses = [DENSITY * float(np.linalg.norm(end)) for end in ends]
-    mass, com = sum(masses), np.average([end / 2 for end in ends], axis=0, weights=masses)
-    J = np.zeros((3, 3))
-    for m, end in zip(masses, ends, strict=True):
-        J += m / 12 * (inertia_at(end) + 2 * THICK**2 * np.eye(3))
-        J += m * inertia_at(end / 2 - com)
-    return Load(mass, triple(com), J)
+    parts: list[Inertial] = []
+    for end in ends:
+        mass = DENSITY * float(np.linalg.norm(end))
+        about = mass / 12 * (inertia_at(end) + 2 * THICK**2 * np.eye(3))
+        parts.append(Inertial(mass, end / 2, about))
+    whole = joined(parts)
+    return Load(whole.mass, triple(whole.com), whole.J)
 
 
 def legs(floating: bool) -> Problem:

@@ -8,8 +8,9 @@ import numpy as np
 from bulletbridge.bench.problem import Problem, problem
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
-from bulletbridge.mechanism.frames import inertia_at, triple
+from bulletbridge.mechanism.frames import triple
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.robot import Inertial, joined
 from bulletbridge.models.model_spec import EARTH
 from bulletbridge.numerics.records import Array
 
@@ -111,18 +112,16 @@ def meet(a: Array, near: float, b: Array, far: float, side: int = 1) -> Array:
 
 def bars(*sides: tuple[Array, Array]) -> Load:
     """Mass, centre and inertia of bars between points (2,) of one body."""
-    masses = [DENSITY * float(np.linalg.norm(b - a)) for a, b in sides]
-    mass = sum(masses)
-    middles = [np.append((a + b) / 2, 0.0) for a, b in sides]
-    com = np.average(middles, axis=0, weights=masses)
-    J = np.zeros((3, 3))
-    for m, middle, (a, b) in zip(masses, middles, sides, strict=True):
-        length2, u = float((b - a) @ (b - a)), np.append(b - a, 0.0)
-        u, off = u / np.sqrt(length2), middle - com
-        along, thin = np.outer(u, u), WIDTH**2 * (np.eye(3) + np.outer(u, u))
-        J += m / 12 * (length2 * (np.eye(3) - along) + thin)
-        J += m * inertia_at(off)
-    return Load(mass, triple(com), J)
+    parts: list[Inertial] = []
+    for a, b in sides:
+        length, middle = float(np.linalg.norm(b - a)), np.append((a + b) / 2, 0.0)
+        along = np.append(b - a, 0.0) / length
+        across, thin = np.eye(3) - np.outer(along, along), np.eye(3) + np.outer(along, along)
+        mass = DENSITY * length
+        about = mass / 12 * (length**2 * across + WIDTH**2 * thin)
+        parts.append(Inertial(mass, middle, about))
+    whole = joined(parts)
+    return Load(whole.mass, triple(whole.com), whole.J)
 
 
 def pin(name: str, a: str, x_a: float, b: str, x_b: float) -> LoopJoint:

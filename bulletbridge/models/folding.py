@@ -8,27 +8,22 @@ are rigidly joined, with their masses, inertias and shapes.
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 
 from bulletbridge.bullet.checks import read_inertia
 from bulletbridge.bullet.reader import MOST_COORDINATES
-from bulletbridge.constraints.force_elements import LinePoint, Round, Spring
 from bulletbridge.constraints.joints import Frame
-from bulletbridge.mechanism.frames import inertia_at, matrix_rpy, rpy_matrix, triple
+from bulletbridge.mechanism.frames import rpy_matrix, triple
 from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.models.formats.loadable import write_urdf
+from bulletbridge.models.formats.robot import Inertial, Pose, joined, pose_of, with_ends
 from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.urdf_tree import UrdfTree, end
 from bulletbridge.models.formats.written import robot_to_write
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import ENTRIES
-from bulletbridge.numerics.records import Array
-
-Pose = tuple[Array, Array]
-"""Rotation (3, 3) and position (3,) [m] of a frame in another."""
 
 
 def with_folded_links(spec: ModelSpec, folder: Path) -> ModelSpec:
@@ -62,12 +57,20 @@ def with_folded_links(spec: ModelSpec, folder: Path) -> ModelSpec:
         folded |= {prefix + name: _scaled(place, prefix, body) for name, place in found.items()}
     if len(folded) == len(spec.folded):
         return spec
+
+    def carried(frame: Frame) -> Frame:
+        """The same on a link that there still is."""
+        return _on_carrier(frame, folded)
+
     return replace(
         spec,
         bodies=tuple(bodies),
-        constraints=tuple(_carried(each, folded) for each in spec.constraints),
-        elements=tuple(_carried(each, folded) for each in spec.elements),
-        wrenches=tuple(_carried(each, folded) for each in spec.wrenches),
+        constraints=tuple(with_ends(each, str, carried) for each in spec.constraints),
+        elements=tuple(with_ends(each, str, carried) for each in spec.elements),
+        wrenches=tuple(
+            replace(each, frame=carried(each.frame), axes=each.axes and carried(each.axes))
+            for each in spec.wrenches
+        ),
         folded=folded,
         notes=tuple(notes),
     )
@@ -105,31 +108,16 @@ def fold(tree: UrdfTree) -> dict[str, Frame]:
         if carrier != name:
             tree.robot.remove(above[name])
             tree.robot.remove(tree.links[name])
-    return {
-        name: Frame(carrier, tuple(pose[1].tolist()), matrix_rpy(pose[0]))
-        for name, (carrier, pose) in places.items()
-        if carrier != name
-    }
+    return {name: pose.on(carrier) for name, (carrier, pose) in places.items() if carrier != name}
 
 
 def _place(tree: UrdfTree, link: str, places: Mapping[str, tuple[str, Pose]]) -> tuple[str, Pose]:
     """What carries a link, and where on it."""
     joint = tree.above.get(link)
     if joint is None or joint.get("type") != "fixed":
-        return link, (np.eye(3), np.zeros(3))
+        return link, Pose()
     carrier, pose = places[end(joint, "parent")]
-    return carrier, _after(pose, _origin(tree, joint))
-
-
-def _after(first: Pose, second: Pose) -> Pose:
-    """The second frame, given in the first one, in what that is given in."""
-    return np.asarray(first[0] @ second[0], np.float64), first[1] + first[0] @ second[1]
-
-
-def _origin(tree: UrdfTree, owner: Xml.Element) -> Pose:
-    """Pose that an element's <origin> gives."""
-    xyz, rpy = tree.origin(owner.find("origin"), f"{owner.tag} '{owner.get('name', '')}'")
-    return rpy_matrix(rpy), np.array(xyz)
+    return carrier, pose @ tree.place(joint)
 
 
 def _element(owner: Xml.Element, tag: str) -> Xml.Element:
@@ -140,10 +128,8 @@ def _element(owner: Xml.Element, tag: str) -> Xml.Element:
 
 def _move(tree: UrdfTree, owner: Xml.Element, pose: Pose) -> None:
     """Give what is placed in a frame its place where that frame is given."""
-    R, p = _after(pose, _origin(tree, owner))
-    origin = _element(owner, "origin")
-    origin.set("xyz", exact(p))
-    origin.set("rpy", exact(matrix_rpy(R)))
+    place = pose @ tree.place(owner)
+    _element(owner, "origin").attrib.update(xyz=exact(place.xyz), rpy=exact(place.rpy))
 
 
 def _join(tree: UrdfTree, carrier: Xml.Element, link: Xml.Element, pose: Pose) -> None:
@@ -153,30 +139,25 @@ def _join(tree: UrdfTree, carrier: Xml.Element, link: Xml.Element, pose: Pose) -
         carrier.append(shape)
     inertial = link.find("inertial")
     added = read_inertia(inertial)
-    if inertial is None or added is None:
-        mass, J, centre = 1.0, np.eye(3), np.zeros(3)  # what Bullet gives a link without any
-    else:
-        mass, J, centre = added.mass, added.J, _origin(tree, inertial)[1]
-    if mass == 0.0:
+    more = Inertial(1.0, np.zeros(3), np.eye(3))  # what Bullet gives a link without any
+    if inertial is not None and added is not None:
+        more = Inertial(added.mass, tree.place(inertial).p, added.J)
+    if more.mass == 0.0:
         return
-    J, centre = pose[0] @ J @ pose[0].T, pose[1] + pose[0] @ centre
+    more = more.placed(pose)
     own = carrier.find("inertial")
     known = read_inertia(own)
     if own is None or known is None:
-        own, before, tensor, at = Xml.SubElement(carrier, "inertial"), 1.0, np.eye(3), np.zeros(3)
-        if carrier.get("name") == "world":
-            before, tensor = 0.0, np.zeros((3, 3))
+        weight = 0.0 if carrier.get("name") == "world" else 1.0
+        own = Xml.SubElement(carrier, "inertial")
+        before = Inertial(weight, np.zeros(3), weight * np.eye(3))
     else:
-        before, tensor, at = known.mass, known.J, _origin(tree, own)[1]
-    total = before + mass
-    com = (before * at + mass * centre) / total
-    whole = tensor + J + before * inertia_at(at - com) + mass * inertia_at(centre - com)
-    origin = _element(own, "origin")
-    origin.set("xyz", exact(com))
-    origin.set("rpy", "0 0 0")
-    _element(own, "mass").set("value", repr(float(total)))
+        before = Inertial(known.mass, tree.place(own).p, known.J)
+    whole = joined([before, more])
+    _element(own, "origin").attrib.update(xyz=exact(whole.com), rpy="0 0 0")
+    _element(own, "mass").set("value", exact((whole.mass,)))
     for key, i, j in ENTRIES:
-        _element(own, "inertia").set(key, repr(float(whole[i, j])))
+        _element(own, "inertia").set(key, exact((whole.J[i, j],)))
 
 
 def _scaled(place: Frame, prefix: str, body: BodySpec) -> Frame:
@@ -185,29 +166,9 @@ def _scaled(place: Frame, prefix: str, body: BodySpec) -> Frame:
     return Frame(prefix + place.link, xyz, place.rpy)
 
 
-def _carried(each: Any, folded: Mapping[str, Frame]) -> Any:
-    """A constraint or element whose frames are on links that there still are."""
-    for side in ("a", "b", "frame", "axes"):
-        frame = getattr(each, side, None)
-        if isinstance(frame, Frame):
-            each = replace(each, **{side: _on_carrier(frame, folded)})
-    if isinstance(each, Spring):
-        each = replace(each, via=tuple(_point_on_carrier(point, folded) for point in each.via))
-    return each
-
-
-def _point_on_carrier(point: LinePoint, folded: Mapping[str, Frame]) -> LinePoint:
-    """What a line goes through or round, on a link that there still is."""
-    if isinstance(point, Round):
-        return replace(point, frame=_on_carrier(point.frame, folded))
-    return _on_carrier(point, folded) if isinstance(point, Frame) else point
-
-
 def _on_carrier(frame: Frame, folded: Mapping[str, Frame]) -> Frame:
     """A frame on a link that there still is."""
     if frame.link not in folded:
         return frame
     carrier = folded[frame.link]
-    own = rpy_matrix(carrier.rpy), np.array(carrier.xyz)
-    R, p = _after(own, (rpy_matrix(frame.rpy), np.array(frame.xyz)))
-    return Frame(carrier.link, triple(p), matrix_rpy(R))
+    return (pose_of(carrier.xyz, carrier.rpy) @ pose_of(frame.xyz, frame.rpy)).on(carrier.link)

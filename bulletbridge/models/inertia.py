@@ -14,8 +14,9 @@ import numpy as np
 
 from bulletbridge.console import unwritable
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import inertia_at, rpy_matrix
+from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.mesh_files import read_mesh
+from bulletbridge.models.formats.robot import Inertial, joined
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.urdf_file import ENTRIES, read_urdf
 from bulletbridge.numerics.records import Array
@@ -102,13 +103,13 @@ def replace_inertial(link: Xml.Element, path: Path, density: float, reason: str)
     if not bodies:
         return Change(name, f"{reason}, and it has no shape to compute one from: write one")
     mass = mass_of(link) or density * volume
-    com, J = np.zeros(3), np.zeros((3, 3))
     for body in bodies:
         body.density = mass / volume
-        com += float(body.mass) * np.asarray(body.center_mass) / mass
-    for body in bodies:
-        r = np.asarray(body.center_mass) - com
-        J += np.asarray(body.moment_inertia) + float(body.mass) * inertia_at(r)
+    whole = joined(
+        Inertial(float(body.mass), np.asarray(body.center_mass), np.asarray(body.moment_inertia))
+        for body in bodies
+    )
+    com, J = whole.com, whole.J
     if not np.all(np.isfinite(J)):
         raise ModelError(f"link '{name}' is too large to have an inertia; correct it in {path}")
     old = link.find("inertial")

@@ -24,7 +24,7 @@ from bulletbridge.models.formats.joint_graph import (
     loop_axis,
     rounded,
 )
-from bulletbridge.models.formats.robot import Pose, free_name, lifting, listed, share_of_weight
+from bulletbridge.models.formats.robot import free_name, lifting, listed, share_of_weight
 from bulletbridge.models.formats.sdf import GEARBOX, KINDS, along_in, direction_in, screw_pitch
 from bulletbridge.models.formats.sdf_frames import (
     SCOPE,
@@ -149,8 +149,8 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
 def scope_of(tree: UrdfTree, added: tuple[str, ...] = ()) -> Scope:
     """The model that Gazebo makes: the robot at zero, its joints as frames, and what is added."""
     model = Xml.Element("model", name=tree.robot.get("name", ""))
-    for name, (R, p) in UrdfTree(tree.path, tree.robot).poses.items():  # of the tree as it is now
-        link, at = Xml.SubElement(model, "link", name=name), Pose(R, p)
+    for name, at in UrdfTree(tree.path, tree.robot).poses.items():  # of the tree as it is now
+        link = Xml.SubElement(model, "link", name=name)
         Xml.SubElement(link, "pose").text = f"{exact(at.xyz)} {exact(at.rpy)}"
     model.extend(_plain(part) for part in tree.robot.iterfind("gazebo/*") if part.tag in added)
     scope = open_scope(model, VERSION, tree.path, tree.path.parent)

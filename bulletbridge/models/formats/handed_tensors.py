@@ -37,10 +37,10 @@ def hand_over_tensors(tree: UrdfTree) -> bool:
     for root in dict.fromkeys(groups[name] for name in lost):
         there = [name for name in found if groups[name] == root]
         carrier = max(there, key=lambda n: float(np.trace(found[n].J)))
-        R, total = tree.poses[carrier][0], found[carrier].J
+        R, total = tree.poses[carrier].R, found[carrier].J
         given = [name for name in lost if groups[name] == root and name != carrier]
         for name in given:
-            turn = R.T @ tree.poses[name][0]
+            turn = R.T @ tree.poses[name].R
             total = total + turn @ found[name].J @ turn.T
         if given and can_be_had(total):
             _set_tensor(tree, carrier, total)

@@ -14,7 +14,6 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import (
     UNLIMITED,
-    Inertial,
     Joining,
     Joint,
     Link,
@@ -407,10 +406,7 @@ def _steps(kind: str, alongs: tuple[Along, ...]) -> list[tuple[str, Along | None
 
 def _moved(link: Link, carry: Pose) -> Link:
     """A link whose frame is another one, in which its old one is at ``carry``."""
-    inertial = link.inertial
-    if inertial is not None:
-        com, J = carry.p + carry.R @ inertial.com, carry.R @ inertial.J @ carry.R.T
-        inertial = Inertial(inertial.mass, com, J)
+    inertial = link.inertial and link.inertial.placed(carry)
 
     def moved(shapes: list[Shape]) -> list[Shape]:
         return [replace(shape, place=carry @ shape.place) for shape in shapes]

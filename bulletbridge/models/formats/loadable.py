@@ -10,7 +10,6 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
-from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_text import exact
@@ -505,15 +504,10 @@ def _weigh_root(tree: UrdfTree) -> list[str]:
         if not fixed or inertial is None or mass is None or float(mass.get("value", "0")) == 0.0:
             continue
         name = link.get("name", "")
-        xyz, rpy = tree.origin(joint.find("origin"), f"joint '{joint.get('name')}'")
-        own = inertial.find("origin")
-        com, turn = tree.origin(own, f"link '{name}'")
+        place, own = tree.place(joint) @ tree.place(inertial), inertial.find("origin")
         if own is None:
             own = Xml.SubElement(inertial, "origin")
-        R = rpy_matrix(rpy)
-        place = np.array(xyz) + R @ np.array(com)
-        own.set("xyz", exact(place))
-        own.set("rpy", exact(matrix_rpy(R @ rpy_matrix(turn))))
+        own.attrib.update(xyz=exact(place.xyz), rpy=exact(place.rpy))
         link.remove(inertial)
         tree.links[root].append(inertial)
         _massless(link)

@@ -167,9 +167,7 @@ def _add_closing_frames(tree: UrdfTree, found: Closures) -> None:
 
 def _seen_from(tree: UrdfTree, link: str, other: str) -> Triple:
     """Where a link is in another one's frame, all joints at zero."""
-    (R, p), (_, q) = tree.poses[link], tree.poses[other]
-    x, y, z = (float(c) for c in R.T @ (q - p))
-    return x, y, z
+    return (tree.poses[link].inverse @ tree.poses[other]).xyz
 
 
 def _named(tree: UrdfTree, element: Xml.Element) -> tuple[str, str]:
@@ -283,7 +281,7 @@ def seen_from_both(
 ) -> tuple[Triple, Triple]:
     """An axis of the first link's frame, in frames a and b, all joints at zero."""
     poses = tree.poses
-    R_a, R_b = (poses[frame.link][0] if frame.link in poses else np.eye(3) for frame in ends)
+    R_a, R_b = (poses[frame.link].R if frame.link in poses else np.eye(3) for frame in ends)
     a = rpy_matrix(ends[0].rpy).T @ np.array(axis)
     b = rpy_matrix(ends[1].rpy).T @ R_b.T @ R_a @ np.array(axis)
     return (float(a[0]), float(a[1]), float(a[2])), (float(b[0]), float(b[1]), float(b[2]))

@@ -7,7 +7,6 @@ import numpy as np
 
 from bulletbridge.constraints.force_elements import Bushing
 from bulletbridge.constraints.joints import Coupling
-from bulletbridge.mechanism.frames import inertia_at
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
@@ -23,6 +22,7 @@ from bulletbridge.models.formats.robot import (
     Robot,
     Scene,
     free_name,
+    joined,
     listed,
 )
 from bulletbridge.models.formats.urdf_text import specify
@@ -172,15 +172,9 @@ def _add_armature(link: Link, armature: float) -> None:
 
     It has no weight (``_lift``).
     """
-    if not armature:
-        return
-    given = link.inertial or Inertial(0.0, np.zeros(3), np.zeros((3, 3)))
-    mass = given.mass + armature
-    com = given.mass / mass * given.com
-    J = given.J + armature * np.eye(3)
-    for m, way in ((given.mass, given.com - com), (armature, -com)):
-        J = J + m * inertia_at(way)
-    link.inertial = Inertial(mass, com, J)
+    if armature:
+        more = Inertial(armature, np.zeros(3), armature * np.eye(3))
+        link.inertial = joined([more] if link.inertial is None else [link.inertial, more])
 
 
 def _joint(

@@ -21,7 +21,7 @@ from bulletbridge.constraints.force_elements import (
 )
 from bulletbridge.constraints.joint_geometry import joint_axis
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
-from bulletbridge.mechanism.frames import frame_with_z, inertia_at
+from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.models.formats.robot import (
     Inertial,
@@ -32,6 +32,7 @@ from bulletbridge.models.formats.robot import (
     Scene,
     Shape,
     free_name,
+    joined,
     listed,
     pose_of,
     share_of_weight,
@@ -471,17 +472,13 @@ class _Writer:
             return False
         force = np.array(wrench.force, float)
         armature = -float(force @ gravity / (gravity @ gravity))
-        rest = given.mass - armature
         if (
             not 0.0 < armature < given.mass
             or np.abs(force + armature * gravity).max() > 1e-12 * armature
         ):
             return False
-        com = given.mass / rest * given.com
-        J = given.J - armature * np.eye(3)
-        for mass, way in ((given.mass, given.com), (-rest, com)):
-            J = J + mass * inertia_at(way)
-        if not self._weigh(body, Inertial(rest, com, J)):
+        rotor = Inertial(-armature, np.zeros(3), -armature * np.eye(3))
+        if not self._weigh(body, joined([given, rotor])):
             body.remove(body.findall("inertial")[-1])
             return False
         body.remove(written)

@@ -19,7 +19,7 @@ from bulletbridge.constraints.force_elements import (
     Wrench,
 )
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
-from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy, rpy_matrix
+from bulletbridge.mechanism.frames import frame_with_z, inertia_at, matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.model_spec import EARTH, FileConstraint, JointForce
 from bulletbridge.numerics.records import Array
@@ -93,6 +93,10 @@ class Inertial:
     mass: float
     com: Array
     J: Array
+
+    def placed(self, at: Pose) -> "Inertial":
+        """The same where its link is at a place in another one, in the axes of that."""
+        return Inertial(self.mass, at.p + at.R @ self.com, at.R @ self.J @ at.R.T)
 
 
 @dataclass(frozen=True)
@@ -319,6 +323,15 @@ def with_ends(
     if isinstance(joining, Spring):
         joining = replace(joining, via=tuple(map(through, joining.via)))
     return joining
+
+
+def joined(parts: Iterable[Inertial]) -> Inertial:
+    """Masses that are one rigid body, all in the axes of one link; negative ones are taken away."""
+    bodies = list(parts)
+    mass = sum(body.mass for body in bodies)
+    com = sum((body.mass * body.com for body in bodies), np.zeros(3)) / mass
+    about = (body.J + body.mass * inertia_at(body.com - com) for body in bodies)
+    return Inertial(mass, com, sum(about, np.zeros((3, 3))))
 
 
 def lifting(name: str, at: Frame, mass: float, gravity: Triple) -> Wrench:

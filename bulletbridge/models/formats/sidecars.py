@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
+from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.errors import nearest
-from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.formats.loop_tags import seen_from_both
-from bulletbridge.models.formats.robot import free_name, listed
+from bulletbridge.models.formats.robot import Pose, free_name, listed
 from bulletbridge.models.formats.urdf_tree import UrdfTree, X, end
 from bulletbridge.models.model_spec import Z
 from bulletbridge.models.strict_yaml import Node
@@ -314,10 +313,7 @@ def _point_of(tree: UrdfTree, entry: dict[str, Node], end: str) -> Frame:
 
 def _frame_at(tree: UrdfTree, link: str, point: np.ndarray) -> Frame:
     """The frame of a link that is at a point of the root's frame and has the root's axes."""
-    R, p = tree.poses[link]
-    x, y, z = (float(c) for c in R.T @ (point - p))
-    at: Triple = (x, y, z)
-    return Frame(link, at, matrix_rpy(R.T))
+    return (tree.poses[link].inverse @ Pose(p=point)).on(link)
 
 
 def _items(keys: dict[str, Node], name: str) -> list[Node]:

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.mechanism.frames import inertia_at
-from bulletbridge.models.formats.robot import Inertial, Pose
+from bulletbridge.models.formats.robot import Inertial, Pose, joined
 from bulletbridge.numerics.records import Array
 
 DENSITY = 1000.0
@@ -83,13 +82,6 @@ def of_mesh(facets: Any) -> Solid | None:
 def together(parts: Iterable[tuple[float, Solid]]) -> Inertial | None:
     """Several solids, each after its mass [kg], as one body; None if none weighs anything."""
     solid = [(mass, each) for mass, each in parts if mass > 0.0 and each.volume > 0.0]
-    total = sum(mass for mass, _ in solid)
     if not solid:
         return None
-    com = sum((mass * each.com for mass, each in solid), np.zeros(3)) / total
-    J = np.zeros((3, 3))
-    for mass, each in solid:
-        arm = each.com - com
-        J += each.J * (mass / each.volume)
-        J += mass * inertia_at(arm)
-    return Inertial(total, com, J)
+    return joined(Inertial(mass, each.com, each.J * (mass / each.volume)) for mass, each in solid)

@@ -1,6 +1,7 @@
 """A scene as URDF files and a specification of the model; what every reader ends with."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -110,10 +111,10 @@ def _weigh_root(scene: Scene, robot: Robot) -> None:
         if own is None or own.mass == 0.0:
             continue
         before = robot.base_com()
-        J = at.R @ own.J @ at.R.T
-        if root.inertial is not None:
-            J = J + root.inertial.J  # of what is rigidly joined, the sum matters
-        root.inertial = Inertial(own.mass, at.p + at.R @ own.com, J)
+        moved = own.placed(at)
+        if root.inertial is not None:  # of what is rigidly joined, the sum matters
+            moved = replace(moved, J=moved.J + root.inertial.J)
+        root.inertial = moved
         link.inertial = None
         start = (scene.start_q | scene.start_guess).get(f"{scene.prefix(robot)}base")
         if isinstance(start, list):  # its position is that of the centre of mass

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import NoReturn
 from xml.etree import ElementTree as Xml
 
-import numpy as np
-
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.formats.robot import Pose, listed, pose_of
 from bulletbridge.models.model_spec import ORIGIN
 from bulletbridge.models.urdf_file import NUMBERS, QUATERNION, are_as_many, require_numbers
 from bulletbridge.models.xml_file import as_seen, leading_number, to_number
-from bulletbridge.numerics.records import LARGEST, Array, are_numbers
+from bulletbridge.numerics.records import LARGEST, are_numbers
 
 MOVING = ("revolute", "continuous", "prismatic")
 """Kinds of joints with one coordinate."""
@@ -83,9 +81,9 @@ class UrdfTree:
         return next(name for name in self.links if name not in above)
 
     @cached_property
-    def poses(self) -> dict[str, tuple[Array, Array]]:
-        """Rotation (3, 3) and position (3,) of every link in the root's frame, joints at zero."""
-        found = {self.root: (np.eye(3), np.zeros(3))}
+    def poses(self) -> dict[str, Pose]:
+        """Every link in the root's frame, joints at zero."""
+        found = {self.root: Pose()}
         above = self.above
         for name in self.links:
             line = [name]
@@ -93,10 +91,16 @@ class UrdfTree:
                 line.append(end(above[line[-1]], "parent"))
             for link in reversed(line[:-1]):
                 joint = above[link]
-                R, p = found[end(joint, "parent")]
-                xyz, rpy = self.origin(joint.find("origin"), f"joint '{joint.get('name')}'")
-                found[link] = R @ rpy_matrix(rpy), p + R @ np.array(xyz)
+                found[link] = found[end(joint, "parent")] @ self.place(joint)
         return found
+
+    def place(self, owner: Xml.Element) -> Pose:
+        """Where the <origin> of a joint, shape or <inertial> puts it.
+
+        Raises:
+            ModelError: It has something else than numbers.
+        """
+        return pose_of(*self.origin(owner.find("origin"), f"{owner.tag} '{owner.get('name', '')}'"))
 
     def origin(self, element: Xml.Element | None, where: str) -> tuple[Triple, Triple]:
         """The attributes xyz and rpy [m, rad], zero where they are missing.
