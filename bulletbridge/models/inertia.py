@@ -19,6 +19,7 @@ from bulletbridge.mechanism.mesh_files import read_mesh
 from bulletbridge.models.formats.robot import Inertial, joined
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.urdf_file import ENTRIES, read_urdf
+from bulletbridge.models.xml_file import drop
 from bulletbridge.numerics.records import Array
 
 ORIGIN = "0 0 0"
@@ -112,9 +113,7 @@ def replace_inertial(link: Xml.Element, path: Path, density: float, reason: str)
     com, J = whole.com, whole.J
     if not np.all(np.isfinite(J)):
         raise ModelError(f"link '{name}' is too large to have an inertia; correct it in {path}")
-    old = link.find("inertial")
-    if old is not None:
-        link.remove(old)
+    drop(link, "inertial")
     inertial = Xml.Element("inertial")
     link.insert(0, inertial)
     Xml.SubElement(inertial, "origin", xyz=numbers(com), rpy=ORIGIN)

@@ -136,6 +136,12 @@ def leading_number(piece: str) -> str:
     return found.group() if found else ""
 
 
+def drop(parent: Xml.Element, *tags: str) -> None:
+    """Take all children of some names away."""
+    for child in [child for child in parent if child.tag in tags]:
+        parent.remove(child)
+
+
 def write_xml(root: Xml.Element, path: Path, comments: Iterable[str] = ()) -> None:
     """Write an XML file, with comments above its root.
 

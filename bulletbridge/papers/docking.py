@@ -167,11 +167,6 @@ def wrong_metric(scheme: str, h: float, duration: float) -> Run:
         return violations(bare, States(t, q, v))
 
 
-def at(values: Array, run: Run, t: float) -> float:
-    """A value of a run at the step nearest to a time [s]."""
-    return float(values[np.abs(run.t - t).argmin()])
-
-
 def of_references(scheme: str, h: float, correction: str) -> Any:
     """The line of the independent program."""
     rows = reference("kovecses")["rows"]
@@ -199,9 +194,8 @@ def figure(corrected: bool, velocity: bool, end: float | None) -> Outcome:
             t, x = np.array(known).reshape(-1, 2).T
             curves.append(Curve("independent program", t, x, dots=True))
         for t, x in known:
-            rows.append(
-                Row(f"{label}, at {t:g} s [{unit}]", at(values, run, t), x, allowed(x, unit))
-            )
+            ours = float(values[np.abs(run.t - t).argmin()])
+            rows.append(Row(f"{label}, at {t:g} s [{unit}]", ours, x, allowed(x, unit)))
         film = Film("space_arm", run.t, run.q)
     name = "|J v| [m/s]" if velocity else "|g| [m]"
     return Outcome(
@@ -216,7 +210,6 @@ def table(end: float | None) -> Outcome:
     """All schemes, steps and corrections: largest violations, error of the angles at the end."""
     duration, tables, lines = end or DURATION, list[Table](), reference("kovecses")["rows"]
     whole = duration == DURATION
-    final = np.array(reference("kovecses")["states"]["80"][7:14])
     cases = [(line["scheme"], line["h"], line["corr"], duration) for line in lines]
     for line, found in zip(lines, simulate_all(cases, apart=whole), strict=True):
         rows = [
@@ -227,7 +220,7 @@ def table(end: float | None) -> Outcome:
             )
         ]
         if whole:
-            error, other = float(np.abs(found.q[-1, 7:] - final).max()), line["err_theta80"]
+            error, other = float(np.abs(found.q[-1, 7:] - ANGLES).max()), line["err_theta80"]
             rows.append(Row("joint angles at 80 s [rad]", error, other, LOOSE * other))
         else:
             rows = [row._replace(other=None, allowed=None) for row in rows]
@@ -242,7 +235,6 @@ SAID = {"native": "Bullet", "native_tuned": "Bullet, tuned"}
 def native(end: float | None) -> Outcome:
     """Bullet's own solver under the same loads, as it comes and tuned."""
     duration, rows, curves = end or DURATION, list[Row](), list[Curve]()
-    final = np.array(reference("kovecses")["states"]["80"][7:14])
     for solver, settings in NATIVE.items():
         for h, said in ((0.01, "0.01"), (1 / 240, "1/240")):
             run, label = by_bullet(settings, h, duration), f"{SAID[solver]}, {said} s"
@@ -250,7 +242,7 @@ def native(end: float | None) -> Outcome:
             rows.append(Row(f"{label}: largest |g| [m]", float(run.gap.max())))
             rows.append(Row(f"{label}: largest |J v| [m/s]", float(run.rate.max())))
             if duration == DURATION:
-                error = float(np.abs(run.q[-1, 7:] - final).max())
+                error = float(np.abs(run.q[-1, 7:] - ANGLES).max())
                 rows.append(Row(f"{label}: joint angles at 80 s [rad]", error))
     ours = simulate("semi", 0.01, "1v+2q eq36", duration)
     curves.append(Curve("ours, 0.01 s", ours.t[1:], np.maximum(ours.gap[1:], 1e-19)))

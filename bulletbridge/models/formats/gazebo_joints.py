@@ -37,6 +37,7 @@ from bulletbridge.models.formats.sdf_frames import (
 from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.model_spec import EARTH, JointForce
+from bulletbridge.models.xml_file import drop
 from bulletbridge.numerics.records import Array
 
 VERSION = (1, 7)
@@ -178,8 +179,7 @@ def remove_gazebo_joints(robot: Xml.Element) -> None:
             if part.tag == "joint" or closing_joint(part) is not None or attachment(part):
                 element.remove(part)
         for part in (element, *element.findall("axis")):
-            for mimic in part.findall("mimic"):
-                part.remove(mimic)
+            drop(part, "mimic")
 
 
 def _is_old(part: Xml.Element) -> bool:
@@ -283,9 +283,7 @@ def set_weightless(tree: UrdfTree, wrenches: Iterable[Wrench], gravity: Triple) 
         gravity: That of the model [m/s²].
     """
     for element in tree.robot.iterfind("gazebo[@reference]"):
-        for tag in (OFF, "gravity"):
-            for each in element.findall(tag):
-                element.remove(each)
+        drop(element, OFF, "gravity")
     left: list[Wrench] = []
     for wrench in wrenches:
         name = wrench.frame.link

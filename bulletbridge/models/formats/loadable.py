@@ -12,13 +12,13 @@ from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sidecars import Retyped
-from bulletbridge.models.formats.urdf_text import exact
+from bulletbridge.models.formats.urdf_text import MOMENTS, exact, inertial_element
 from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end
 from bulletbridge.models.mesh_places import find_named, why_no_mesh
 from bulletbridge.models.model_spec import ORIGIN
 from bulletbridge.models.urdf_file import NUMBERS
 from bulletbridge.models.urdf_names import WORLD
-from bulletbridge.models.xml_file import write_xml
+from bulletbridge.models.xml_file import drop, write_xml
 
 READABLE = (".stl", ".obj", ".dae", ".cdf", ".vtk")
 """Endings of the meshes that Bullet reads; another one, or a missing file, ends its loading."""
@@ -28,7 +28,6 @@ MOST_NAMED = 4
 """Names that a note lists."""
 SHAPES = ("box", "sphere", "cylinder", "capsule", "plane", *MESHES)
 """Shapes that Bullet knows in a URDF."""
-TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 UNIT, SHORTEST = 1e-6, 1e-9
 """Error of an axis' length that may stay, and what has no direction."""
 AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
@@ -40,6 +39,8 @@ DRAKE_JOINTS = {"ball": Retyped("spherical"), "universal": Retyped("universal", 
 PLANAR, SCREW = "planar", "screw"
 PITCH = "drake:screw_thread_pitch"
 X = 1.0, 0.0, 0.0
+OF_AXIS = "axis", "limit", "mimic", "safety_controller"
+"""What a joint says of its one freedom."""
 
 
 def take_drake_joints(tree: UrdfTree) -> dict[str, Retyped]:
@@ -71,8 +72,7 @@ def take_drake_joints(tree: UrdfTree) -> dict[str, Retyped]:
             losses = element.findall("dynamics")
             damped = any(len((loss.get("damping") or "").split()) > 1 for loss in losses)
             said = tree.triple(losses[0], "damping", ORIGIN, where) if damped else ()
-            for loss in losses:
-                element.remove(loss)
+            drop(element, "dynamics")
             found[name] = Retyped(PLANAR, numbers=said)
             continue
         if kind == SCREW:
@@ -231,7 +231,7 @@ def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
             notes.append(_planar_in_steps(tree, joint, numbers))
             continue
         axis = exact(tree.axis(joint))
-        _bare(joint)
+        drop(joint, *OF_AXIS)
         if kind == SCREW:
             way = f"{name}_way"
             _in_steps(
@@ -293,17 +293,10 @@ def _planar_in_steps(tree: UrdfTree, joint: Xml.Element, damping: tuple[float, .
             (*axes, ("turn", "continuous", normal)), damping or (None,) * 3, strict=True
         )
     ]
-    _bare(joint)
+    drop(joint, *OF_AXIS)
     _in_steps(tree, joint, steps)
     said = ", ".join(f"'{step.name}'" for step in steps)
     return f"joint '{name}' is planar: two slides and a turn, {said}"
-
-
-def _bare(joint: Xml.Element) -> None:
-    """Take away what a joint says of its one freedom."""
-    for element in list(joint):
-        if element.tag in ("axis", "limit", "mimic", "safety_controller"):
-            joint.remove(element)
 
 
 def _in_steps(tree: UrdfTree, joint: Xml.Element, steps: list[Step]) -> None:
@@ -447,7 +440,7 @@ def whole_inertials(tree: UrdfTree) -> list[str]:
             _massless(link)
             weightless.append(name)
         elif inertial.find("inertia") is None:
-            Xml.SubElement(inertial, "inertia", dict.fromkeys(TENSOR, "0"))
+            Xml.SubElement(inertial, "inertia", dict.fromkeys(MOMENTS, "0"))
             points.append(name)
     said: list[str] = []
     if points:
@@ -535,9 +528,7 @@ def write_urdf(robot: Xml.Element, path: Path, comments: Iterable[str] = ()) -> 
 
 
 def _massless(link: Xml.Element) -> Xml.Element:
-    inertial = Xml.SubElement(link, "inertial")
-    Xml.SubElement(inertial, "mass", value="0")
-    Xml.SubElement(inertial, "inertia", dict.fromkeys(TENSOR, "0"))
+    link.append(inertial_element(None))
     return link
 
 

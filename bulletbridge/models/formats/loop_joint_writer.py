@@ -33,6 +33,7 @@ from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_names import BASE, WORLD
+from bulletbridge.models.xml_file import drop
 
 TYPES = {model: kind for kind, model in reversed(KINDS.items())}
 """The first name of each joint model that has one."""
@@ -51,15 +52,11 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
         said = "several robots" if len(spec.bodies) > 1 else "a scale"
         raise ModelError(f"{spec.path} has {said}, which a URDF cannot say; convert it to loops")
     robot = robot_to_write(body.urdf)
-    for tag in (*READERS, *OF_DRAKE):
-        for element in robot.findall(tag):
-            robot.remove(element)
+    drop(robot, *READERS, *OF_DRAKE)
     remove_gazebo_joints(robot)
     tree = UrdfTree(body.urdf, robot)
     for joint in robot.iterfind("joint"):
-        for tag in TAGS:
-            for element in joint.findall(tag):
-                joint.remove(element)
+        drop(joint, *TAGS)
     notes = _lost(spec)
     _hold_base(tree, body, notes)
     for constraint in spec.constraints:
@@ -110,8 +107,7 @@ def _add_transmissions(robot: Xml.Element, actuated: tuple[str, ...]) -> None:
     """Say which joints have a drive, in ROS's words."""
     if not actuated:
         return
-    for element in robot.findall("transmission"):
-        robot.remove(element)
+    drop(robot, "transmission")
     for joint in actuated:
         element = Xml.SubElement(robot, "transmission", name=f"{joint}_transmission")
         Xml.SubElement(element, "type").text = "transmission_interface/SimpleTransmission"
@@ -140,9 +136,7 @@ def _add_properties(tree: UrdfTree, spec: ModelSpec) -> None:
     armatures = {name: given.armature for name, given in spec.joints.items() if given.armature}
     add_rotors(tree.robot, armatures)
     for element in tree.robot.iterfind("gazebo"):
-        for tag in SPRING:
-            for each in element.findall(tag):
-                element.remove(each)
+        drop(element, *SPRING)
     for force in spec.forces:
         dynamics = joints[force.joint].find("dynamics")
         for key, more in (("damping", force.damping), ("friction", force.friction)):

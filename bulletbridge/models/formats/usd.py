@@ -269,25 +269,21 @@ def _add_joints(read: Read) -> None:
     """Joints between bodies, or of bodies with the world."""
     graph, paths = read.graph, dict[str, str]()
     prims = [prim for prim in _prims(read) if prim.IsA(read.physics.Joint)]
-    rubbing = [prim.GetName() for prim in prims if number(prim, "physxJoint:jointFriction", 0.0)]
-    if rubbing:
-        graph.notes.append(
-            "friction in proportion to what joints bear (physxJoint:jointFriction) is left out:"
-            f" {listed(rubbing)}"
-        )
-    soft = [f"physxLimit:{tag}:stiffness" for tag in ("angular", "linear", *TURNS, *WAYS)]
-    giving = [prim.GetName() for prim in prims if any(number(prim, x, 0.0) for x in soft)]
-    if giving:
-        graph.notes.append(
-            f"limits that give way as springs (physxLimit) are stops here: {listed(giving)}"
-        )
-    soft = [f"physxMimicJoint:{tag}:naturalFrequency" for tag in TURNS + WAYS]
-    giving = [prim.GetName() for prim in prims if any(number(prim, x, 0.0) > 0.0 for x in soft)]
-    if giving:
-        graph.notes.append(
-            "joints that follow as by springs (physxMimicJoint:naturalFrequency) do so exactly"
-            f" here: {listed(giving)}"
-        )
+    told = {
+        "friction in proportion to what joints bear (physxJoint:jointFriction) is left out": [
+            "physxJoint:jointFriction"
+        ],
+        "limits that give way as springs (physxLimit) are stops here": [
+            f"physxLimit:{tag}:stiffness" for tag in ("angular", "linear", *TURNS, *WAYS)
+        ],
+        "joints that follow as by springs (physxMimicJoint:naturalFrequency) do so exactly here": [
+            f"physxMimicJoint:{tag}:naturalFrequency" for tag in TURNS + WAYS
+        ],
+    }
+    for what, attributes in told.items():
+        having = [p.GetName() for p in prims if any(number(p, x, 0.0) > 0.0 for x in attributes)]
+        if having:
+            graph.notes.append(f"{what}: {listed(having)}")
     for prim in prims:
         taken = {edge.name for edge in graph.connections}
         paths[str(prim.GetPath())] = free_name(prim.GetName(), taken)
