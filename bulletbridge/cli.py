@@ -184,10 +184,9 @@ def compare(
             progress.add_task("video", total=None)
             film_of(runs[0], out.video)
     deliver(json_file, comparison.to_dict(), lambda: print_results(comparison.runs, wide_console()))
-    if page is not None:
-        print(f"report: {page}", file=sys.stderr if json_file == "-" else sys.stdout)
-    if out.video is not None:
-        print(f"video: {out.video}", file=sys.stderr if json_file == "-" else sys.stdout)
+    for what, path in (("report", page), ("video", out.video)):
+        if path is not None:
+            print(f"{what}: {path}", file=sys.stderr if json_file == "-" else sys.stdout)
     raise typer.Exit(worst(runs))
 
 
@@ -257,9 +256,9 @@ def run_a_script(
     run = Run(started, how.mode.value, how.steps, how.headless)
     if outcome is not None:
         return lambda: run_for_another(run, outcome)
-    if save_loops is not None and (compare or outcome is not None):
-        raise ModelError("--compare runs the script twice; save its loops in a run without it")
     if save_loops is not None:
+        if compare:
+            raise ModelError("--compare runs the script twice; save its loops in a run without it")
         require_places(str(save_loops), None)
     if compare:
         return lambda: run_beside_bullet(run, json_file, deliver)
@@ -348,12 +347,7 @@ def convert(
     """Write a model as URDF and loops file, or in another format, and say what was lost."""
     from bulletbridge.models.formats.convert import convert as write
 
-    done = write(
-        model,
-        output,
-        to,
-        **reading.given,
-    )
+    done = write(model, output, to, **reading.given)
     for note in done.notes:
         print(f"note: {note}")
     for file in done.files:

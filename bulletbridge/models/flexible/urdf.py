@@ -8,13 +8,13 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.bullet.checks import read_inertia
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.segments import Beam, Lump, divide, second_moments
 from bulletbridge.models.flexible.shapes import Cut, cut_shape, place_of, put_place
 from bulletbridge.models.formats.robot import Inertial, Joint, Pose
 from bulletbridge.models.formats.urdf_text import inertial_element, joint_element
 from bulletbridge.models.model_spec import JointForce
-from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.numerics.records import Array
 
 PREFIX = {"EI_z": "bend", "EI_y": "bend_y", "GJ": "twist"}
@@ -108,25 +108,16 @@ def inertial_of(link: Xml.Element, R: Array) -> Lump | None:
         ModelError: The inertia is that of no body.
     """
     inertial = link.find("inertial")
-    mass = link.find("inertial/mass")
-    tensor = link.find("inertial/inertia")
-    if inertial is None or mass is None or tensor is None:
+    found = read_inertia(inertial)
+    if inertial is None or found is None or not found.mass > 0.0 or not found.J.any():
         return None
-    value = float(mass.get("value", "0"))
-    J = np.zeros((3, 3))
-    for name, i, k in ENTRIES:
-        J[i, k] = J[k, i] = float(tensor.get(name, "0"))
-    if not value > 0.0 or not J.any():
-        return None
-    p, turn = place_of(inertial)
-    turn = R.T @ turn
-    second = second_moments(turn @ J @ turn.T)
+    second = second_moments(R.T @ found.J @ R)
     if np.linalg.eigvalsh(second)[0] < -1e-9 * np.trace(second):
         raise ModelError(
             f"link '{link.get('name')}' has an inertia that no body can have; repair it first "
             "with `bulletbridge inertia`"
         )
-    return Lump(value, R.T @ p, second)
+    return Lump(found.mass, R.T @ place_of(inertial)[0], second)
 
 
 def replace_link(

@@ -14,10 +14,9 @@ from ruamel.yaml.nodes import MappingNode
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.joint_graph import Along, Connection, JointGraph, scene_of
+from bulletbridge.models.formats.joint_graph import OF_AXIS, Along, Connection, JointGraph, scene_of
 from bulletbridge.models.formats.robot import (
     Joining,
-    Joint,
     Pose,
     Robot,
     Scene,
@@ -228,6 +227,7 @@ def _add_robot(
     else:
         graph.roots.append(full(robot.root))
     for name, joint in robot.joints.items():
+        along = {key: getattr(joint, key) for key in OF_AXIS}
         graph.connections.append(
             Connection(
                 full(name),
@@ -235,23 +235,10 @@ def _add_robot(
                 full(joint.parent),
                 full(joint.child),
                 places[joint.child],
-                () if joint.kind == "fixed" else (_along(joint),),
+                () if joint.kind == "fixed" else (Along(**along),),
                 armature=joint.armature,
             )
         )
-
-
-def _along(joint: Joint) -> Along:
-    return Along(
-        joint.axis,
-        joint.limits,
-        joint.effort,
-        joint.velocity,
-        joint.damping,
-        joint.friction,
-        joint.stiffness,
-        joint.rest,
-    )
 
 
 def _called(joining: Joining, full: Callable[[str], str]) -> Joining:

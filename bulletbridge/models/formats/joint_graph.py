@@ -61,6 +61,13 @@ PERPENDICULAR = 1e-9
 """Cosine up to which the axes of a universal joint are at right angles."""
 
 
+OF_AXIS = (
+    *("axis", "limits", "effort", "velocity"),
+    *("damping", "friction", "stiffness", "rest"),
+)
+"""What ``Along`` and joints of a tree have alike."""
+
+
 @dataclass(frozen=True)
 class Along:
     """What acts along one axis of a joint, and that axis (3,) in the joint's frame."""
@@ -374,10 +381,8 @@ def _attach(
         link = name if last else free_name(f"{joint_name}_link", {**robot.links, **graph.links})
         made = Joint(joint_name, kind, parent, link, place if k == 0 else Pose())
         if along is not None:
-            made.axis, made.limits = along.axis, along.limits
-            made.effort, made.velocity = along.effort, along.velocity
-            made.damping, made.friction = along.damping, along.friction
-            made.stiffness, made.rest = along.stiffness, along.rest
+            for key in OF_AXIS:
+                setattr(made, key, getattr(along, key))
             made.armature = edge.armature if along is edge.along[0] or not forward else 0.0
         robot.joints[joint_name] = made
         robot.links[link] = _moved(graph.links[name], carry) if last else Link(link)

@@ -426,10 +426,8 @@ def _loop(holder: Xml.Element, loop: LoopJoint | Distance, scene: Scene) -> None
     a, b = (frame.link.replace("/", SCOPE) for frame in (loop.a, loop.b))
     joint = Xml.SubElement(holder, "joint", name=loop.name, type=LOOPS[loop.model])
     place = pose_of(loop.a.xyz, loop.a.rpy)
-    if a == WORLD:
+    if a == WORLD and holder.tag != "world":
         _pose(joint, scene.robots[0].place.inverse @ place, "__model__")
-        if holder.tag == "world":
-            _pose_text(joint, place)
     else:
         _pose(joint, place, a)
     _ends(joint, a, b)
@@ -453,14 +451,6 @@ def _loop(holder: Xml.Element, loop: LoopJoint | Distance, scene: Scene) -> None
         second = Xml.SubElement(joint, "axis2")
         xyz = Xml.SubElement(second, "xyz", expressed_in=b)
         xyz.text = exact(pose_of(loop.b.xyz, loop.b.rpy).R @ _unit(loop.axis_b or loop.axis))
-
-
-def _pose_text(joint: Xml.Element, place: Pose) -> None:
-    """A place in the world's own frame."""
-    pose = joint.find("pose")
-    if pose is not None:
-        pose.set("relative_to", WORLD)
-        pose.text = f"{exact(place.xyz)} {exact(place.rpy)}"
 
 
 def _add_drake(scene: Scene, models: list[Xml.Element], made: Coupling | ForceElement) -> None:
