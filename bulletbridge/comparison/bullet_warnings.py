@@ -64,13 +64,13 @@ def misplaced(system: System) -> list[str]:
 
 def other_units(system: System) -> tuple[str, ...]:
     """What looks as if lengths were in millimetres; of inertias ``load`` says so."""
-    across, found = extent(system), list[str]()
-    if across > LARGE:
-        found.append(
-            f"it is {across:.3g} m across: lengths of URDFs and loops files are metres (URDFs in"
-            " millimetres take 'scale: 0.001', lengths of loops files do not follow)"
-        )
-    return tuple(found)
+    across = extent(system)
+    if across <= LARGE:
+        return ()
+    return (
+        f"it is {across:.3g} m across: lengths of URDFs and loops files are metres (URDFs in"
+        " millimetres take 'scale: 0.001', lengths of loops files do not follow)",
+    )
 
 
 def from_file(body: BodySpec, prefix: str, rubbing: Collection[str]) -> list[str]:

@@ -10,7 +10,6 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from bulletbridge.console import unwritable
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.segments import Beam, Lump, rod
 from bulletbridge.models.bundled import ENDING, bundled, find
@@ -24,6 +23,7 @@ from bulletbridge.models.flexible.urdf import (
 from bulletbridge.models.loops_file import read_loops, write_loops
 from bulletbridge.models.model_spec import BodySpec, ModelSpec, Triple
 from bulletbridge.models.urdf_file import is_file, read_urdf
+from bulletbridge.models.xml_file import write_xml
 from bulletbridge.numerics.records import Array
 
 SLENDER = 0.01
@@ -110,8 +110,7 @@ def make_flexible(
     check_numbers(how)
     spec = spec_of(model, fixed_base)
     body, link_name = body_of(spec, how.link)
-    tree = read_urdf(body.urdf)
-    robot = tree.getroot()
+    robot = read_urdf(body.urdf).getroot()
     link = find_link(robot, link_name)
     reach = reach_of(robot, link_name, how)
     normal = None if how.normal is None else np.array(how.normal)
@@ -132,11 +131,7 @@ def make_flexible(
     prefix = f"{body.name}/" if len(spec.bodies) > 1 else ""
     springs = [replace(force, joint=prefix + force.joint) for force in chain.forces(beam, damping)]
     bodies = tuple(replace(b, urdf=urdf.resolve()) if b is body else b for b in spec.bodies)
-    Xml.indent(tree)
-    try:
-        tree.write(urdf, encoding="utf-8", xml_declaration=True)
-    except (OSError, ValueError) as error:
-        raise unwritable(urdf, error) from None
+    write_xml(robot, urdf)
     write_loops(replace(spec, bodies=bodies, forces=(*spec.forces, *springs)), loops)
     return Flexible(urdf, loops, beam, frequencies, (*notes, *chain.notes))
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from typing_extensions import Unpack
 
@@ -23,38 +22,26 @@ Writer = Callable[[ModelSpec, Path], Written]
 """``write(spec, path)``: files that begin with ``path``, which has no ending, and what was lost."""
 
 
-class Converted(NamedTuple):
-    """Files that were written, and everything that was lost, changed or assumed on the way."""
-
-    files: tuple[Path, ...]
-    notes: tuple[str, ...]
-
-
 def write_loops_file(spec: ModelSpec, path: Path) -> Written:
     """A loops file, and beside it the URDFs that it names."""
-    bodies: list[BodySpec] = []
     files: list[Path] = []
     source = spec.path.name
-    for body in spec.bodies:
+
+    def copied(body: BodySpec) -> BodySpec:
+        """The same whose URDF is a copy beside the loops file, but for PyBullet's own."""
         if pybullet_data_folder() in body.urdf.parents:
-            bodies.append(body)
-            continue
-        urdf = _urdf_of(body, spec, path)
+            return body
+        files.append(_urdf_of(body, spec, path))
         said = f"converted from {source} by bulletbridge; loops are in {path.name}{ENDING}"
-        write_urdf(robot_to_write(body.urdf), urdf, [said])
-        files.append(urdf)
-        bodies.append(replace(body, urdf=urdf.resolve()))
-    scenery: list[BodySpec] = []
-    for body in spec.scenery:
-        urdf = _urdf_of(body, spec, path)
-        write_urdf(robot_to_write(body.urdf), urdf, [f"converted from {source} by bulletbridge"])
-        files.append(urdf)
-        scenery.append(replace(body, urdf=urdf.resolve()))
+        write_urdf(robot_to_write(body.urdf), files[-1], [said])
+        return replace(body, urdf=files[-1].resolve())
+
+    bodies, scenery = (tuple(map(copied, part)) for part in (spec.bodies, spec.scenery))
     loops = path.with_name(path.name + ENDING)
     comments = [f"Converted from {source} by bulletbridge."]
     if spec.notes:
         comments += ["What was lost, changed or assumed:", *(f"- {note}" for note in spec.notes)]
-    changed = replace(spec, bodies=tuple(bodies), scenery=tuple(scenery))
+    changed = replace(spec, bodies=bodies, scenery=scenery)
     write_loops(changed, loops, comments)
     return Written((loops, *files), ())
 
@@ -83,7 +70,7 @@ def convert(
     output: str | Path,
     to: str = "loops",
     **how: Unpack[Reading],
-) -> Converted:
+) -> Written:
     """Write a model in another format.
 
     Args:
@@ -92,6 +79,9 @@ def convert(
         to: One of ``WRITERS``: ``loops`` for a loops file with its URDF, ``loop_joint`` for a
             URDF that has its loops in it, as Isaac Sim reads them, ``mjcf``, ``sdf``.
         how: As ``read_model`` takes it.
+
+    Returns:
+        The files, and everything that was lost, changed or assumed on the way.
 
     Raises:
         ModelError: The model cannot be read or written, or would be overwritten.
@@ -120,4 +110,4 @@ def convert(
         if file.resolve() in sources:
             raise ModelError(f"{file} would be overwritten; give another name with -o")
     written = WRITERS[to](spec, path)
-    return Converted(written.files, (*spec.notes, *written.notes))
+    return Written(written.files, (*spec.notes, *written.notes))
