@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sdf_frames import GAINS_TAG, GEAR_TAG, ROTOR_TAG, XMLNS
@@ -39,7 +40,7 @@ def rotors_in(tree: UrdfTree) -> Rotors:
     for transmission in tree.robot.iterfind("transmission"):
         named = [each.get("name", "") for each in transmission.iterfind("joint")]
         where = f"transmission '{transmission.get('name', '')}'"
-        armature = sum(_armature(tree, each, where) for each in transmission.iterfind("actuator"))
+        armature = sum(armature_of(each, where) for each in transmission.iterfind("actuator"))
         if armature == 0.0:
             continue
         if len(named) != 1:
@@ -50,7 +51,7 @@ def rotors_in(tree: UrdfTree) -> Rotors:
             continue
         found[named[0]] = found.get(named[0], 0.0) + armature
     for name, joint in tree.joints.items():
-        armature = _armature(tree, joint, f"joint '{name}'")
+        armature = armature_of(joint, f"joint '{name}'")
         if armature:
             found[name] = armature
     kinds = {name: joint.get("type") for name, joint in tree.joints.items()}
@@ -103,8 +104,12 @@ def _pairs(transmission: Xml.Element) -> Iterable[tuple[Xml.Element, Xml.Element
     return zip(transmission.findall("joint"), transmission.findall("actuator"), strict=False)
 
 
-def _armature(tree: UrdfTree, element: Xml.Element, where: str) -> float:
-    """Rotor inertia times squared ratio of an element's own children; zero without them."""
+def armature_of(element: Xml.Element, where: str) -> float:
+    """Rotor inertia times squared ratio of an element's own children; zero without them.
+
+    Raises:
+        ModelError: One is no number, not finite, or an inertia is negative.
+    """
     said = {ROTOR_TAG: 0.0, GEAR_TAG: 1.0}
     for child in element:
         if child.tag not in said:
@@ -113,10 +118,12 @@ def _armature(tree: UrdfTree, element: Xml.Element, where: str) -> float:
         try:
             said[str(child.tag)] = float(text)
         except ValueError:
-            tree.fail(f"{where}: <{child.tag}> has '{text[:40]}'; give a number as its value")
+            raise ModelError(
+                f"{where}: <{child.tag}> has '{text[:40]}'; give a number as its value"
+            ) from None
     armature = said[ROTOR_TAG] * said[GEAR_TAG] ** 2
     if not 0.0 <= armature < math.inf:
-        tree.fail(
+        raise ModelError(
             f"{where}: rotor inertia {said[ROTOR_TAG]:g} with gear ratio {said[GEAR_TAG]:g} is no"
             " inertia; give finite numbers, the first not negative"
         )

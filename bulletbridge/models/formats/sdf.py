@@ -39,15 +39,13 @@ from bulletbridge.models.formats.robot import (
     listed,
     pose_of,
 )
-from bulletbridge.models.formats.rotors import gains_note
+from bulletbridge.models.formats.rotors import armature_of, gains_note
 from bulletbridge.models.formats.sdf_frames import (
     BALL_TAG,
     END_TAGS,
     GAINS_TAG,
-    GEAR_TAG,
     LOOP_TAG,
     OWN_FRAME,
-    ROTOR_TAG,
     SCOPE,
     Scope,
     called_by_uri,
@@ -470,7 +468,7 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
                 place,
                 alongs,
                 screw_pitch(part, full) if kind == "screw" else 0.0,
-                _armature(part) if ball is None else float(ball[2]),
+                armature_of(part, f"joint '{full}'") if ball is None else float(ball[2]),
                 is_loop,
                 place_b,
             )
@@ -651,19 +649,6 @@ def screw_pitch(part: Xml.Element, name: str) -> float:
     if not (pitch and np.isfinite(pitch)):
         raise ModelError(f"screw '{name}' has no screw_thread_pitch; give it [m]")
     return pitch
-
-
-def _armature(part: Xml.Element) -> float:
-    """Reflected inertia by Drake's tags."""
-    said = {
-        each.tag: (each.text or "").strip() for each in part if each.tag in (ROTOR_TAG, GEAR_TAG)
-    }
-    try:
-        return float(said.get(ROTOR_TAG, 0.0)) * float(said.get(GEAR_TAG, 1.0)) ** 2
-    except ValueError:
-        raise ModelError(
-            f"joint '{part.get('name', '')}' has a {ROTOR_TAG} or {GEAR_TAG} that is no number"
-        ) from None
 
 
 def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
