@@ -518,13 +518,12 @@ def is_count(given: object) -> bool:
 
 ELSEWHERE = {
     **dict.fromkeys(("gap", "gaps"), "system.evaluate().gaps"),
-    **dict.fromkeys(
-        ("energy", "kinetic_energy", "potential_energy"),
-        "system.evaluate().energy, .kinetic or .potential",
-    ),
+    "energy": "system.evaluate().energy",
+    "kinetic_energy": "system.evaluate().kinetic",
+    "potential_energy": "system.evaluate().potential",
     **dict.fromkeys(
         ("gravity_compensation", "gravity_torques", "gravity_forces", "compute_gravity"),
-        "bb.inverse_dynamics(system, {{'joint': 0.0}}) at rest, of the joints that are driven",
+        "at rest bb.inverse_dynamics(system, {{'joint': 0.0}}), of the joints that are driven",
     ),
     "momentum": "system.evaluate().momentum",
     **dict.fromkeys(
