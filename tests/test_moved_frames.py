@@ -1,11 +1,10 @@
 """Frames of constraints that a program moves: what is prescribed on the way."""
 
 import numpy as np
-import pybullet
 import pytest
 from numpy.testing import assert_allclose
+from support.bullet_worlds import led_pendulum
 
-import bulletbridge as bb
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import MOVED
 from bulletbridge.drop_in.moved_frame import Way
@@ -56,21 +55,11 @@ def test_what_is_moved_on_by_metres_at_once_jumps(mode: str, on_base: bool):
     It hangs from where it is put, so that nothing but the pin's 1 m/s and, from a swing that this
     alone begins, twice that can be its speed; as a velocity the 2 m are 480 m/s.
     """
-    client = bb.BulletClient(pybullet.DIRECT, mode=mode)
-    client.setGravity(0, 0, -9.81)
-    load = client.createMultiBody(1, -1, -1, [0, 0, 1.7])
-    client.changeDynamics(load, -1, localInertiaDiagonal=[0.02] * 3)
-    holder = client.createMultiBody(0, -1, -1, [0, 0, 2])
-    ends = (holder, -1, [0, 0, 0]) if on_base else (-1, -1, [0, 0, 2])
-    pin = client.createConstraint(
-        load, -1, *ends[:2], pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0.3], ends[2]
-    )
+    client, load, pin, lead = led_pendulum(mode, on_base)
     for n in range(1, 41):
         place = [n / 240 + 2.0 * (n >= 30), 0, 2]
-        if on_base:
-            client.resetBasePositionAndOrientation(holder, place, [0, 0, 0, 1])
-        else:
-            client.changeConstraint(pin, place)
+        lead(place)
+        if not on_base:
             client.changeConstraint(pin, [0, 0])  # of which Bullet takes no note
         client.stepSimulation()
         at, turn = client.getBasePositionAndOrientation(load)

@@ -15,7 +15,7 @@ import pybullet_data
 import pytest
 from _mechanisms import REVOLUTE, random_mechanism
 from support import hoppers
-from support.bullet_worlds import SLIDER
+from support.bullet_worlds import SLIDER, led_pendulum
 from support.hoppers import LOOP, STEPS, WARM, advance, bridge, drive, tip
 from support.planar import planar_chain
 from support.users_constraints import PointOnSphere
@@ -844,37 +844,26 @@ def test_moved_frames_go_on_where_they_were(tmp_path, mode):
 @pytest.mark.parametrize("mode", ["filter", "exact"])
 def test_episodes_that_lead_a_pin_are_the_same_again(mode, on_base, limit):
     """The pin is put back by its first move alone; bodies are read anew at the first state."""
-    client = bb.BulletClient(pybullet.DIRECT, mode=mode)
-    client.setGravity(0, 0, -9.81)
-    load = client.createMultiBody(1, -1, -1, [0, 0, 1.7])
-    client.changeDynamics(load, -1, localInertiaDiagonal=[0.02] * 3)
-    holder = client.createMultiBody(0, -1, -1, [0, 0, 2])
-    ends = (holder, -1, [0, 0, 0]) if on_base else (-1, -1, [0, 0, 2])
-    pin = client.createConstraint(
-        load, -1, *ends[:2], pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0.3], ends[2]
-    )
+    client, load, pin, lead = led_pendulum(mode, on_base)
     if limit is not None:
         client.changeConstraint(pin, maxForce=limit)
 
-    def lead(first, kept=()):
+    def episode(first, kept=()):
         states, saved = list[object](), list[int]()
         for n in range(first, 30):
             if n in kept:
                 saved.append(client.saveState())
-            if on_base:
-                client.resetBasePositionAndOrientation(holder, [n / 240, 0, 2], [0, 0, 0, 1])
-            else:
-                client.changeConstraint(pin, [n / 240, 0, 2])
+            lead([n / 240, 0, 2])
             client.stepSimulation()
             states.append(
                 (client.getBasePositionAndOrientation(load), client.getBaseVelocity(load))
             )
         return states, saved
 
-    whole, (begin, later) = lead(0, kept=(0, 10))
+    whole, (begin, later) = episode(0, kept=(0, 10))
     for state, first in ((later, 10), (begin, 0), (later, 10)):
         client.restoreState(state)
-        assert lead(first)[0] == whole[first:]
+        assert episode(first)[0] == whole[first:]
 
 
 def test_resetting_the_simulation_forgets_everything(tmp_path):

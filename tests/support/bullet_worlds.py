@@ -1,7 +1,7 @@
 """Small Bullet worlds for tests, and what must not change in them."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,9 @@ import numpy as np
 import pybullet
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.settings import Mode
 
 INERTIA = pybullet.URDF_USE_INERTIA_FROM_FILE
 quiet = settings(
@@ -136,3 +139,31 @@ def momentum(p: Any, bodies: Iterable[int]) -> np.ndarray:
             total[:3] += mass * v
             total[3:] += np.cross(place, mass * v) + R @ (inertia * (R.T @ w))
     return total
+
+
+def led_pendulum(
+    mode: Mode, on_base: bool
+) -> tuple[BulletClient, int, int, Callable[[list[float]], None]]:
+    """A load of 1 kg on a pin 0.3 m above it that starts at (0, 0, 2).
+
+    Returns:
+        The client, its ids of load and constraint, and what puts the pin somewhere else: by the
+        base that has it, or by the constraint's frame in the world.
+    """
+    client = BulletClient(pybullet.DIRECT, mode=mode)
+    client.setGravity(0, 0, -9.81)
+    load = client.createMultiBody(1, -1, -1, [0, 0, 1.7])
+    client.changeDynamics(load, -1, localInertiaDiagonal=[0.02] * 3)
+    holder = client.createMultiBody(0, -1, -1, [0, 0, 2])
+    ends = (holder, -1, [0, 0, 0]) if on_base else (-1, -1, [0, 0, 2])
+    pin = client.createConstraint(
+        load, -1, *ends[:2], pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0.3], ends[2]
+    )
+
+    def lead(place: list[float]) -> None:
+        if on_base:
+            client.resetBasePositionAndOrientation(holder, place, [0, 0, 0, 1])
+        else:
+            client.changeConstraint(pin, place)
+
+    return client, load, pin, lead
