@@ -103,6 +103,15 @@ if __name__ == "__main__":
     )])
     print(one(x) if "one" in sys.argv else other(x), hits(near), hits(far))
 """
+CODE = """
+import hashlib
+from small.caller import g
+from small.chain import whole
+
+print(g(1.0), whole(1.0), sum(whole.stats.cache_hits.values()))
+(code,) = whole.overloads.values()
+print(hashlib.sha256(code.library._get_compiled_object()).hexdigest())
+"""
 READ = """
 import sys
 from pathlib import Path
@@ -330,6 +339,16 @@ def test_what_is_never_inlined_is_linked_where_only_such_calls_it(package):
         assert run(package, module="chain") == ["4.0"]
         for one in kept(package):
             one.unlink()
+
+
+def test_a_kernel_is_the_same_whether_its_helpers_were_made_or_found(package):
+    (package / "chain.py").write_text(CHAIN)
+    (package / "code.py").write_text(CODE)
+    made = run(package, module="code")
+    for file in kept(package):
+        file.unlink()
+    assert run(package, module="code") == made
+    assert made[:3] == ["2.0", "4.0", "0"]
 
 
 def test_a_helper_has_one_name_in_all_processes(package):

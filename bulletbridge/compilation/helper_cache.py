@@ -43,15 +43,27 @@ class Kept(NamedTuple):
     apart: list[str]
 
     def linked(self, code: type[LinkedCode], path: Path, target_context: Any) -> LinkedCode:
-        """The code, as it was kept there.
+        """The code, as it was kept there; of what is never inlined there is one in a process.
 
         Raises:
             LookupError: Something that it calls is not kept any more.
         """
+        if path in OUTLINED:
+            return OUTLINED[path]
         library = code(target_context.codegen(), self.described.qualname)
         called = [outlined_at(path.parents[1] / one, target_context) for one in self.apart]
-        library.take_bitcode(self.bitcode, path, self.named, called)
+        take(library, self.bitcode, path, self.named, called)
         return library
+
+
+def take(library: LinkedCode, bitcode: bytes, path: Path, *others: Any) -> None:
+    """Have code be what is kept, in the process that has made it too: LLVM's order of uses is not.
+
+    Kernels would else differ by which of their helpers were on disk.
+    """
+    library.take_bitcode(bitcode, path, *others)
+    if isinstance(library, OutlinedCode):
+        OUTLINED[path] = library
 
 
 def outlined_at(path: Path, target_context: Any) -> OutlinedCode:
@@ -67,7 +79,6 @@ def outlined_at(path: Path, target_context: Any) -> OutlinedCode:
     found = OUTLINED.get(path) or read(path, rebuild)
     if found is None:
         raise LookupError(path)
-    OUTLINED[path] = found
     return found
 
 
@@ -128,8 +139,10 @@ class HelperCache:
                 described = copy.copy(data.fndesc)
                 described.typemap = described.calltypes = described.global_dict = None
                 described.argtypes = ()
-                called = [str(one.place.relative_to(path.parents[1])) for one in data.library.apart]
-                write(path, Kept(described, returned, bitcode, data.library.named, called))
+                library = data.library
+                called = [str(one.place.relative_to(path.parents[1])) for one in library.apart]
+                write(path, Kept(described, returned, bitcode, library.named, called))
+                take(library, bitcode, path, library.named, library.apart)
             finally:
                 give_up(path)
 

@@ -167,9 +167,15 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         self.own = [f.name for f in self._final_module.functions if not f.is_declaration]
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Tidy up what a module defines; numba makes passes anew for each name that it calls."""
+        """Tidy up what a module defines, so that it is short; the rest is done in kernels."""
         ll_module.data_layout = self._codegen._data_layout
-        passes, builder = self._codegen._function_pass_manager()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        builder = llvm.create_pass_builder(self._codegen._tm, options)
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
         for function in ll_module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
@@ -339,8 +345,18 @@ class KernelLowering(typed.NativeLowering):
     code: type[KernelCode] = KernelCode
     lowering_class = lowering.KernelLower
 
+    def key_of(self, state: Any) -> str | None:
+        """Digits that stand for sources and types, by which the function is then named."""
+        function = state.func_id.func
+        made = key_of(function, self.code.__name__, tuple(state.args))
+        if made is not None:
+            state.func_id.unique_id = int(made, 16)
+            state.func_id.unique_name = f"{state.func_id.func_qualname}${made}"
+        return made
+
     def run_pass(self, state: Any) -> bool:
         """Translate."""
+        self.key_of(state)
         state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         if not state.flags.no_compile:
             state.library.enable_object_caching()
@@ -367,17 +383,13 @@ class LinkedLowering(KernelLowering):
             FoundError: Another process has done so meanwhile.
         """
         state.flags.no_compile = True
-        function = state.func_id.func
-        made = key_of(function, self.code.__name__, tuple(state.args))
-        place = place_of(function, made, state.targetctx)
+        made = self.key_of(state)
+        place = place_of(state.func_id.func, made, state.targetctx)
         if place is not None:
             claim(place)
         if place is not None and is_there(place):
             give_up(place)
             raise FoundError
-        if made is not None:
-            state.func_id.unique_id = int(made, 16)
-            state.func_id.unique_name = f"{state.func_id.func_qualname}${made}"
         super().run_pass(state)
         state.library.key, state.library.place = made, place
         key, lowered = NotNative().__getitem__, state["cr"]
