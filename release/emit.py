@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -25,6 +26,8 @@ from numba.np import numpy_support
 
 from bulletbridge.compilation.by_numba import KERNEL, KERNELS
 from bulletbridge.compilation.cache import source_hash
+from bulletbridge.compilation.deferred import RESOLVE, SAID, Target, target_from
+from bulletbridge.compilation.keys import DIGITS
 from bulletbridge.compilation.linking import (
     KernelCode,
     KernelCompiler,
@@ -98,6 +101,19 @@ int numba_attempt_nocopy_reshape(
 }
 """
 """What numba calls for ``reshape``, which it compiles for contiguous arrays alone; in C."""
+FIND = """
+#include <string.h>
+%s
+int64_t %s(const char *text, int64_t size)
+{
+    static const struct { const char *key; void (*native)(void); } all[] = {%s {0, 0}};
+    for (int i = 0; all[i].key; i++)
+        if (!memcmp(text, all[i].key, %d))
+            return (int64_t) all[i].native;
+    return 0;
+}
+"""
+"""What kernels ask for functions that they call and that are kernels of their own; in C."""
 RENEWED = {"exp": 1, "exp2": 1, "fmod": 2, "hypot": 2, "log": 1, "log2": 1, "pow": 2}
 """Functions that later versions of glibc have anew, without ``errno`` of old, and how many numbers
 they take. Their first form is on every Linux, and computes the same."""
@@ -385,12 +401,14 @@ class Captured(NamedTuple):
         source: Its file.
         entry: What the manifest says of it.
         bitcode: With its entry point, not optimised.
+        deferred: What it calls that is a kernel of its own, by key.
     """
 
     path: str
     source: Path
     entry: dict[str, Any]
     bitcode: bytes
+    deferred: dict[str, Target]
 
 
 def capture(kernel: Any, signature: Any, number: int, dtypes: Dtypes) -> Captured:
@@ -400,9 +418,9 @@ def capture(kernel: Any, signature: Any, number: int, dtypes: Dtypes) -> Capture
         CannotEmitError: It takes or returns something that entry points do not know.
     """
     dispatcher = cast(Any, numba.njit(**CAPTURED)(kernel.py_func))
-    arguments: tuple[Any, ...] = tuple(map(unliteral, signature))
+    arguments: tuple[Any, ...] = tuple(map(unliteral, getattr(signature, "args", signature)))
     takes = [kind_of(one, dtypes) for one in arguments]
-    dispatcher.compile(arguments)
+    dispatcher.compile(signature)
     code = dispatcher.overloads[arguments]
     library, returned = code.library, unliteral(code.signature.return_type)
     with global_compiler_lock:
@@ -421,9 +439,18 @@ def capture(kernel: Any, signature: Any, number: int, dtypes: Dtypes) -> Capture
     Entry(module, entry, declared, slots, trusting).write(takes, sizes, returns)
     final.link_in(llvm.parse_assembly(str(module)))
     final.verify()
+    said = (str(one) for one in final.global_variables if one.name.startswith(SAID))
+    deferred = dict(map(deferred_in, said))
     source = source_of(kernel)
     told = {"takes": takes, "returns": returns, "native": native, "entry": entry}
-    return Captured(path_of(kernel.py_func, source), source, told, final.as_bitcode())
+    return Captured(path_of(kernel.py_func, source), source, told, final.as_bitcode(), deferred)
+
+
+def deferred_in(variable: str) -> tuple[str, Target]:
+    """What names a deferred function, with its key, in LLVM's language."""
+    text = variable.partition('c"')[2].rpartition('"')[0].encode()
+    raw = re.sub(rb"\\([0-9A-F]{2})", lambda code: bytes.fromhex(code[1].decode()), text)
+    return raw[:DIGITS].decode(), target_from(raw)
 
 
 def source_of(kernel: Any) -> Path:
@@ -476,6 +503,13 @@ def in_first_form(name: str, count: int) -> str:
         f'__asm__(".symver first_{name},{name}@{FIRST}");\ndouble first_{name}({takes});\n'
         f"double __wrap_{name}({named}) {{ return first_{name}({given}); }}\n"
     )
+
+
+def find_deferred(natives: dict[str, str]) -> str:
+    """C that finds functions by their keys."""
+    declared = "".join(f"void {name}(void);\n" for name in natives.values())
+    table = "".join(f'{{"{key}", {name}}}, ' for key, name in natives.items())
+    return FIND % (declared, RESOLVE, table, DIGITS)
 
 
 def link(parts: Iterable[Path], place: Path) -> None:
@@ -555,14 +589,20 @@ def emit(folder: Path, levels: Iterable[str] = LEVELS, processes: int = 2,
                 place = Path(work, f"{level}-{name}.o")
                 parts.append(pool.submit(make_native, level, bitcode, place))
 
-        for kernel in kernels_here:
-            for signature in kernel.signatures:
-                say(f"translating {kernel.__name__}")
-                found.append(capture(kernel, signature, len(found), dtypes))
-                submit(str(len(found)), found[-1].bitcode)
+        wanted = [(k, signature) for k in kernels_here for signature in k.signatures]
+        natives = dict[str, str]()
+        for kernel, signature in wanted:  # and what is found on the way
+            say(f"translating {kernel.__name__}")
+            found.append(capture(kernel, signature, len(found), dtypes))
+            submit(str(len(found)), found[-1].bitcode)
+            for key, target in found[-1].deferred.items():
+                if key not in natives:
+                    natives[key] = f"native_{len(wanted)}"
+                    wanted.append((target.kernel, target.signature))
         submit("slots", slots_module(1 + len(dtypes.texts)))
         support = Path(work, "support.c")
-        support.write_text(RESHAPE + "".join(in_first_form(*one) for one in RENEWED.items()))
+        parts_of_it = RESHAPE, find_deferred(natives), *starmap(in_first_form, RENEWED.items())
+        support.write_text("".join(parts_of_it))
         say(f"making them native for {', '.join(levels)}")
         made = [part.result() for part in parts]
         for level in levels:

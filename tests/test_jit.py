@@ -103,6 +103,32 @@ if __name__ == "__main__":
     )])
     print(one(x) if "one" in sys.argv else other(x), hits(near), hits(far))
 """
+RARE = """
+import numpy as np
+from small.compilation.deferred import DEFERRED
+from small.compilation.jit import deferred, is_compiled, kernel
+
+@deferred
+def rare(pair, n: int) -> tuple[float, int]:
+    if n > 9:
+        raise ValueError("far too many")
+    return len(pair[0]) + n, pair[1]
+
+@kernel
+def often(pair, n):
+    if n == 0:
+        return 0.0
+    x, more = rare(pair, n)
+    return x + more
+
+if __name__ == "__main__":
+    (target,), pair = DEFERRED.values(), (np.ones(4)[::2], 3)
+    for n in (0, 5, 10):
+        try:
+            print(often(pair, n), is_compiled(target), sum(target.stats.cache_hits.values()))
+        except ValueError as error:
+            print(error)
+"""
 CODE = """
 import hashlib
 from small.caller import g
@@ -339,6 +365,14 @@ def test_what_is_never_inlined_is_linked_where_only_such_calls_it(package):
         assert run(package, module="chain") == ["4.0"]
         for one in kept(package):
             one.unlink()
+
+
+def test_what_is_deferred_is_compiled_when_it_is_first_called(package):
+    (package / "rare.py").write_text(RARE)
+    for hits in "01":  # made, then found
+        told = ["0.0", "False", "0", "10.0", "True", hits, "far", "too", "many"]
+        assert run(package, module="rare") == told
+    assert len(kept(package)) == 2 and len(kept(package, "helper")) == 1
 
 
 def test_a_kernel_is_the_same_whether_its_helpers_were_made_or_found(package):

@@ -25,7 +25,7 @@ CALLER = """
 import sys
 import numpy as np
 from small.callee import f
-from small.compilation.jit import call_stored, caller, kernel
+from small.compilation.jit import call_stored, caller, deferred, kernel
 from small.compilation.stored_calls import StoredCall
 
 RECORD = np.dtype((np.record, [("k", "i8"), ("p", "f8", (3,)), ("R", "f8", (2, 2))]))
@@ -36,9 +36,14 @@ def gather(records, line, table, n, m):
     table[n, 0] = 7.0
     return len(records) + 10 * table.shape[1]
 
+@deferred
+def count(pair, more: int) -> tuple[int, float]:
+    return pair[0] + more, len(pair[1])
+
 @kernel
 def both(x, pair):
-    return f(x), (pair[0] + 1, len(pair[1]))
+    number, length = count(pair, 1)
+    return f(x), (number, int(length))
 
 @kernel
 def nothing(line):
@@ -84,6 +89,8 @@ make()
 BLOCKED = "raise ModuleNotFoundError(f'no {__name__}', name=__name__)"
 TOLD = "[24, 13.75, 24, 48, 24, (1.25, (3, 1)), None, 3.0]"
 """Of ``use``: 0.25 + 1 + 7 + 0.5 + 5."""
+DEFERRED = ["bulletbridge: compiling count", "bulletbridge: compiled count"]
+"""Said by whoever has it compiled."""
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not (shutil.which("cc") and shutil.which("readelf")),
@@ -171,7 +178,9 @@ def test_without_objects_and_without_numba_one_line_says_what_to_install(root):
 
 
 def test_compilation_can_be_asked_for(root):
-    assert run(root, BULLETBRIDGE_KERNELS="compile") == ([TOLD, "numba llvmlite"], "")
+    told, said = run(root, BULLETBRIDGE_KERNELS="compile")
+    assert told == [TOLD, "numba llvmlite"]
+    assert [line.split(" (1 of 1)")[0] for line in said.splitlines()] == DEFERRED
     (), said = run(root, NUMBA_CPU_NAME="generic", without_numba=True)
     assert "the kernels of small have to be compiled here" in said.splitlines()[-1]
     assert run(root, NUMBA_DISABLE_JIT="1", BULLETBRIDGE_PLAIN_NUMBA=None)[0][0] == TOLD

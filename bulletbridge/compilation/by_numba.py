@@ -125,6 +125,21 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], dispatcher)
 
 
+def deferred(function: Callable[P, R]) -> Callable[P, R]:
+    """A helper that is compiled when a kernel first calls it: what is rarely needed, and large.
+
+    It is known by its name, and has no other functions around it.
+    """
+    assert function.__closure__ is None
+    if not mode.LINKED:
+        return helper(function)
+    from bulletbridge.compilation.deferred import calling
+
+    target = cast(Any, kernel(function))
+    KERNELS.remove(target)
+    return cast(Callable[P, R], outlined(calling(target)))
+
+
 def caller(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that calls others by their blocks, see ``stored_calls``.
 

@@ -35,6 +35,7 @@ if objects.SHELF is None:
             call_stored,
             caller,
             compiled,
+            deferred,
             helper,
             is_cached,
             is_compiled,

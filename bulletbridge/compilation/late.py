@@ -123,6 +123,11 @@ def outlined(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], Late(decorated("outlined", function), function.__name__))
 
 
+def deferred(function: Callable[P, R]) -> Callable[P, R]:
+    """A helper that is compiled when a kernel first calls it."""
+    return cast(Callable[P, R], Late(decorated("deferred", function), function.__name__))
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A function that is called from Python, in machine code."""
     return _late_kernel("kernel", function)
@@ -179,7 +184,7 @@ WRITTEN = {
     "tiles": ("add_tile", "solve_down_by_units_tile", "solve_down_tile", "solve_up_tile"),
 }
 """What is written for numba already, by module."""
-DECORATORS = bundling, caller, helper, kernel, outlined
+DECORATORS = bundling, caller, deferred, helper, kernel, outlined
 ABOUT_KERNELS = assist, compiled, is_cached, is_compiled, is_plain_python
 STAND_INS: dict[str, Any] = {
     **{name: Late(written_in(x, name), name) for x, names in WRITTEN.items() for name in names},

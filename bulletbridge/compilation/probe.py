@@ -14,11 +14,14 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from bulletbridge.compilation.deferred import DEFERRED
 from bulletbridge.compilation.jit import (
     Callback,
     call_back,
     call_stored,
+    deferred,
     helper,
+    is_compiled,
     kernel,
     outlined,
     take_number,
@@ -105,6 +108,23 @@ def by_block(block: Any, given: Any, m: int) -> int:
 def wrapped(pair: Any, m: int) -> int:
     """A kernel of a tuple."""
     return len(pair[0]) + pair[1] + m
+
+
+@deferred
+def rarely(pair: Any, m: int) -> tuple[float, int]:
+    """What a kernel may call; an error if m is negative."""
+    if m < 0:
+        raise ValueError(SAID)
+    return len(pair[0]) + m, pair[1]
+
+
+@kernel
+def perhaps(pair: Any, m: int) -> float:
+    """What calls it unless m is zero."""
+    if m == 0:
+        return 0.0
+    x, n = rarely(pair, m)
+    return x + n
 
 
 @kernel
@@ -200,6 +220,20 @@ def try_calls() -> None:
         require(False, "errors are lost in calls by address")
 
 
+def try_deferring() -> None:
+    """What is deferred is compiled when it is called, and its errors come back."""
+    pair, target = (np.zeros(3), 4), DEFERRED[__name__, "rarely"]
+    require(perhaps(pair, 0) == 0.0 and not is_compiled(target), "what is deferred is not")
+    require(perhaps(pair, 2) == 9.0, "what was deferred is called otherwise")
+    require(is_compiled(target), "what was deferred is compiled elsewhere")
+    try:
+        perhaps(pair, -1)
+    except ValueError as error:
+        require(SAID in str(error), f"an error comes back as {error}")
+    else:
+        require(False, "errors of what was deferred are lost")
+
+
 def try_callbacks() -> None:
     """Numbers are taken in turn, and Python is called back."""
     told: list[int] = []
@@ -241,6 +275,7 @@ def main() -> None:
             try_words,
             try_slices,
             try_calls,
+            try_deferring,
             try_callbacks,
             try_keeping,
             try_keeping_helpers,

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bulletbridge.compilation.block_sizes import LANES
-from bulletbridge.compilation.jit import add_lines, helper, kernel, outlined
+from bulletbridge.compilation.jit import add_lines, deferred, helper, kernel, outlined
 from bulletbridge.numerics.complementarity_rows import (
     ALWAYS,
     CONVEX,
@@ -482,7 +482,7 @@ def note_beyond(p: ComplementarityProblem, n: int) -> None:
         i += bound.count
 
 
-@outlined
+@deferred
 def step_by_parts(p: ComplementarityProblem, n: int, regularisation: float, again: int) -> bool:
     """``newton_direction`` by elimination of what the rows move; whether that is solved."""
     sliding = classify(p, n, rim_of(again))
@@ -811,7 +811,13 @@ def sweep_nearby(p: ComplementarityProblem, n: int, tolerance: float) -> Outcome
     return Outcome(residual, swept, newtons)
 
 
-follow_smoothed_path = path_ending_in(end_path)
+follow_to_end = path_ending_in(end_path)
+
+
+@deferred
+def follow_smoothed_path(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
+    """``path_ending_in`` Newton's method; residual and steps."""
+    return follow_to_end(p, n, tolerance)
 
 
 @helper
@@ -902,7 +908,7 @@ def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) ->
     return newton(p, n, tolerance, 0, most, ANEW)
 
 
-@outlined
+@deferred
 def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Outcome:
     """Solve from x by sweeps and Newton; where that fails, with more effort if that is asked for.
 
@@ -1001,7 +1007,7 @@ def put_lift(p: ComplementarityProblem, n: int, lift: Array) -> None:
             lift[bound.owner] += most
 
 
-@outlined
+@deferred
 def lower_from_open(p: ComplementarityProblem, n: int, tolerance: float, found: Outcome) -> Outcome:
     """Solve with all stops and contacts lifted apart, and go on from there to ever less lift.
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.block_sizes import in_blocks
-from bulletbridge.compilation.jit import add_sixes, along_sixes, helper, outlined
+from bulletbridge.compilation.jit import add_sixes, along_sixes, deferred, helper, outlined
 from bulletbridge.numerics.records import Array, Int, Ints, Real, Records, dtype_of
 
 
@@ -376,7 +376,7 @@ def clip(bound: RowBounds, x: float) -> float:
     return min(max(x, bound.lower), bound.upper)
 
 
-@outlined
+@deferred
 def sweep(p: ComplementarityProblem, n: int, along: bool, count: int) -> None:
     """Gauss-Seidel passes, in place; w is refreshed on the way.
 
@@ -569,7 +569,7 @@ def dense_velocities(p: Any, x: Array, w: Array, n: int) -> None:
         w[i] = total
 
 
-@outlined
+@deferred
 def relaxed_sweep(p: ComplementarityProblem, n: int) -> None:
     """``sweep`` with friction cones that normals share in: the convex relaxation of Coulomb's law.
 

@@ -23,6 +23,7 @@ from bulletbridge.compilation.block_sizes import LINES
 from bulletbridge.compilation.jit import (
     add_sixes,
     add_tile,
+    deferred,
     helper,
     outlined,
     solve_six,
@@ -229,7 +230,7 @@ def put_runs(parts: Parts) -> None:
         parts.laters[turn] = runs
 
 
-@outlined
+@deferred
 def form_matrix(p: ComplementarityProblem, n: int) -> None:
     """Write what D lacks beside the blocks of single units."""
     i = 0
