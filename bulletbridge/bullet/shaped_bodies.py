@@ -18,7 +18,7 @@ from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, reach_of
 from bulletbridge.bullet.contacts import RIGID
 from bulletbridge.bullet.coordinates import Floats
 from bulletbridge.bullet.stamps import stamp
-from bulletbridge.compilation.announce import Spinner
+from bulletbridge.compilation.progress import Spinner
 from bulletbridge.numerics.records import Array, Ints
 
 Place = tuple[Floats, Floats]

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from numba.np import numpy_support
 
 from bulletbridge.compilation.keys import DIGITS, key_of
+from bulletbridge.compilation.progress import Announcement
 
 llvm: Any = binding
 known: Any = types
@@ -50,8 +51,11 @@ class Target(NamedTuple):
 
     def compiled(self) -> Any:
         """What numba makes of it, or has made."""
-        self.kernel.compile(self.signature)
-        return self.kernel.overloads[self.types]
+        kernel = self.kernel
+        at_hand = kernel.overloads or kernel._cache.holds(kernel.targetctx)
+        with Announcement(kernel, not at_hand):
+            kernel.compile(self.signature)
+        return kernel.overloads[self.types]
 
 
 def example_of(annotation: Any) -> Any:
@@ -74,16 +78,10 @@ def address_of(target: Target) -> int:
 
     An interrupt has to wait: a kernel is running.
     """
-    from bulletbridge.compilation import by_numba
-    from bulletbridge.compilation.announce import Announcement
-
     interrupted = False
     while True:
         try:
-            kernel = target.kernel
-            at_hand = by_numba.is_compiled(kernel) or by_numba.is_cached(kernel)
-            with Announcement(kernel, not at_hand):
-                code = target.compiled()
+            code = target.compiled()
         except KeyboardInterrupt:
             interrupted = True
             continue

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.collision.shapes import records_of
-from bulletbridge.compilation.announce import at_hand, plan
+from bulletbridge.compilation.announce import at_hand
 from bulletbridge.compilation.cache import PACKAGE, kernel_folder
 from bulletbridge.compilation.jit import assist, is_plain_python
+from bulletbridge.compilation.progress import plan
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.springs import compliance
