@@ -9,6 +9,7 @@ import ctypes
 import pickle
 from _thread import interrupt_main
 from collections.abc import Callable
+from threading import RLock
 from typing import Any, NamedTuple, cast, get_args
 
 import numba
@@ -30,6 +31,8 @@ SAID = "deferred."
 DEFERRED: dict[tuple[str, str], Any] = {}
 """All of them, by module and name."""
 WORD = ir.IntType(64)
+ONE_AT_A_TIME = RLock()
+"""Of threads that ask for the same, the first has it compiled."""
 
 
 class Target(NamedTuple):
@@ -81,7 +84,8 @@ def address_of(target: Target) -> int:
     interrupted = False
     while True:
         try:
-            code = target.compiled()
+            with ONE_AT_A_TIME:
+                code = target.compiled()
         except KeyboardInterrupt:
             interrupted = True
             continue
