@@ -104,6 +104,10 @@ if __name__ == "__main__":
     print(one(x) if "one" in sys.argv else other(x), hits(near), hits(far))
 """
 RARE = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import numpy as np
 from small.compilation.deferred import DEFERRED
 from small.compilation.jit import deferred, is_compiled, kernel
@@ -123,6 +127,11 @@ def often(pair, n):
 
 if __name__ == "__main__":
     (target,), pair = DEFERRED.values(), (np.ones(4)[::2], 3)
+    often(pair, 0)
+    if len(sys.argv) > 1:  # two threads at once
+        both = Barrier(2)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda n: (both.wait(), often(pair, n)), (5, 6)))
     for n in (0, 5, 10):
         try:
             print(often(pair, n), is_compiled(target), sum(target.stats.cache_hits.values()))
@@ -373,6 +382,13 @@ def test_what_is_deferred_is_compiled_when_it_is_first_called(package):
         told = ["0.0", "False", "0", "10.0", "True", hits, "far", "too", "many"]
         assert run(package, module="rare") == told
     assert len(kept(package)) == 2 and len(kept(package, "helper")) == 1
+
+
+def test_what_threads_ask_for_at_once_is_compiled_by_one(package):
+    (package / "rare.py").write_text(RARE)
+    said = []
+    assert run(package, said, "rare", ["at once"])[3:6] == ["10.0", "True", "0"]
+    assert said[0].count("compiling rare") == 1
 
 
 def test_a_kernel_is_the_same_whether_its_helpers_were_made_or_found(package):
