@@ -2,11 +2,12 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.compilation import mode
+from bulletbridge.compilation import by_numba, mode
 from bulletbridge.inequalities.steps_kernel import step_with_contacts
 from bulletbridge.system import ahead
 
@@ -74,9 +75,19 @@ def test_a_process_beside_does_what_it_is_told_to(begun, monkeypatch):
 
 
 @pytest.mark.skipif(not mode.LINKED, reason="Python calls one kernel after the other")
-def test_steps_with_contacts_are_compiled_ahead_as_systems_call_them():
+@pytest.mark.parametrize("beside", [False, True])
+def test_steps_with_contacts_are_compiled_ahead_as_systems_call_them(beside, monkeypatch):
+    """Beside a process that compiles what they call, without that."""
     with bb.load("minitaur", "new", contacts=True) as model:
         model.system.step()
-    known = set(step_with_contacts.signatures)
-    ahead.compile_steps_with_contacts()
+    known, left = set(step_with_contacts.signatures), set[Any]()
+    monkeypatch.setattr(by_numba, "MACHINES", made := dict[Any, Any]())
+    monkeypatch.setattr(by_numba, "UNMADE", left)
+    if beside:
+        ahead.work([step_with_contacts.__name__])
+    else:
+        ahead.compile_steps_with_contacts()
     assert known and set(step_with_contacts.signatures) == known
+    for (function, _), machine in made.items():
+        assert isinstance(machine, by_numba.Unmade) == (function in left)
+    assert len(left) == 2 * beside

@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -199,8 +200,21 @@ class Machine:
         self._rests.add(kind)
 
 
+class Unmade(Machine):
+    """In the place of what another process compiles, in calls that nobody makes."""
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
+        self._code: Any = SimpleNamespace(
+            signature=types.int64(*map(typeof, arguments)), entry_point=None
+        )
+        self.function, self.entry_point, self.address = function, None, 1
+        self._layouts, self._rests = {}, set()
+
+
 MACHINES: dict[Any, Machine] = {}
 """By kernel and ``kind_of`` its arguments."""
+UNMADE = set[Any]()
+"""Kernels that this process takes to be compiled."""
 
 
 def compiled(function: Any, *arguments: Any) -> Machine | None:
@@ -210,7 +224,8 @@ def compiled(function: Any, *arguments: Any) -> Machine | None:
     key = function, kind_of(arguments)
     found = MACHINES.get(key)
     if found is None:
-        found = MACHINES[key] = Machine(function, arguments)
+        kind = Unmade if function in UNMADE else Machine
+        found = MACHINES[key] = kind(function, arguments)
     return found
 
 
@@ -256,6 +271,11 @@ def is_cached(function: Any) -> bool:
     """Whether an earlier process left a compiled version of this kernel on disk."""
     cache = getattr(function, "_cache", None)
     return is_compiled(function) if cache is None else cache.holds(function.targetctx)
+
+
+def leave(function: Any) -> None:
+    """Leave a kernel to another process, and have what calls it by its block compiled here."""
+    UNMADE.add(function)
 
 
 def assist(function: Any, compile_it: Callable[[], None]) -> None:

@@ -41,6 +41,7 @@ if objects.SHELF is None:
             is_compiled,
             is_plain_python,
             kernel,
+            leave,
             outlined,
             take_number,
         )

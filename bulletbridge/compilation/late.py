@@ -161,6 +161,13 @@ def is_cached(function: Any) -> bool:
     return by_numba.is_cached(known)
 
 
+def leave(function: Any) -> None:
+    """Leave a kernel to another process."""
+    from bulletbridge.compilation import by_numba
+
+    by_numba.leave(function.by_numba)
+
+
 def assist(function: Any, compile_it: Callable[[], None]) -> None:
     """Translate what a kernel calls beside a process that compiles it."""
     from bulletbridge.compilation import by_numba
@@ -185,7 +192,7 @@ WRITTEN = {
 }
 """What is written for numba already, by module."""
 DECORATORS = bundling, caller, deferred, helper, kernel, outlined
-ABOUT_KERNELS = assist, compiled, is_cached, is_compiled, is_plain_python
+ABOUT_KERNELS = assist, compiled, is_cached, is_compiled, is_plain_python, leave
 STAND_INS: dict[str, Any] = {
     **{name: Late(written_in(x, name), name) for x, names in WRITTEN.items() for name in names},
     **{function.__name__: function for function in (*DECORATORS, *ABOUT_KERNELS)},

@@ -445,7 +445,7 @@ class InequalityStepper:
         each = FORCES_PER_STEP[int(solver.control[0]["integrator"])]  # lines, of which we take one
         return given._replace(tau=np.ascontiguousarray(solver.forces(steps)[::each]))
 
-    def _calls(self, way: BackendName, detector: Detector | None) -> Calls:
+    def calls(self, way: BackendName, detector: Detector | None) -> Calls:
         """The compiled call of steps by one of the ways, made anew when it needs more room.
 
         With contacts that this detector finds, or without.
@@ -507,7 +507,7 @@ class InequalityStepper:
         if not (self._is_steady and self._asks_nobody):
             return None
         way = self._without_contacts
-        self._calls(way, None)  # made anew if what they are made for has changed
+        self.calls(way, None)  # made anew if what they are made for has changed
         fixed = free.block, self._ways[way].block, self._step_arrays(NO_CONTACTS), self.joint_limits
         rest = self._steady, NO_CONTACTS, NO_TRACE
         with announce_compilation(step_watched):
@@ -542,7 +542,7 @@ class InequalityStepper:
             self._allocate(2 * len(contacts))
         if way == "links" and steps > 1:
             way = "dense"
-        begun, calls = self._begin(), self._calls(way, None)
+        begun, calls = self._begin(), self.calls(way, None)
         if trace is NO_TRACE and steps == 1 and not len(contacts) and self._is_steady:
             failure = calls.step.call(())
             if contact_points is None and self._asks_nobody:
@@ -565,7 +565,7 @@ class InequalityStepper:
         if dense:
             self.solver.handed_over += 1
             rest = self._given(), contacts, trace, 1
-            failure = self._calls("dense", None).steps.call(rest)
+            failure = self.calls("dense", None).steps.call(rest)
             done = int(self._counts[STEPS])
         elif failure == DENSE_REQUIRED:
             failure = DONE  # the next call takes up that step
@@ -806,7 +806,7 @@ class InequalityStepper:
             way = self._with_contacts
             if self._goes_dense:
                 way, steps = self._way_at_contacts, 1
-            begun, calls = self._begin(), self._calls(way, detector)
+            begun, calls = self._begin(), self.calls(way, detector)
             numbers = self.inequalities.force_limited.nc, self._size
             if trace is NO_TRACE and steps == 1 and self._is_steady:
                 failure = calls.step.call(())
@@ -817,10 +817,10 @@ class InequalityStepper:
             if dense:
                 self.solver.handed_over += 1
                 if found < 0:  # else it is made where contacts were found, whoever finds them
-                    calls, rest = self._calls("dense", detector), (self._given(steps), *numbers)
+                    calls, rest = self.calls("dense", detector), (self._given(steps), *numbers)
                 else:
                     contacts = detector.contacts[:found]
-                    calls, rest = self._calls("dense", None), (self._given(steps), contacts)
+                    calls, rest = self.calls("dense", None), (self._given(steps), contacts)
                 failure = calls.steps.call((*rest, trace, 1))
                 done = int(self._counts[STEPS])
             elif failure == DENSE_REQUIRED:
@@ -876,7 +876,7 @@ class InequalityStepper:
             first: Which of its steps is the first one.
         """
         way = self._without_contacts
-        self._calls(way, None)  # made anew if what they are made for has changed
+        self.calls(way, None)  # made anew if what they are made for has changed
         rest = self._steady._replace(tau=tau), NO_CONTACTS, found, first
         if way not in self._traces:
             fixed = self._ways[way].block, self._step_arrays(NO_CONTACTS)
@@ -897,7 +897,7 @@ class InequalityStepper:
         alone = self._is_steady and self._asks_nobody and self.inequalities.force_limited.nc == 0
         if detector is None or not alone or self._goes_dense or self._starts_with_motors:
             return None
-        whole = self._calls(way, detector).step
+        whole = self.calls(way, detector).step
         if before is not None and before.whole is whole:
             return before
         by_links, on_bodies, on = way == "links", self._loose.bodies, self._loose.on

@@ -19,7 +19,7 @@ import numpy as np
 from bulletbridge.collision.shapes import records_of
 from bulletbridge.compilation.announce import at_hand
 from bulletbridge.compilation.cache import PACKAGE, kernel_folder
-from bulletbridge.compilation.jit import assist, is_plain_python
+from bulletbridge.compilation.jit import assist, is_plain_python, leave
 from bulletbridge.compilation.progress import plan
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.redundancy import Decision
@@ -47,7 +47,6 @@ from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.surfaces import SURFACE_LINK
 from bulletbridge.numerics.projection import Caps
-from bulletbridge.numerics.records import Array
 from bulletbridge.system.evaluation import measured
 from bulletbridge.system.rollout_workers import cores
 
@@ -75,25 +74,17 @@ def bounded_hinge() -> InequalityStepper:
     return InequalityStepper(solver, motor_rows, limits, inequalities)
 
 
-class Emptiness:
-    """Surroundings in which there is nothing to touch."""
-
-    def __init__(self) -> None:
-        mechanism = with_joint(empty_mechanism(), "hinge", "revolute", "link")
-        self._detector = Detector(mechanism, np.zeros(0, SURFACE_LINK), records_of([], []))
-
-    def detector(self) -> Detector:
-        """Finds no contacts."""
-        return self._detector
-
-    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
-        """None."""
-        return self._detector.contacts[:0]
+def blind_detector() -> Detector:
+    """What would find contacts if there were anything to touch."""
+    mechanism = with_joint(empty_mechanism(), "hinge", "revolute", "link")
+    return Detector(mechanism, np.zeros(0, SURFACE_LINK), records_of([], []))
 
 
 def compile_steps_with_contacts() -> None:
-    """Compile what finds contacts and steps, once another process has compiled the step."""
-    bounded_hinge().advance(Emptiness())
+    """Compile steps whose contacts are to be found, and those that know theirs."""
+    stepper = bounded_hinge()
+    for detector in (blind_detector(), None):
+        stepper.calls("dense", detector)
 
 
 def compile_filter() -> None:
@@ -127,12 +118,13 @@ RECIPES: dict[str, tuple[Any, Callable[[], Any]]] = {
         kernel.__name__: (kernel, functools.partial(compile_step, kernel))
         for kernel in (run_implicitly, run_with_friction, run, run_by_stages)
     },
-    find_contacts.__name__: (find_contacts, Emptiness),
+    find_contacts.__name__: (find_contacts, blind_detector),
     run_filter.__name__: (run_filter, compile_filter),
     bias.__name__: (bias, compile_terms),
     step_with_contacts.__name__: (step_with_contacts, compile_steps_with_contacts),
 }
-"""Kernels by name, and what compiles each; those that take longest first, what waits last."""
+"""Kernels by name, and what compiles each; those that take longest first, and last what
+leaves others to other processes."""
 
 
 def compile_ahead(*kernels: Callable[..., Any]) -> None:
@@ -170,6 +162,9 @@ def work(tasks: list[str]) -> None:
     for task in tasks:
         name = task.removeprefix(ASSIST)
         kernel, compile_it = RECIPES[name]
+        if kernel is step_with_contacts:  # which calls these, but only by their blocks
+            leave(run_inequalities)
+            leave(find_contacts)
         if name == task:
             compile_it()
         else:
