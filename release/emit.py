@@ -26,7 +26,7 @@ from numba.np import numpy_support
 
 from bulletbridge.compilation.by_numba import KERNEL, KERNELS
 from bulletbridge.compilation.cache import source_hash
-from bulletbridge.compilation.deferred import RESOLVE, SAID, Target, target_from
+from bulletbridge.compilation.deferred import RESOLVE, Target, called_in
 from bulletbridge.compilation.keys import DIGITS
 from bulletbridge.compilation.linking import (
     KernelCode,
@@ -439,18 +439,11 @@ def capture(kernel: Any, signature: Any, number: int, dtypes: Dtypes) -> Capture
     Entry(module, entry, declared, slots, trusting).write(takes, sizes, returns)
     final.link_in(llvm.parse_assembly(str(module)))
     final.verify()
-    said = (str(one) for one in final.global_variables if one.name.startswith(SAID))
-    deferred = dict(map(deferred_in, said))
     source = source_of(kernel)
     told = {"takes": takes, "returns": returns, "native": native, "entry": entry}
-    return Captured(path_of(kernel.py_func, source), source, told, final.as_bitcode(), deferred)
-
-
-def deferred_in(variable: str) -> tuple[str, Target]:
-    """What names a deferred function, with its key, in LLVM's language."""
-    text = variable.partition('c"')[2].rpartition('"')[0].encode()
-    raw = re.sub(rb"\\([0-9A-F]{2})", lambda code: bytes.fromhex(code[1].decode()), text)
-    return raw[:DIGITS].decode(), target_from(raw)
+    return Captured(
+        path_of(kernel.py_func, source), source, told, final.as_bitcode(), called_in(final)
+    )
 
 
 def source_of(kernel: Any) -> Path:

@@ -68,10 +68,15 @@ def test_a_kernel_that_is_at_hand_is_left_alone(begun, monkeypatch):
 
 
 def test_a_process_beside_does_what_it_is_told_to(begun, monkeypatch):
-    here, helped = begun[0], []
-    monkeypatch.setattr(ahead, "assist", lambda kernel, _: helped.append(kernel.__name__))
+    here = begun[0]
+
+    def assist(kernel, _):
+        here.append(f"helpers of {kernel.__name__}")
+        return [SimpleNamespace(compiled=lambda: here.append("deferred"))]
+
+    monkeypatch.setattr(ahead, "assist", assist)
     ahead.work(["assist:large", "small"])
-    assert helped == ["large"] and here == ["small"]
+    assert here == ["helpers of large", "small", "deferred"]
 
 
 @pytest.mark.skipif(not mode.LINKED, reason="Python calls one kernel after the other")

@@ -110,7 +110,7 @@ from threading import Barrier
 
 import numpy as np
 from small.compilation.deferred import DEFERRED
-from small.compilation.jit import deferred, is_compiled, kernel
+from small.compilation.jit import assist, deferred, is_compiled, kernel
 
 @deferred
 def rare(pair, n: int) -> tuple[float, int]:
@@ -127,6 +127,11 @@ def often(pair, n):
 
 if __name__ == "__main__":
     (target,), pair = DEFERRED.values(), (np.ones(4)[::2], 3)
+    if "assist" in sys.argv:
+        for one in assist(often, lambda: often(pair, 0)):
+            one.compiled()
+        print(len(often.signatures), is_compiled(target))
+        sys.exit()
     often(pair, 0)
     if len(sys.argv) > 1:  # two threads at once
         both = Barrier(2)
@@ -382,6 +387,12 @@ def test_what_is_deferred_is_compiled_when_it_is_first_called(package):
         told = ["0.0", "False", "0", "10.0", "True", hits, "far", "too", "many"]
         assert run(package, module="rare") == told
     assert len(kept(package)) == 2 and len(kept(package, "helper")) == 1
+
+
+def test_what_is_deferred_is_compiled_beside_what_calls_it(package):
+    (package / "rare.py").write_text(RARE)
+    assert run(package, module="rare", arguments=["assist"]) == ["0", "True"]
+    assert run(package, module="rare")[3:6] == ["10.0", "True", "1"]
 
 
 def test_what_threads_ask_for_at_once_is_compiled_by_one(package):

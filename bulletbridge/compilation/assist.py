@@ -7,11 +7,14 @@ Nothing depends on it: whatever it does not do, the first process does.
 """
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, cast
 
 import numba
 from numba.core import compiler_machinery
 
+from bulletbridge.compilation.deferred import Target, called_in
+from bulletbridge.compilation.helper_cache import OUTLINED
 from bulletbridge.compilation.linking import KernelCompiler, KernelLowering
 
 machinery: Any = compiler_machinery
@@ -73,8 +76,10 @@ class FromTheEnd:
         cast(Any, numba.njit(**self._options)(self._function)).compile(sig)
 
 
-def translate_helpers(kernel: Any, options: dict[str, Any], compile_it: Callable[[], None]) -> None:
-    """Translate what a kernel calls.
+def translate_helpers(
+    kernel: Any, options: dict[str, Any], compile_it: Callable[[], None]
+) -> list[Target]:
+    """Translate what a kernel calls; what it calls that is deferred.
 
     Args:
         kernel: As numba knows it.
@@ -89,3 +94,5 @@ def translate_helpers(kernel: Any, options: dict[str, Any], compile_it: Callable
         pass
     finally:
         kernel._cache = kept
+    found = (called_in(code._final_module).values() for code in OUTLINED.values())
+    return list(chain(*found))

@@ -278,17 +278,21 @@ def leave(function: Any) -> None:
     UNMADE.add(function)
 
 
-def assist(function: Any, compile_it: Callable[[], None]) -> None:
+def assist(function: Any, compile_it: Callable[[], None]) -> list[Any]:
     """Translate what a kernel calls beside a process that compiles it, see ``assist``.
 
     Args:
         function: The kernel.
         compile_it: Has it compiled for the arguments that it takes.
+
+    Returns:
+        What it calls that is deferred, to be ``compiled``.
     """
     if mode.LINKED and not is_compiled(function):
         from bulletbridge.compilation import assist
 
-        assist.translate_helpers(function, KERNEL, compile_it)
+        return assist.translate_helpers(function, KERNEL, compile_it)
+    return []
 
 
 def is_plain_python() -> bool:

@@ -7,6 +7,7 @@ it is compiled without it. A wheel brings it beside the kernels, see ``release/e
 
 import ctypes
 import pickle
+import re
 from _thread import interrupt_main
 from collections.abc import Callable
 from threading import RLock
@@ -106,6 +107,17 @@ llvm.add_symbol(RESOLVE, ctypes.cast(resolve, ctypes.c_void_p).value)
 def target_from(text: bytes) -> Target:
     """What stands behind a key."""
     return Target(*pickle.loads(text[DIGITS:]))
+
+
+def called_in(module: Any) -> dict[str, Target]:
+    """What a module of LLVM's calls of these, by key."""
+    found = dict[str, Target]()
+    for one in module.global_variables:
+        if one.name.startswith(SAID):
+            text = str(one).partition('c"')[2].rpartition('"')[0].encode()
+            raw = re.sub(rb"\\([0-9A-F]{2})", lambda code: bytes.fromhex(code[1].decode()), text)
+            found[raw[:DIGITS].decode()] = target_from(raw)
+    return found
 
 
 @intrinsic

@@ -168,11 +168,11 @@ def leave(function: Any) -> None:
     by_numba.leave(function.by_numba)
 
 
-def assist(function: Any, compile_it: Callable[[], None]) -> None:
-    """Translate what a kernel calls beside a process that compiles it."""
+def assist(function: Any, compile_it: Callable[[], None]) -> list[Any]:
+    """Translate what a kernel calls beside a process that compiles it; what is deferred of it."""
     from bulletbridge.compilation import by_numba
 
-    by_numba.assist(function.by_numba, compile_it)
+    return by_numba.assist(function.by_numba, compile_it)
 
 
 def is_plain_python() -> bool:

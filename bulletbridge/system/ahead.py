@@ -158,7 +158,8 @@ def compile_ahead(*kernels: Callable[..., Any]) -> None:
 
 
 def work(tasks: list[str]) -> None:
-    """Do what a process that compiles ahead is told to, one after the other."""
+    """Do what a process that compiles ahead is told to, and last what is deferred of it."""
+    deferred = list[Any]()
     for task in tasks:
         name = task.removeprefix(ASSIST)
         kernel, compile_it = RECIPES[name]
@@ -168,4 +169,6 @@ def work(tasks: list[str]) -> None:
         if name == task:
             compile_it()
         else:
-            assist(kernel, compile_it)
+            deferred += assist(kernel, compile_it)
+    for one in deferred:
+        one.compiled()
