@@ -2,6 +2,7 @@
 
 import ast
 import os
+import pickle
 import pwd
 import shutil
 import subprocess
@@ -14,13 +15,15 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from llvmlite import binding, ir
 from numba.core.caching import NullCache
 from support.forked import run_forked
 
 import bulletbridge.engine.step_kernel  # noqa: F401  kernels are decorated on import
 from bulletbridge.compilation import cache, mode
+from bulletbridge.compilation.deferred import SAID, Target, called_in
 from bulletbridge.compilation.jit import helper, kernel, outlined
-from bulletbridge.compilation.keys import key_of
+from bulletbridge.compilation.keys import DIGITS, key_of
 from bulletbridge.engine.dense_backend import DENSE
 from bulletbridge.engine.records import BY_SPARSE
 from bulletbridge.engine.step_end import ending
@@ -393,6 +396,18 @@ def test_what_is_deferred_is_compiled_beside_what_calls_it(package):
     (package / "rare.py").write_text(RARE)
     assert run(package, module="rare", arguments=["assist"]) == ["0", "True"]
     assert run(package, module="rare")[3:6] == ["10.0", "True", "1"]
+
+
+def test_what_code_calls_is_read_from_it_whatever_its_bytes():
+    texts = "a", "\\41", '"c"', "\\\\", bytes(range(256)).decode("latin-1")
+    known = {f"{i:0{DIGITS}}": Target("module", text, ()) for i, text in enumerate(texts)}
+    module = ir.Module()
+    for key, target in known.items():
+        text = bytearray(key.encode() + pickle.dumps(tuple(target)))
+        kind = ir.ArrayType(ir.IntType(8), len(text))
+        said = ir.GlobalVariable(module, kind, module.get_unique_name(SAID + "name"))
+        said.initializer = ir.Constant(kind, text)
+    assert called_in(binding.parse_assembly(str(module))) == known
 
 
 def test_what_threads_ask_for_at_once_is_compiled_by_one(package):

@@ -109,13 +109,18 @@ def target_from(text: bytes) -> Target:
     return Target(*pickle.loads(text[DIGITS:]))
 
 
+def byte_of(escape: re.Match[bytes]) -> bytes:
+    """What LLVM writes as a backslash and two digits, or as two backslashes."""
+    return escape[1] if escape[1] == b"\\" else bytes.fromhex(escape[1].decode())
+
+
 def called_in(module: Any) -> dict[str, Target]:
     """What a module of LLVM's calls of these, by key."""
     found = dict[str, Target]()
     for one in module.global_variables:
         if one.name.startswith(SAID):
             text = str(one).partition('c"')[2].rpartition('"')[0].encode()
-            raw = re.sub(rb"\\([0-9A-F]{2})", lambda code: bytes.fromhex(code[1].decode()), text)
+            raw = re.sub(rb"\\(\\|[0-9A-F]{2})", byte_of, text)
             found[raw[:DIGITS].decode()] = target_from(raw)
     return found
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import bundling, call_back, deferred, helper, outlined
+from bulletbridge.compilation.jit import bundling, call_back, helper, outlined
 from bulletbridge.constraints.records import JointLimit, MotorRow, Target
 from bulletbridge.engine.dense import kinematics_apart
 from bulletbridge.engine.records import (
@@ -345,6 +345,27 @@ def build_contact_rows(
 
 
 @outlined
+def solve_all(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
+    """``solve``, and islands of loose bodies by themselves."""
+    first = solve(h, rows, tolerance, True)
+    return both(first, solve_loose(h, rows, tolerance, WHILE_RESTING))
+
+
+@helper
+def solve_loose(h: InequalityProblem, rows: RowCounts, tolerance: float, effort: int) -> Outcome:
+    """Solve for the islands of loose bodies."""
+    p, s, initial = h.problem, h.loose.islands, h.row_targets.initial
+    return solve_by_islands(p, s, initial, rows.together, rows.all, tolerance, effort)
+
+
+@helper
+def both(one: Outcome, other: Outcome) -> Outcome:
+    """How two problems went."""
+    residual = max(one.residual, other.residual)
+    return Outcome(residual, one.sweeps + other.sweeps, one.newton + other.newton)
+
+
+@outlined
 def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool) -> Outcome:
     """Solve the mixed problem, here or in Python.
 
@@ -574,19 +595,6 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
     for i in range(n):
         p.b[i] += h.sharing.gave[i]
     return push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
-
-
-@deferred
-def solve_all(h: InequalityProblem, rows: RowCounts, tolerance: float, effort: int) -> Outcome:
-    """``solve`` or ``push_apart``, and islands of loose bodies by themselves."""
-    p, s, n = h.problem, h.loose.islands, rows.together
-    if effort == WHILE_PARTING:
-        one = push_apart(h, rows, tolerance)
-    else:
-        one = solve(h, rows, tolerance, True)
-    other = solve_by_islands(p, s, h.row_targets.initial, n, rows.all, tolerance, effort)
-    residual = max(one.residual, other.residual)
-    return Outcome(residual, one.sweeps + other.sweeps, one.newton + other.newton)
 
 
 @outlined
@@ -1120,9 +1128,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             if h.row_targets.stabilisation[i] != 0.0:
                 apart += 1
                 gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
-        outcome = (
-            found if found.residual <= tolerance else solve_all(h, rows, tolerance, WHILE_RESTING)
-        )
+        outcome = found if found.residual <= tolerance else solve_all(h, rows, tolerance)
         residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
         sought, share, bounced = 1.0, 0.0, 0.0  # of the restitution
         if bounces > 0:
@@ -1131,7 +1137,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             for _ in range(MOST_BOUNCES):
                 for i in range(first_unilateral, n):
                     p.b[i] += sought * h.row_targets.restitution[i]
-                outcome = solve_all(h, rows, tolerance, WHILE_RESTING)
+                outcome = solve_all(h, rows, tolerance)
                 sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
                 for i in range(first_unilateral, n):
                     p.b[i] -= sought * h.row_targets.restitution[i]
@@ -1180,7 +1186,8 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             if found.residual <= tolerance:
                 outcome = solve_independent(p, n, rows.motors, n, tolerance)
             if not outcome.residual <= tolerance:
-                outcome = solve_all(h, rows, tolerance, WHILE_PARTING)
+                outcome = push_apart(h, rows, tolerance)
+                outcome = both(outcome, solve_loose(h, rows, tolerance, WHILE_PARTING))
             sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
             wanted = h.row_targets.stabilisation
             there_is_one = is_usable(outcome.residual, tolerance, wanted, first_unilateral, n)
