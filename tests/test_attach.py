@@ -144,6 +144,7 @@ CALLS = {
         ("linkIndex", 1), ("forceObj", [1, 0, 0]), ("posObj", [0, 0, 0]), ("flags", 1),
     ),
     "applyExternalTorque": (("linkIndex", 1), ("torqueObj", [1, 0, 0]), ("flags", 1)),
+    "changeDynamics": (("linkIndex", 1), ("jointDamping", 0.5)),
     "createConstraint": (
         ("parentLinkIndex", 1), ("childBodyUniqueId", -1), ("childLinkIndex", -1),
         ("jointType", pybullet.JOINT_POINT2POINT), ("jointAxis", [0, 0, 0]),
@@ -166,6 +167,8 @@ def test_calls_that_do_nothing_are_told_once(client, name, named):
         if named:
             body_name = FIRST.get(name, "bodyUniqueId")
             return function(**{body_name: body}, **arguments, physicsClientId=client)
+        if name == "changeDynamics":  # damping is the seventeenth of its arguments
+            return function(body, 1, jointDamping=0.5)
         return function(body, *arguments.values())
 
     with pytest.warns(BulletBridgeWarning, match=rf"{name} does nothing to body '.*' \(id {robot}"):
@@ -189,6 +192,8 @@ def test_calls_that_are_meant_to_do_nothing_are_not_told(client):
         pybullet.setJointMotorControl2(robot, 1, pybullet.VELOCITY_CONTROL, force=0)
         pybullet.setJointMotorControl2(robot, 1, pybullet.VELOCITY_CONTROL, 0, 0, 0)
         pybullet.setJointMotorControlArray(robot, [0, 1], pybullet.TORQUE_CONTROL, forces=[0, 0])
+        pybullet.changeDynamics(robot, 1, linearDamping=0, angularDamping=0, jointDamping=0)
+        pybullet.changeDynamics(robot, 1, lateralFriction=0.7)  # of which contacts see to it
         pybullet.removeBody(robot)
         again, _ = four_bar()  # has the same number
         pybullet.setJointMotorControl2(again, 1, pybullet.VELOCITY_CONTROL)

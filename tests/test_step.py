@@ -8,7 +8,7 @@ import pytest
 from _mechanisms import oracle
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 from scipy.special import ellipk
@@ -16,6 +16,7 @@ from support.closed_mechanisms import closed_system, decided
 from support.planar import four_bar, hanging, parallelogram
 
 import bulletbridge as bb
+from bulletbridge.engine.stepper import MOST_STEPS, Solver
 from bulletbridge.errors import (
     OverconstrainedError,
     StepError,
@@ -281,6 +282,29 @@ def test_one_call_for_many_steps_equals_many_calls():
     assert_allclose(run.q[-1], many.q, atol=0)
     assert len(run.t) == 10
     assert_allclose(run.t[-1], 50 / 240, rtol=1e-14)
+
+
+@pytest.mark.parametrize("every", [1, 7, 3000])
+def test_long_runs_can_be_interrupted_and_go_on(every, monkeypatch):
+    """Control-C is seen between calls, and what follows it is as if it had not come."""
+    one, other = four_bar(), four_bar()
+    for system in (one, other):
+        system.assemble({"j0": 1.0}, {"j0": 2.0})
+    whole, advance = one.rollout(6000, every), Solver.advance
+
+    def interrupted(solver, *args):
+        if solver is other.compiled()[0] and other.t > 0.0:
+            raise KeyboardInterrupt
+        return advance(solver, *args)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Solver, "advance", interrupted)
+        other.rollout(6000, every)
+    done = round(other.t / other.dt)
+    assert 0 < done <= MOST_STEPS
+    rest = other.rollout(6000 - done)
+    assert_array_equal(one.q, other.q)
+    assert_array_equal(whole.q[-1], rest.q[every * (6000 // every) - done - 1])
 
 
 def test_forces_set_before_assembly_act_after_it():

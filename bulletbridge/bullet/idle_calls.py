@@ -17,35 +17,46 @@ class Idle(NamedTuple):
     Attributes:
         places: How many arguments it takes before the client's number.
         bodies: Places and names of those that are bodies; none where the first is a constraint.
-        force: Place and name of what makes it do nothing anyway, where it is zero.
+        asks: Place, name and default of what makes it do nothing anyway, where all are zero.
         instead: What takes its place.
     """
 
     places: int
     bodies: tuple[tuple[int, str], ...]
-    force: tuple[int, str]
+    asks: tuple[tuple[int, str, float], ...]
     instead: str
 
 
 BODY, OBJECT = ((0, "bodyUniqueId"),), ((0, "objectUniqueId"),)
 PARENT_AND_CHILD = (0, "parentBodyUniqueId"), (2, "childBodyUniqueId")
-CONSTRAINT, NO_FORCE = (0, "userConstraintUniqueId"), (99, "")
+CONSTRAINT, ANYTHING = (0, "userConstraintUniqueId"), ((99, "", 1.0),)
+FORCE, FORCES = ((5, "force", 1.0),), ((5, "forces", 1.0),)
+DAMPING_AND_LIMITS = (
+    *((7, "linearDamping", 0.0), (8, "angularDamping", 0.0), (16, "jointDamping", 0.0)),
+    *((20, "jointLowerLimit", 0.0), (21, "jointUpperLimit", 0.0)),
+)
+"""Of joints and links, which Bullet does not tell; masses and friction it does."""
 MOTOR = "motors are system.motors.set(joint, position=..., force=...), torques system.tau"
 PUSH = 'forces are forces={"push": bulletbridge.Wrench(...)} of attach and load'
 JOIN = "constraints are given to attach, or to system.connect, among bodies that it advances"
+PROPERTIES = (
+    "damping and limits of joints are joints={joint: bulletbridge.JointProperties(damping=...,"
+    " limits=...)} of attach, damping of links is link_damping=..."
+)
 MOVE = 'that is "constraint #" of the system, which stays as it was made'
 NUMBER = "#"
 """Stands for that of a constraint."""
 IDLE = {
-    "setJointMotorControl2": Idle(9, BODY, (5, "force"), MOTOR),
-    "setJointMotorControlMultiDof": Idle(10, BODY, (5, "force"), MOTOR),
-    "setJointMotorControlArray": Idle(8, BODY, (5, "forces"), MOTOR),
-    "setJointMotorControlMultiDofArray": Idle(9, BODY, (5, "forces"), MOTOR),
-    "applyExternalForce": Idle(5, OBJECT, (2, "forceObj"), PUSH),
-    "applyExternalTorque": Idle(4, OBJECT, (2, "torqueObj"), PUSH),
-    "createConstraint": Idle(10, PARENT_AND_CHILD, NO_FORCE, JOIN),
-    "removeConstraint": Idle(1, (), NO_FORCE, 'it lets go by system.disconnect("constraint #")'),
-    "changeConstraint": Idle(8, (), NO_FORCE, MOVE),
+    "setJointMotorControl2": Idle(9, BODY, FORCE, MOTOR),
+    "setJointMotorControlMultiDof": Idle(10, BODY, FORCE, MOTOR),
+    "setJointMotorControlArray": Idle(8, BODY, FORCES, MOTOR),
+    "setJointMotorControlMultiDofArray": Idle(9, BODY, FORCES, MOTOR),
+    "applyExternalForce": Idle(5, OBJECT, ((2, "forceObj", 1.0),), PUSH),
+    "applyExternalTorque": Idle(4, OBJECT, ((2, "torqueObj", 1.0),), PUSH),
+    "createConstraint": Idle(10, PARENT_AND_CHILD, ANYTHING, JOIN),
+    "removeConstraint": Idle(1, (), ANYTHING, 'it lets go by system.disconnect("constraint #")'),
+    "changeDynamics": Idle(24, BODY, DAMPING_AND_LIMITS, PROPERTIES),
+    "changeConstraint": Idle(8, (), ANYTHING, MOVE),
 }
 
 _advanced: dict[tuple[int, int], ref[BulletBodies]] = {}
@@ -68,7 +79,9 @@ def look(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if (client, number) in _taken:
             tell(name, client, _taken[client, number], str(number))
     for place, body in idle.bodies:
-        if (client, given(place, body)) in _advanced and np.any(given(*idle.force, 1.0)):
+        if (client, given(place, body)) in _advanced and any(
+            np.any(given(*asked)) for asked in idle.asks
+        ):
             tell(name, client, given(place, body))
 
 

@@ -52,6 +52,8 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.records import Array
 
+MOST_STEPS = 2000
+"""Steps in one call: between two of them Python may be interrupted."""
 REFINEMENTS = (8, 64, 512)
 """Parts of a step that cannot be finished as a whole."""
 OTHERS = tuple((method, 2**n) for method in (VERLET, EULER) for n in range(9, 0, -1))
@@ -442,13 +444,15 @@ class Solver(SolverArrays):
         failure = DONE
         while done < steps and not failure:
             left = table[done // every : steps // every]
-            short = min(-done % every, steps - done)  # up to the next state that is kept
-            if short or not len(left):
-                failure = self.advance(short or steps - done)
-            else:
-                failure = self.advance(len(left) * every, left)
+            several = left[: MOST_STEPS // every]
+            if len(several) and done % every == 0:
+                failure = self.advance(len(several) * every, several)
+                done += self.advanced
+                continue
+            # up to the next state that is kept, or the end
+            failure = self.advance(min(every - done % every, steps - done, MOST_STEPS))
             done += self.advanced
-            if short and not failure and len(left):
+            if not failure and done % every == 0 and len(left):
                 self.put_record(left[0])
         return failure, done
 

@@ -24,7 +24,7 @@ from bulletbridge.engine.records import (
     START_Q,
 )
 from bulletbridge.engine.sparse_plan import UNTOUCHED, SparseStepper
-from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
+from bulletbridge.engine.stepper import MOST_STEPS, NO_RECORD, TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.arrays import (
     ALONE,
     APART,
@@ -149,8 +149,6 @@ class BoundedMemory(NamedTuple):
     size: int
 
 
-MOST_STEPS = 2000
-"""Steps in one call: between two of them Python may be interrupted."""
 LONGEST_PAUSE = 31
 """Dense steps at contacts, at most, until links are eliminated again where that failed."""
 MOST_HALVINGS = 9

@@ -57,7 +57,9 @@ def attach(
             a warning.
         mimic: Whether joints that have ``<mimic>`` in the URDF are coupled; unless given they are
             not, and a warning says so.
-        joints: Armature, damping, friction and limits in the place of the URDF's, by joint.
+        joints: Armature, damping, friction and limits in the place of the URDF's, by joint;
+            damping and limits that ``changeDynamics`` gave are to be given here, for Bullet does
+            not tell them.
         options: Everything that ``System`` takes.
 
     Raises:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.engine.stepper import MOST_STEPS
 from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.mechanism.by_joint import by_joint
 from bulletbridge.numerics.records import Array, Ints, Mask
@@ -15,8 +16,6 @@ from bulletbridge.system.world_settings import MotorTable
 
 Condition = Callable[[Array, Array, float], bool]
 """Of q (nq,) and v (nv,), which know the names of joints, and t [s]."""
-MOST_STEPS = 2000
-"""Steps between two looks at whether a rollout was interrupted."""
 
 
 class Found(NamedTuple):
