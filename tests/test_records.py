@@ -1,13 +1,14 @@
 """Records that are packed from plain numbers."""
 
 import struct
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from bulletbridge.mechanism.records import CONTACT_POINT, STICKING_POINT
-from bulletbridge.numerics.records import Packing
+from bulletbridge.numerics.records import Packing, are_numbers
 
 
 def test_packed_numbers_are_the_fields_in_their_order():
@@ -70,3 +71,15 @@ def test_numbers_that_do_not_fit_are_refused():
     for wrong in ([1, 2, 3, 0.0], [1.0, 2, 3, *range(6)], [1, 2, 3, *range(6), 1]):
         with pytest.raises(struct.error):
             pack(wrong)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8, int])
+def test_numbers_of_every_width_are_numbers(kind):
+    """Those of float32 are compared with what none of them can be, without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert are_numbers(kind(2))
+        assert are_numbers(np.array([1, -2, 3], dtype=kind), (3,))
+        if np.dtype(kind).kind == "f":
+            assert not are_numbers(kind(np.inf))
+            assert not are_numbers(kind(np.nan))

@@ -51,7 +51,7 @@ def are_numbers(given: object, shape: tuple[int, ...] = ()) -> bool:
     except ValueError:  # lists of different lengths
         return False
     real = found.shape == shape and found.dtype.kind in "iuf"
-    return real and bool(np.all(np.abs(found) <= LARGEST))
+    return real and bool(np.all(np.abs(found, dtype=float) <= LARGEST))
 
 
 def array_of(what: str, given: object) -> Array:
