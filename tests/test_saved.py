@@ -1164,3 +1164,11 @@ def test_how_many_poses_are_sampled_is_no_matter_of_time():
     assert number_of_poses(5000, 4900) == FEWEST_POSES
     counts = [number_of_poses(n, n) for n in (100, 300, 400, 600)]
     assert counts == sorted(counts, reverse=True) and len(set(counts)) > 1
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, pickle.dumps])
+def test_what_is_in_bullet_is_not_copied(again):
+    with bb.load("four_bar", "new") as model:
+        with pytest.raises(WorldError, match=r"in Bullet are not copied .* pickle the system"):
+            again(model)
+        assert again(model.system)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, cycle
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import pybullet
@@ -337,6 +337,13 @@ class BulletBodies:
 
     def __repr__(self) -> str:
         return f"<BulletBodies: {', '.join(self.body_ids)} in client {self.client}>"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse copies, which would be of what is in Bullet's memory."""
+        raise WorldError(
+            f"bodies in Bullet are not copied or pickled, as {self!r}: copy or pickle the system,"
+            " whose copies have no world, or load the model again where it is wanted"
+        )
 
     def there(self) -> dict[str, int]:
         """Ids by name of the bodies that have not been removed."""
