@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pybullet
 import pytest
+from pybullet_utils.bullet_client import BulletClient as Native
 from scipy.spatial.transform import Rotation
 from support.small_models import four_bar
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
+from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.errors import (
     AssemblyError,
     BulletBridgeError,
@@ -22,6 +24,8 @@ from bulletbridge.errors import (
     WorldError,
 )
 from bulletbridge.models import load as load_module
+from bulletbridge.models.attach import attach
+from bulletbridge.models.bundled import find
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import JointForce
@@ -184,6 +188,24 @@ def test_failure_leaves_the_world_as_it_was(tmp_path, client, case):
 def test_missing_client_is_said():
     with pytest.raises(WorldError, match="no Bullet client 99"):
         load("four_bar", 99)
+
+
+@pytest.mark.parametrize("kind", [BulletClient, Native])
+def test_clients_are_given_as_objects_too(kind):
+    world = kind(pybullet.DIRECT)
+    try:
+        world.setGravity(0, 0, -9.81)
+        with load("four_bar", world) as model:
+            assert model.client == world._client
+            assert world.getNumBodies() == 1
+        body = world.loadURDF(str(find("four_bar").with_name("four_bar.urdf")), useFixedBase=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BulletBridgeWarning)  # of inertias
+            assert attach(body, [], client=world).world.client == world._client
+    finally:
+        world.disconnect()
+    with pytest.raises(WorldError, match="no Bullet client -1"):
+        load("four_bar", world)
 
 
 def test_rewritten_file_is_read_again(tmp_path):

@@ -3,6 +3,7 @@
 import os
 import sys
 from numbers import Integral
+from typing import Protocol
 
 import pybullet
 
@@ -104,17 +105,25 @@ def disconnect(client: int) -> None:
         pybullet.disconnect(client)
 
 
-def require_client(client: int) -> None:
-    """Raise unless the client is connected.
+class ClientObject(Protocol):
+    """A ``BulletClient``, of pybullet_utils or ours."""
+
+    _client: int
+
+
+def require_client(given: int | ClientObject) -> int:
+    """The number of a client that is connected.
 
     Raises:
-        WorldError: It is not, or this is no number of one.
+        WorldError: It is not, or this is none.
     """
-    if not isinstance(client, Integral):
+    number = getattr(given, "_client", given)
+    if not isinstance(number, Integral):
         raise WorldError(
-            f"{client!r} is no Bullet client: give the number that pybullet.connect returned; for a"
-            " window, of pybullet.connect(pybullet.GUI)"
+            f"{given!r} is no Bullet client: give the number that pybullet.connect returned, or a"
+            " BulletClient; for a window, of pybullet.connect(pybullet.GUI)"
         )
+    client = int(number)
     if not pybullet.isConnected(client):
         way = {pybullet.GUI: "GUI", pybullet.DIRECT: "DIRECT"}.get(client)
         meant = (
@@ -124,6 +133,7 @@ def require_client(client: int) -> None:
             f"there is no Bullet client {client}; connect first, or leave client out"
             f"{meant if way else ''}"
         )
+    return client
 
 
 def body_ids(client: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing_extensions import Unpack
 from bulletbridge.bullet.constraints import BulletConstraints, constraints_among
 from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import name_bodies, read_bullet
-from bulletbridge.bullet.worlds import time_step
+from bulletbridge.bullet.worlds import ClientObject, require_client, time_step
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.engine.force_signals import require_list
@@ -29,7 +29,7 @@ from bulletbridge.system.system import System
 def attach(
     bodies: int | Sequence[int] | Mapping[str, int],
     constraints: Sequence[Constraint] | None = None,
-    client: int = 0,
+    client: int | ClientObject = 0,
     *,
     joint_damping: bool = True,
     link_damping: float = 0.0,
@@ -49,7 +49,7 @@ def attach(
         bodies: Body ids, one or several; a mapping gives the names that several go by.
         constraints: What closes the loops; unless given, what ``createConstraint`` has joined these
             bodies by, under the names ``constraint 1`` and so on, assembled at once.
-        client: Physics client.
+        client: Physics client, by its number or as a ``BulletClient``.
         joint_damping: Whether the URDF's joint damping acts.
         link_damping: Damping of every link as Bullet applies it [1/s]; Bullet's default is 0.04.
         repair_inertia: Whether links whose inertia Bullet has made zero, because no body can have
@@ -75,6 +75,7 @@ def attach(
     """
     if constraints is not None:
         require_list(constraints)
+    client = require_client(client)
     ids = name_bodies(bodies, client)
     if repair_inertia:
         said = give_nearest_inertias(ids, client)

@@ -16,6 +16,7 @@ from bulletbridge.bullet.coordinates import matrix
 from bulletbridge.bullet.idle_calls import tell_of_idle_calls
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import (
+    ClientObject,
     connect_direct,
     disconnect,
     gravity,
@@ -144,7 +145,7 @@ def notes_besides_start(spec: ModelSpec) -> tuple[str, ...]:
 
 def load(
     model: str | Path | ModelSpec,
-    client: int | Literal["new"] | None = None,
+    client: int | ClientObject | Literal["new"] | None = None,
     *,
     adjust: Callable[[Mechanism], Mechanism] | None = None,
     base_position: Sequence[float] | Array | None = None,
@@ -156,9 +157,9 @@ def load(
     Args:
         model: Bundled name, path of a loops file or of a robot in another format
             (docs/formats.md), the text of one in XML, or what was read from one.
-        client: Bullet client to load into. None for the one that is connected, or, if there is
-            none, for a new one without a window, which is said on stderr; ``"new"`` for a new one
-            in any case.
+        client: Bullet client to load into, by its number or as a ``BulletClient``. None for the one
+            that is connected, or, if there is none, for a new one without a window, which is said
+            on stderr; ``"new"`` for a new one in any case.
         adjust: Changes the mechanism that was read, such as its masses; Bullet keeps its own.
         base_position: Where the base link of a robot is put in the world [m], as by ``loadURDF``;
             unless given where its file says. A floating base is held there by assembly.
@@ -215,14 +216,12 @@ def load(
         if client is None:
             _tell_of_new_world(spec.name)
     own = client is None or client == "new"
-    if client is None or client == "new":
-        client = connect_direct()
+    client = connect_direct() if client is None or client == "new" else require_client(client)
     before: tuple[float, float, float] | None = None
     ids: dict[str, int] = {}
     scenery: dict[str, int] = {}
     try:
         if not own:
-            require_client(client)
             before = gravity(client)
             system_options.setdefault("dt", time_step(client))
         ids = load_bodies(spec, client, spec.own_gravity if own else gravity_there(spec, client))
