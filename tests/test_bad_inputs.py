@@ -240,6 +240,7 @@ def test_parts_of_a_system_print_as_a_line(robot, client):
     )
     assert "1 constraint, " in repr(system)
     assert repr(system.evaluate()).endswith(f"energy {system.evaluate().energy:.6g} J>")
+    assert repr(bb.Worlds(system, 2)) == f"<Worlds: 2 of {system!r}>"
     assert repr(bb.plant_of(system, ["crank"])) == "<Plant: crank act, of 3 rates>"
     system.motors.set("crank", velocity=1.0, force=1.0)
     others = len(system.mechanism.joints) - 1

@@ -52,6 +52,10 @@ class Worlds:
         for world in range(number):
             self.start(world)
 
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Worlds: {len(self)} of {self._system!r}{failed}>"
+
     def __len__(self) -> int:
         """Number of worlds."""
         return len(self._table)
