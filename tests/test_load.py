@@ -40,6 +40,12 @@ LONG = """<robot name="r"><link name="world"/><link name="a"><inertial><mass val
 """Two links of which one is 300 m from the other."""
 
 
+LINK = """<link name="{}"><inertial><origin xyz="0.5 0 0"/><mass value="1"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+HINGE = """<joint name="{}" type="continuous"><parent link="{}"/><child link="{}"/>
+<origin xyz="{} 0 0"/><axis xyz="0 1 0"/></joint>"""
+
+
 @pytest.fixture
 def client():
     number = pybullet.connect(pybullet.DIRECT)
@@ -324,3 +330,15 @@ def test_joints_at_hundreds_of_metres_are_told_unless_links_are_as_large(client)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load(LONG.format(moment=100.0), client)  # radius of gyration 10 m: 300 is less than 1000
+
+
+def test_a_guess_that_is_shaken_keeps_what_no_loop_has(client):
+    # two links in a straight line, of which no small turn brings the tip nearer to its pin
+    links = "".join(LINK.format(name) for name in ("base", "upper", "a", "b", "hand"))
+    chain = [("shoulder", "base", "upper", 0), ("first", "upper", "a", 0), ("elbow", "a", "b", 1)]
+    hinges = "".join(HINGE.format(*hinge) for hinge in (*chain, ("wrist", "b", "hand", 1)))
+    pin = """<loop_joint name="pin" type="spherical"><link1 link="b" xyz="1 0 0"/>
+    <link1 link="upper" xyz="0.5 0 0"/></loop_joint>"""
+    model = load(f'<robot name="r">{links}{hinges}{pin}</robot>', client, fixed_base=True)
+    assert {move.joint for move in model.assembly.moved} == {"first", "elbow"}
+    assert model.system.q["shoulder"] == model.system.q["wrist"] == 0.0

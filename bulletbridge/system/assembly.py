@@ -184,6 +184,7 @@ def _nearest_closed(
         return found, iterations
     rng = np.random.default_rng(0)
     lengths = column_lengths(solver.mechanism, solver.encoded.length)
+    held = held | ~moves_rows(solver, q, t)
     if least <= enough:
         furthest, start = BENT * np.sqrt(2.0 * least), found
         for _ in range(FEW_BENDS):
@@ -259,6 +260,13 @@ def _close_in_turn(
             return closed, iterations
         q = closed
     return q, iterations
+
+
+def moves_rows(solver: Solver, q: Array, t: float) -> Mask:
+    """Rates (nv,) that change some gap, not at q alone; the others stay where they are."""
+    nv = solver.mechanism.nv
+    general = displaced(solver, q, 0.1 * np.random.default_rng(0).standard_normal(nv))
+    return solver.terms(general, np.zeros(nv), t).J.any(axis=0)
 
 
 def displaced(solver: Solver, q: Array, move: Array) -> Array:

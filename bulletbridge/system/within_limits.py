@@ -12,7 +12,7 @@ from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.assembly import displaced, open_by, unwound
+from bulletbridge.system.assembly import displaced, moves_rows, open_by, unwound
 
 RANDOM_STARTS, MOST_TRIALS = 8, 50
 NEARLY = 1e-7
@@ -68,9 +68,7 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
             k = joint.v.start
             single[k] = joint.q.start
             low[k], high[k] = joint.lower + INSIDE, joint.upper - INSIDE
-    general = displaced(solver, guess, 0.1 * rng.standard_normal(mechanism.nv))
-    moves = solver.terms(general, np.zeros(mechanism.nv), t).J.any(axis=0)  # others stay
-    free = ~held & (low < high) & moves
+    free = ~held & (low < high) & moves_rows(solver, guess, t)
     rows = solver.encoded.has_position
     bounded = free & np.isfinite(high - low)
     turning = np.zeros(mechanism.nv, bool)  # hinges that may stand anywhere on their way round
