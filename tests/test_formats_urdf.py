@@ -617,9 +617,55 @@ def test_springs_for_gazebo_act(put):
     )
     spec = read_model(put(four_bar_with(said)), fixed_base=True)
     assert spec.forces == (JointForce("crank", stiffness=3.0, rest=0.2),)
-    assert any("springs in <gazebo> of ground, no joints with one axis" in x for x in spec.notes)
-    with pytest.raises(ModelError, match="'crank'>: <springStiffness> is -3; give zero or more"):
+    assert any("springs of ground, no joints with one axis" in x for x in spec.notes)
+    with pytest.raises(ModelError, match="'crank'>: the stiffness of its spring is -3; give"):
         read_model(put(four_bar_with(said.replace(">3<", ">-3<")), "b.urdf"))
+
+
+def test_armature_and_springs_of_dynamics_act(put, tmp_path) -> None:
+    """As attributes, which others' exporters write, alone too, where Bullet has a word required."""
+    said = '<dynamics armature="0.2" spring_stiffness="3" spring_reference="0.1"/>'
+    path = put(chain(said, '<dynamics damping="0.4"/>'))
+    spec = read_model(path)
+    assert spec.joints["j0"].armature == 0.2 and set(spec.joints) == {"j0"}
+    assert spec.forces == (JointForce("j0", stiffness=3.0, rest=0.1),)
+    assert not any("not known" in note for note in spec.notes)
+    with load(spec, "new") as ours, load(put(chain("", ""), "bare.urdf"), "new") as bare:
+        more = ours.system.terms().M - bare.system.terms().M
+        np.testing.assert_allclose(more, [[0.2, 0.0], [0.0, 0.0]], atol=1e-15)
+    for to, ending in (("loops", "loops.yaml"), ("loop_joint", "urdf")):
+        convert(spec, tmp_path / to, to)
+        again = read_model(tmp_path / f"{to}.{ending}")
+        assert again.joints["j0"].armature == 0.2 and again.forces[0].stiffness == 3.0
+    for word in ("armature", "spring_stiffness"):
+        with pytest.raises(ModelError, match="joint 'j0'.* -2"):
+            read_model(put(chain(f'<dynamics {word}="-2"/>'), "bad.urdf"))
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        ('<limits lower="-1" upper="1"/>', r"<limits> \(did you mean 'limit'\?\) in joint 'j0'"),
+        (
+            '<mimic joint="j1" multipler="2"/>',
+            "multipler of <mimic> .*'multiplier'.* in joint 'j0'",
+        ),
+        ('<dynamics damping="1" K="7"/>', "K of <dynamics> in joint 'j0'"),
+        ('<safety_controller k_velocity="1"/><drake:x/>', ""),
+    ],
+)
+def test_words_of_joints_that_are_not_known_are_told(put, inside, told) -> None:
+    text = chain(inside, "").replace("<robot ", '<robot xmlns:drake="http://drake.mit.edu" ')
+    notes = [note for note in read_model(put(text)).notes if "not known" in note]
+    assert bool(notes) == bool(told) and all(re.search(told, note) for note in notes)
+
+
+def test_rates_that_decay_in_gazebo_are_told(put) -> None:
+    said = "<dampingFactor>{}</dampingFactor>"
+    for number, told in ((0.1, True), (0.0, False)):
+        text = f'<gazebo reference="crank">{said.format(number)}</gazebo>'
+        notes = read_model(put(four_bar_with(text), f"{told}.urdf")).notes
+        assert any("<dampingFactor> of crank: rates" in note for note in notes) == told
 
 
 def test_actuated_joints_that_are_coupled_become_mimics(put, tmp_path):

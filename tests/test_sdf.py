@@ -917,3 +917,13 @@ def test_links_without_gravity_have_no_weight(tmp_path: Path) -> None:
     weightless = f"<gravity>0 0 0</gravity>{lifted.partition('>')[2].replace('</sdf>', '')}"
     world = f'<sdf version="1.9"><world name="w">{weightless}</world></sdf>'
     assert not read(world, tmp_path).wrenches
+
+
+def test_words_of_joints_and_links_that_are_not_known_are_told(tmp_path):
+    """A plugin's own are its matter."""
+    plugin = '<plugin name="p" filename="p.so"><joint name="x"><speed>1</speed></joint></plugin>'
+    path = tmp_path / "arm.sdf"
+    path.write_text(arm(joint(f"{OWN}<limits><lower>1</lower></limits>") + plugin))
+    told = [note for note in read_model(path).notes if "not known" in note]
+    assert len(told) == 1 and "<limits> of <axis> (did you mean 'limit'?) in joint 'j2'" in told[0]
+    assert "speed" not in told[0]

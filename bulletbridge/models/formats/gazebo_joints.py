@@ -35,7 +35,7 @@ from bulletbridge.models.formats.sdf_frames import (
     text_of,
 )
 from bulletbridge.models.formats.urdf_text import exact
-from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
+from bulletbridge.models.formats.urdf_tree import DYNAMICS_SPRING, MOVING, UrdfTree, end
 from bulletbridge.models.model_spec import EARTH, JointForce
 from bulletbridge.models.xml_file import drop
 from bulletbridge.numerics.records import Array
@@ -47,7 +47,7 @@ FRAMES = "relative_to", "frame", "expressed_in"
 TURNING = "revolute", "continuous"
 ENDS = "parent", "child"
 SPRING = STIFFNESS, REST = "springStiffness", "springReference"
-OFF = "turnGravityOff"
+OFF, DECAY = "turnGravityOff", "dampingFactor"
 YES, NO = ("1", "true", "True"), ("0", "false", "False")
 
 
@@ -214,8 +214,8 @@ def _joined(tree: UrdfTree) -> tuple[list[Xml.Element], list[str]]:
     return joints, notes
 
 
-def gazebo_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:
-    """Springs of joints in <gazebo reference="JOINT">, and what is to be said about them.
+def joint_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:
+    """Springs of joints in <dynamics> or <gazebo reference="JOINT">, and what is to be said.
 
     Raises:
         ModelError: A number is none, or a stiffness negative.
@@ -223,21 +223,35 @@ def gazebo_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:
     found: dict[str, JointForce] = {}
     left: list[str] = []
     joints = tree.joints
+    said = [
+        (name, f"joint '{name}': <dynamics>", [dynamics.get(word, "0") for word in DYNAMICS_SPRING])
+        for name, joint in joints.items()
+        for dynamics in joint.iterfind("dynamics")
+    ]
     for element in tree.robot.iterfind("gazebo"):
         name = element.get("reference", "")
-        where = f"<gazebo reference='{name}'>"
+        texts = [text_of(element, tag, "0") for tag in SPRING]
+        said.append((name, f"<gazebo reference='{name}'>", texts))
+    for name, where, texts in said:
         stiffness, rest = (
-            float(numbers_in(text_of(element, tag, "0"), 1, f"{tree.path}: {where}: <{tag}>")[0])
-            for tag in SPRING
+            float(numbers_in(text, 1, f"{tree.path}: {where}: the {word} of its spring")[0])
+            for text, word in zip(texts, ("stiffness", "rest"), strict=True)
         )
         if stiffness < 0.0:
-            tree.fail(f"{where}: <{STIFFNESS}> is {stiffness:g}; give zero or more")
+            tree.fail(f"{where}: the stiffness of its spring is {stiffness:g}; give zero or more")
         if stiffness and (name not in joints or joints[name].get("type") not in MOVING):
             left.append(name)
         elif stiffness:
             found[name] = JointForce(name, stiffness=stiffness, rest=rest)
-    said = f"springs in <gazebo> of {listed(left)}, no joints with one axis, are left out"
-    return tuple(found.values()), [said] if left else []
+    notes = [f"springs of {listed(left)}, no joints with one axis, are left out"] if left else []
+    decaying = [
+        element.get("reference", "")
+        for element in tree.robot.iterfind("gazebo")
+        if text_of(element, DECAY).strip("0. ")
+    ]
+    if decaying:
+        notes.append(f"<{DECAY}> of {listed(decaying)}: rates of links do not decay here")
+    return tuple(found.values()), notes
 
 
 def weightless_links(tree: UrdfTree, held: bool) -> list[Wrench]:

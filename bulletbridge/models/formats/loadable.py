@@ -160,7 +160,7 @@ def settle_limits(tree: UrdfTree, *, rubbing: bool = True) -> tuple[bool, list[s
         notes += degrees_notes({f"a limit of {where}": limits or ()}, OF_LIMITS)
         for element in joint.findall("dynamics"):
             if not element.attrib.keys() & {"damping", "friction"}:  # which Bullet refuses
-                joint.remove(element)
+                element.set("damping", "0")
                 idle.append(name)
             for key in ("damping", "friction"):
                 value = tree.number(element, key, 0.0, where)

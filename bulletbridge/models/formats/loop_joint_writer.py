@@ -29,7 +29,7 @@ from bulletbridge.models.formats.robot import end_b, free_name, listed
 from bulletbridge.models.formats.rotors import add_rotors
 from bulletbridge.models.formats.sdf_frames import XMLNS
 from bulletbridge.models.formats.urdf_text import exact
-from bulletbridge.models.formats.urdf_tree import UrdfTree
+from bulletbridge.models.formats.urdf_tree import DYNAMICS_SPRING, UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_names import BASE, WORLD
@@ -133,6 +133,9 @@ def _add_properties(tree: UrdfTree, spec: ModelSpec) -> None:
                 joint.set("type", "revolute")
                 _set(joint, "limit", dict.fromkeys(("effort", "velocity"), UNBOUNDED))
             _set(joint, "limit", {"lower": ends[0], "upper": ends[1]})
+    for dynamics in tree.robot.iterfind("joint/dynamics"):
+        for word in ("armature", *DYNAMICS_SPRING):  # they are written in others' words
+            dynamics.attrib.pop(word, None)
     armatures = {name: given.armature for name, given in spec.joints.items() if given.armature}
     add_rotors(tree.robot, armatures)
     for element in tree.robot.iterfind("gazebo"):

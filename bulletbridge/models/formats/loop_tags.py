@@ -47,7 +47,7 @@ POSITION, ROLLING = "position", "rolling"
 """Types of URDF+'s constraints before they were loops and couplings."""
 LOOP_CONSTRAINT = "loop_constraint"
 PLUS = "predecessor", "successor"
-OTHERS = "link", "joint", "gazebo", "group"
+OTHERS = "link", "joint", "gazebo", "group", "sensor"
 """Elements below <robot> that name links and close no loop, beside filters of collisions."""
 
 

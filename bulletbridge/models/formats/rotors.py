@@ -1,7 +1,8 @@
 """Motors in a URDF: rotors' inertia and gear ratio in Drake's words, and what drives are left out.
 
 Source: Drake, "Parsing model directives": /robot/transmission/actuator/drake:rotor_inertia and
-drake:gear_ratio, each with an attribute ``value``.
+drake:gear_ratio, each with an attribute ``value``. Others' exporters write an ``armature`` of
+``<dynamics>``.
 """
 
 import math
@@ -105,26 +106,28 @@ def _pairs(transmission: Xml.Element) -> Iterable[tuple[Xml.Element, Xml.Element
 
 
 def armature_of(element: Xml.Element, where: str) -> float:
-    """Rotor inertia times squared ratio of an element's own children; zero without them.
+    """Rotor inertia times squared ratio of an element's own children, or ``armature``; else zero.
 
     Raises:
         ModelError: One is no number, not finite, or an inertia is negative.
     """
-    said = {ROTOR_TAG: 0.0, GEAR_TAG: 1.0}
+    said = {ROTOR_TAG: 0.0, GEAR_TAG: 1.0, "dynamics": 0.0}
     for child in element:
         if child.tag not in said:
             continue
         text = child.get("value") or (child.text or "").strip()
+        if child.tag == "dynamics":
+            text = child.get("armature", "0")
         try:
             said[str(child.tag)] = float(text)
         except ValueError:
             raise ModelError(
                 f"{where}: <{child.tag}> has '{text[:40]}'; give a number as its value"
             ) from None
-    armature = said[ROTOR_TAG] * said[GEAR_TAG] ** 2
+    armature = said[ROTOR_TAG] * said[GEAR_TAG] ** 2 or said["dynamics"]
     if not 0.0 <= armature < math.inf:
         raise ModelError(
-            f"{where}: rotor inertia {said[ROTOR_TAG]:g} with gear ratio {said[GEAR_TAG]:g} is no"
-            " inertia; give finite numbers, the first not negative"
+            f"{where}: rotor inertia {said[ROTOR_TAG] or armature:g} with gear ratio"
+            f" {said[GEAR_TAG]:g} is no inertia; give finite numbers, the first not negative"
         )
     return armature

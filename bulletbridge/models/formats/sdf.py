@@ -67,6 +67,7 @@ from bulletbridge.models.formats.sdf_shapes import (
     inertial_of_shapes,
     read_shapes,
 )
+from bulletbridge.models.formats.strange_words import SDF_WORDS, strange_words
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import EARTH, ModelSpec
 from bulletbridge.models.urdf_file import ENTRIES
@@ -159,6 +160,8 @@ def read_sdf(
     left = _left_out(scope)
     if left:
         graph.notes.append(f"left out: {', '.join(left)}")
+    parts = (part for each in scope.scopes() for part in each.element)
+    graph.notes += strange_words([x for x in parts if x.tag in ("link", "joint")], SDF_WORDS)
     graph.digits = _digits(scope)
     scene = scene_of(graph)
     scene.name = path.stem

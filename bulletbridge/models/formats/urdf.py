@@ -9,7 +9,7 @@ from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.models.formats.drake_elements import DrakeElements, Source, drake_elements
 from bulletbridge.models.formats.gazebo_joints import (
     gazebo_joints,
-    gazebo_springs,
+    joint_springs,
     weightless_links,
 )
 from bulletbridge.models.formats.gazebo_links import take_gazebo_links
@@ -40,6 +40,7 @@ from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.rotors import drive_notes, rotors_in
 from bulletbridge.models.formats.scratch import TEXT
 from bulletbridge.models.formats.sidecars import read_sidecars
+from bulletbridge.models.formats.strange_words import URDF_WORDS, strange_words
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
@@ -74,6 +75,7 @@ def read_robot(
     tree = UrdfTree(path, robot)
     turned, about_turns = tree.settle_turns()
     hung = tree.add_world()
+    strange = strange_words([*robot.iterfind("joint"), *robot.iterfind("link")], URDF_WORDS)
     second, of_drake = take_second_parents(tree), take_drake_joints(tree)
     scenery = tree.leave_scenery()
     check_tree(robot, path)
@@ -83,7 +85,7 @@ def read_robot(
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
     drake = _drake_elements(tree, [loop.name for loop in in_file.loops])
     gazebo = gazebo_joints(tree, {loop.name for loop in (*in_file.loops, *drake.loops)})
-    springs, about_springs = gazebo_springs(tree)
+    springs, about_springs = joint_springs(tree)
     retyped = of_drake | sidecar.retyped
     notes = [
         *of_xacro,
@@ -92,6 +94,7 @@ def read_robot(
         *second,
         *scenery,
         *tree.stray_notes(),
+        *strange,
         *tree.mujoco_notes(),
         *numbers,
         *added.notes,

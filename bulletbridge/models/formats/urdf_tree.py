@@ -29,10 +29,12 @@ BLANK = re.compile(r"[^\S ]")
 OF_QUATERNIONS = (1, 1)
 """Version from which frames may be turned so (urdfdom 6)."""
 OF_VERSION = re.compile(r"[0-9]+\.[0-9]+")
+DYNAMICS_SPRING = "spring_stiffness", "spring_reference"
+"""SDF's words, as attributes of ``<dynamics>``."""
 COUNTS = NUMBERS | {
     "axis": {"xyz": 3},
     "limit": dict.fromkeys(LIMITS, 1),
-    "dynamics": dict.fromkeys(("damping", "friction"), 1),
+    "dynamics": dict.fromkeys(("damping", "friction", "armature", *DYNAMICS_SPRING), 1),
 }
 """Number of numbers of an attribute, by element: all of links and joints that we or Bullet use."""
 LINK_PARTS = ("inertial", "visual", "collision", "contact")
