@@ -266,7 +266,7 @@ def moves_rows(solver: Solver, q: Array, t: float) -> Mask:
     """Rates (nv,) that change some gap, not at q alone; the others stay where they are."""
     nv = solver.mechanism.nv
     general = displaced(solver, q, 0.1 * np.random.default_rng(0).standard_normal(nv))
-    return solver.terms(general, np.zeros(nv), t).J.any(axis=0)
+    return np.abs(solver.terms(general, np.zeros(nv), t).J).max(axis=0, initial=0.0) > 0.0
 
 
 def displaced(solver: Solver, q: Array, move: Array) -> Array:
