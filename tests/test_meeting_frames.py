@@ -175,3 +175,36 @@ def test_pins_of_one_point_that_are_led_apart_are_named_with_the_remedy(connect)
     assert f"{named} contradict each other" in said
     assert "maxForce" in said
     assert client.getBasePositionAndOrientation(body) == before
+
+
+def test_what_a_led_pin_opens_step_by_step_is_told(connect):
+    """A trolley with a load, pinned where it is, whose other pin is moved aside, then led on."""
+    client = connect()
+    shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    still, zero, two = [0, 0, 0, 1], [0, 0, 0], 2
+    body = client.createMultiBody(
+        linkMasses=[1.0] * two,
+        linkCollisionShapeIndices=[shape] * two,
+        linkVisualShapeIndices=[-1] * two,
+        linkPositions=[[0, 0, 1], zero],
+        linkOrientations=[still] * two,
+        linkInertialFramePositions=[zero, [0, 0, -0.3]],
+        linkInertialFrameOrientations=[still] * two,
+        linkParentIndices=[0, 1],
+        linkJointTypes=[pybullet.JOINT_PRISMATIC, pybullet.JOINT_REVOLUTE],
+        linkJointAxis=[[1, 0, 0], [0, 1, 0]],
+    )
+    point = body, 0, -1, -1, pybullet.JOINT_POINT2POINT, zero, zero, [0, 0, 1]
+    led, held = (client.createConstraint(*point) for _ in range(two))
+    client.setBridgeMode("exact")
+    said, opened = list[str](), set[int]()
+    for step in range(6):
+        client.changeConstraint(led, [2e-5 * step, 2e-4, 1])
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            client.stepSimulation()
+        said += [str(each.message) for each in told]
+        at = client.getJointState(body, 0)[0]
+        opened |= {pin for pin, x in ((held, 0.0), (led, 2e-5 * step)) if abs(at - x) > 2e-6}
+        assert opened <= {pin for pin in (held, led) if f"constraint {pin} " in " ".join(said)}
+    assert opened == {held}

@@ -374,7 +374,6 @@ class ExactGroup:
             self.joined.rebase_gears()
             self.joined.note_beginning()
             self._close()
-            self.joined.tell_unreached()
             if not self._has_looked:
                 self._has_looked = True
                 tell_of_faces(self.joined, self._client)
@@ -491,6 +490,8 @@ class ExactGroup:
             self.joined.world.put_numbers(self.lone_state())
         if watches:
             self.joined.tell_open()
+        if self._led or self.joined.leads_frames:
+            self.joined.tell_unreached()
         return ALONE
 
     @property

@@ -497,6 +497,8 @@ class JoinedBodies:
         rigid = [loop for loop in self.loops.values() if loop.max_force is None]
         if not moved or self._unreached.issuperset(loop.number for loop in rigid):
             return
+        if self.system.decision.widest <= OUT_OF_REACH:
+            return  # nothing may stay open by more
         gaps = self._open_by(self.system.q)
         for loop in rigid:
             if loop.name in gaps and loop.number not in self._unreached:
