@@ -30,7 +30,6 @@ from bulletbridge.inequalities.motor_limit_rows import (
     rate_along,
 )
 from bulletbridge.mechanism.records import Axis, Pose
-from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import (
@@ -95,7 +94,8 @@ def put_loop_axis_rows(own: LoopAxisRows, targets: Records[Target], a: Arrays) -
 
 SHUT = 1e-9
 """Share of the largest gap along any row of a constraint up to which one row is shut: by the sign
-of round-off it would pull with all its force at what motors hold."""
+of round-off it would pull with all its force at what motors hold. A row of which round-off alone
+is left, as one that is redundant, pulls so in vain, and would count as giving way for good."""
 
 
 class ForceLimitedRows(NamedTuple):
@@ -128,15 +128,20 @@ def put_force_limited_rows(
     jacobian_apart(loops, own.couplings, own.terms, targets, a, J, rows)
     for i in range(len(own.force_limits)):
         limit = own.force_limits[i]
+        first, last = limit.row, limit.row + limit.rows
         if limit.holds != 0:
-            leave_out(limit, n, room.C, room.b, room.bounds)
+            leave_out(n + first, n + last, room)
             continue
         if limit.loop >= 0:
-            hold_point(loops[limit.loop], limit.row, a.poses, a.axes, targets, J, rows)
-        largest = 0.0
-        for k in range(limit.row, limit.row + limit.rows):
+            hold_point(loops[limit.loop], first, a.poses, a.axes, targets, J, rows)
+        largest = strongest = 0.0
+        for k in range(first, last):
             largest = max(largest, math.fabs(rows[k].g))
-        for k in range(limit.row, limit.row + limit.rows):
+            strongest = max(strongest, strength(J, k))
+        for k in range(first, last):
+            if strength(J, k) <= SHUT * strongest:
+                leave_out(n + k, n + k + 1, room)
+                continue
             open_by = rows[k].g if math.fabs(rows[k].g) > SHUT * largest else 0.0
             target = rows[k].g_t + limit.erp * open_by / dt
             room.b[n + k] = rate_along(room.C, n + k, v) + target
@@ -145,13 +150,22 @@ def put_force_limited_rows(
 
 
 @helper
-def leave_out(limit: ForceLimit, n: int, C: Array, b: Array, bounds: Records[RowBounds]) -> None:
-    """Leave nothing of the rows of a constraint, the first of all being row n."""
-    for k in range(n + limit.row, n + limit.row + limit.rows):
-        b[k] = 0.0
-        put_row_bounds(bounds[k], 0.0, 0.0)
-        for j in range(C.shape[1]):
-            C[k, j] = 0.0
+def strength(J: Array, row: int) -> float:
+    """Largest entry of a row."""
+    found = 0.0
+    for j in range(J.shape[1]):
+        found = max(found, math.fabs(J[row, j]))
+    return found
+
+
+@helper
+def leave_out(first: int, end: int, room: RowRoom) -> None:
+    """Leave nothing of some rows."""
+    for k in range(first, end):
+        room.b[k] = 0.0
+        put_row_bounds(room.bounds[k], 0.0, 0.0)
+        for j in range(room.C.shape[1]):
+            room.C[k, j] = 0.0
 
 
 @outlined
