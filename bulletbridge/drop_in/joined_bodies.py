@@ -9,7 +9,13 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.collision_shapes import told_shapes
-from bulletbridge.bullet.constraints import CreatedConstraint, gear_parts, info_of, modelled
+from bulletbridge.bullet.constraints import (
+    HINGE_SPAN,
+    CreatedConstraint,
+    gear_parts,
+    info_of,
+    modelled,
+)
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.state import Place as Pose
 from bulletbridge.bullet.state import Shift, way_between
@@ -397,13 +403,17 @@ class JoinedBodies:
         return self.system.dt, rigid
 
     def native(self, loop: CreatedConstraint) -> Native:
-        """Bullet's own forces of a constraint, of a point less what it pulls in vain."""
-        state = pybullet.getConstraintState(loop.number, self._client)
-        if loop.kind in POINTS:
+        """Bullet's own forces of a constraint; but of sliders, less what it pulls in vain."""
+        state: State = pybullet.getConstraintState(loop.number, self._client)
+        twin: State = ()
+        if loop.twin >= 0:
+            twin = pybullet.getConstraintState(loop.twin, self._client)
+        if loop.kind in (*POINTS, pybullet.JOINT_FIXED):
             state = tuple(self.system.carried(loop.name, np.array(state)).tolist())
-        if loop.twin < 0:
-            return Native(state)
-        return Native(state, pybullet.getConstraintState(loop.twin, self._client))
+        elif loop.kind == pybullet.JOINT_REVOLUTE:
+            both = self.system.carried(loop.name, np.array([*state, *twin]), HINGE_SPAN).tolist()
+            state, twin = tuple(both[:3]), tuple(both[3:])
+        return Native(state, twin)
 
     def gaps(self) -> tuple[Gap, ...]:
         """How far the loops are open where Bullet has the bodies now."""

@@ -448,14 +448,32 @@ class System:
         """
         return self._active.opening(rounding)
 
-    def carried(self, name: str, force: Array) -> Array:
-        """A force [N] of a loop that holds a point, in world axes, less what no joint yields to."""
+    def carried(self, name: str, told: Array, span: float = 0.0) -> Array:
+        """What a loop is told to exert, less what no joint yields to, as it is told.
+
+        Args:
+            name: The loop.
+            told: (3,) force [N] in world axes, or (6,) that and the moment [N m] in those of its
+                frame.
+            span: Where that is not zero ``told`` is the forces of two points in world axes, the
+                other one so far [m] along the frame's z.
+        """
         active = self._active
         if active.decision is None or name not in active.decision.left_out:
-            return force
+            return told
         solver, index = active.solver, list(active.encoded.rows).index(name)
-        _, rows = solver.wrench_rows(solver.poses_at(active.q), index, active.t)
-        return np.linalg.pinv(rows[:, 3:]) @ (rows[:, 3:] @ force)
+        poses, loop = solver.poses_at(active.q), solver.encoded.loops[index]
+        axes, arm = poses["R"][loop["body_b"]] @ loop["R_b"], np.array([0.0, 0.0, span])
+        if span:
+            told = np.hstack([told[:3] + told[3:], np.cross(arm, axes.T @ told[3:])])
+        _, rows = solver.wrench_rows(poses, index, active.t)
+        size = np.repeat([1.0, solver.encoded.length], 3)[: len(told)]
+        rows = np.hstack([rows[:, 3:], rows[:, :3] @ axes])[:, : len(told)] / size
+        kept = np.linalg.pinv(rows) @ (rows @ (told / size)) * size
+        if not span:
+            return np.asarray(kept)
+        other = axes @ np.cross(kept[3:], arm) / span**2
+        return np.hstack([kept[:3] - other, other])
 
     @property
     def encoded(self) -> Encoded:
