@@ -463,7 +463,8 @@ class System:
             return told
         solver, index = active.solver, list(active.encoded.rows).index(name)
         poses, loop = solver.poses_at(active.q), solver.encoded.loops[index]
-        axes, arm = poses["R"][loop["body_b"]] @ loop["R_b"], np.array([0.0, 0.0, span])
+        axes: Array = poses["R"][loop["body_b"]] @ loop["R_b"]
+        arm = np.array([0.0, 0.0, span])
         if span:
             told = np.hstack([told[:3] + told[3:], np.cross(arm, axes.T @ told[3:])])
         _, rows = solver.wrench_rows(poses, index, active.t)
