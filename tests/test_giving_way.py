@@ -3,6 +3,7 @@
 import numpy as np
 import pybullet
 import pytest
+from numpy.testing import assert_allclose
 from pybullet_utils.bullet_client import BulletClient as Native
 from support.planar import planar_chain
 from support.urdf_builder import inertial, link
@@ -469,3 +470,39 @@ def test_what_is_pulled_in_vain_across_a_plane_is_neither_borne_nor_giving_way(
     assert np.abs(gaps).max() < 3e-7  # told in single precision
     assert np.abs(np.subtract(*told)).max() < 0.05
     assert np.abs(told).max() < 2.0
+
+
+@pytest.mark.parametrize("on_base", [False, True], ids=["frame", "base"])
+def test_a_led_point_does_not_pull_at_what_a_rigid_one_beside_it_carries(connect, on_base):
+    """A box of 1 kg on two points that go to and fro together; one of them has a force limit.
+
+    It lags behind in the first step, in which its frame is put. Along the line between the points
+    only the other one could close that. It bears half of the weight and inertia, at most 9 N.
+    """
+    client = connect()
+    client.setBridgeMode("exact")
+    client.setGravity(0, 0, -9.81)
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.1, 0.05, 0.05])
+    body = client.createMultiBody(1.0, shape, -1, [0, 0, 1])
+    carrier = client.createMultiBody(0, -1, -1, [0, 0, 1]) if on_base else -1
+    ends, point = ([-0.1, 0, 0], [0.1, 0, 0]), pybullet.JOINT_POINT2POINT
+    places = [[x, 0, 0.0 if on_base else 1.0] for x, _, _ in ends]
+    pins = [
+        client.createConstraint(body, -1, carrier, -1, point, [0] * 3, end, place)
+        for end, place in zip(ends, places, strict=True)
+    ]
+    client.changeConstraint(pins[1], maxForce=400)
+    for step in range(90):
+        way = 0.05 * np.sin(step / 20) * np.array([0.6, 0.64, 0.48])
+        if on_base:
+            client.resetBasePositionAndOrientation(
+                carrier, (way + [0, 0, 1]).tolist(), [0, 0, 0, 1]
+            )
+        else:
+            for pin, place in zip(pins, places, strict=True):
+                client.changeConstraint(pin, (way + place).tolist())
+        client.stepSimulation()
+    at, turn = client.getBasePositionAndOrientation(body)
+    tips = [client.multiplyTransforms(at, turn, end, [0, 0, 0, 1])[0] for end in ends]
+    assert_allclose(tips, np.array(ends) + way + [0, 0, 1], atol=3e-7)  # in single precision
+    assert np.linalg.norm(client.getConstraintState(pins[1])) < 9.0

@@ -40,6 +40,8 @@ WIDEST = 1e-3
 """Gap, in mechanism lengths or radians, beyond which a constraint is first pulled shut."""
 UNSATURATED = 1.0 - 1e-9
 """Share of a force limit up to which a row is not saturated."""
+IN_VAIN = 1e-9
+"""Mobility, as a share of the largest of any, along which forces move nothing."""
 NOBODY: frozenset[str] = frozenset()
 
 
@@ -241,9 +243,7 @@ class Holding:
             return
         rigid = self.rigid  # which a saved state has if it is of now
         known = rigid.names if rigid is not None and self.is_by(rigid) else ()
-        first = int(step.report[WITH_FRICTION])
-        exerted = np.abs(step.impulses[X, first : first + limited.nc]) / step.dt
-        most = np.maximum.reduceat(exerted, limits["row"])
+        most = np.maximum.reduceat(self._exerted(step), limits["row"])
         could = (most < UNSATURATED * limits["force"]) & (limits["holds"] == 0)
         before = self._norms(step.force_limited_rows["g"])
         for k, name in enumerate(limited.rows):
@@ -262,6 +262,16 @@ class Holding:
             if slips or after[k] <= ASSEMBLED or (stays and after[k] <= WIDEST):
                 found.add(name)
         self._holding = holding | found
+
+    def _exerted(self, step: InequalityStepper) -> Array:
+        """Forces (nc,) [N, N m] of rows with a force limit, less what they pulled at in vain.
+
+        Along what others carry they pull with all their force at what does not yield.
+        """
+        first = int(step.report[WITH_FRICTION])
+        own = slice(first, first + self._inequalities.force_limited.nc)
+        D, x = step.D[0, own, own], step.impulses[X, own]
+        return np.abs(np.linalg.pinv(D, IN_VAIN, hermitian=True) @ (D @ x)) / step.dt
 
     def _offset_now(self, index: int) -> float:
         """Offset [rad or m] at which a coupling with a force limit is closed as things are."""
@@ -319,7 +329,6 @@ class Holding:
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Follow links that stand still elsewhere."""
-        self._holding = None
         for solver in self.solvers:
             encode_places(solver.encoded, mechanism, self._active.constraints)
             solver.rebase(mechanism)
