@@ -94,5 +94,5 @@ def translate_helpers(
         pass
     finally:
         kernel._cache = kept
-    found = (called_in(code._final_module).values() for code in OUTLINED.values())
-    return list(chain(*found))
+    met: list[Any] = list(OUTLINED.values())
+    return list(chain(*(called_in(code._final_module).values() for code in met)))
