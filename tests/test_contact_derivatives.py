@@ -468,3 +468,24 @@ def test_the_gradient_of_a_trajectory_that_lands_or_bounces(solids, restitution)
     for at in ((0, 3), (3, 4), (5, 5), (8, 1)):
         seen = (cost(at, 1e-2) - cost(at, -1e-2)) / 2e-2
         assert abs(found.by_tau[at] - seen) <= 1e-6 * np.abs(found.by_tau).max(), at
+
+
+def test_what_finds_contacts_for_one_gradient_serves_the_next(solids, monkeypatch):
+    """A ball lands on a table, which is pulled away before the second: the world is read anew."""
+    shape = pybullet.createCollisionShape(
+        pybullet.GEOM_BOX, halfExtents=[0.5, 0.5, 0.1], physicsClientId=solids.client
+    )
+    table = pybullet.createMultiBody(0, shape, physicsClientId=solids.client)
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.2002), moments=[0.008] * 3)
+    system, tau = solids.system(ball), np.zeros((10, 6))
+
+    def by_lift():
+        found = bb.rollout_gradient(system, tau, final=lambda q, v, t: q[2:3])
+        return found.by_state[11] / (2 * found.cost**0.5)
+
+    assert abs(by_lift()) <= 1e-12  # it lies on the table whatever its speed was
+    monkeypatch.setattr("bulletbridge.mechanism.contact_detector.Detector.copy", None)
+    pybullet.resetBasePositionAndOrientation(
+        table, [0, 0, -9], [0, 0, 0, 1], physicsClientId=solids.client
+    )
+    assert abs(by_lift() - 10 * DT) <= 1e-12

@@ -209,9 +209,16 @@ class ContactFinder:
         """Read coefficients again, after ``changeDynamics`` of whatever is in contact."""
         self._surfaces = False
 
-    def fork(self) -> "ContactFork":
-        """What finds contacts of other states for another thread, the world as it stands."""
-        return ContactFork(self, self.whole().copy(), self.names())
+    def fork(self, spare: "ContactFork | None" = None) -> "ContactFork":
+        """What finds contacts of other states for another thread, the world as it stands.
+
+        Args:
+            spare: One from earlier on, which is taken if shapes are the same ones.
+        """
+        whole = self.whole()
+        if spare is not None and spare.renew(self, whole):
+            return spare
+        return ContactFork(self, whole.copy(), self.names())
 
     def names(self) -> list[str]:
         """What the mechanism calls each of the detector's links; ``world`` if it is none of it."""
@@ -669,6 +676,13 @@ class ContactFork:
         self._finder, self._detector, self._names = finder, detector, names
         self._known = detector.collide.copy()
         self._far: tuple[float, Detector] | None = None
+
+    def renew(self, finder: ContactFinder, whole: Detector) -> bool:
+        """Begin anew with the world as it stands; False if its finder or shapes are others."""
+        if finder is not self._finder or not self._detector.take(whole):
+            return False
+        self._known[:], self._names, self._far = whole.collide, finder.names(), None
+        return True
 
     def surfaces(self) -> dict[str, float]:
         """How links rub and bounce, as of ``BulletBodies``."""

@@ -504,13 +504,16 @@ class BulletBodies:
         """
         self._contacts.vary(bodies, surfaces)
 
-    def fork(self) -> ContactFork:
+    def fork(self, spare: ContactFork | None = None) -> ContactFork:
         """What finds contacts of other states for another thread, while the world stays as it is.
+
+        Args:
+            spare: One from earlier on, which is taken if it can be.
 
         Raises:
             WorldError: A body is gone.
         """
-        return self._contacts.fork()
+        return self._contacts.fork(spare)
 
     def touching(self, contacts: np.ndarray) -> list[tuple[str, str]]:
         """Links a and b of contacts (n,) that were found, ``world`` for what is of no system."""

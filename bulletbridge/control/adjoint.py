@@ -132,7 +132,7 @@ class Adjoint:
             self.by_parameters[name] += self._of_start(name, start, p)
         return Swept(
             math.fsum(prices.values),
-            runs.tangents(start).closing.T @ p,
+            runs.close_back(start, p),
             self.by_tau,
             self.by_parameters,
             end,

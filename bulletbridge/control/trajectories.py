@@ -217,6 +217,15 @@ class Trajectories:
         self.put_near(at)
         return Differences(self.near, at).tangents()
 
+    def close_back(self, at: Point, p: Array) -> Array:
+        """Gradient p (2 nv,) at a state by one that is displaced, then closed and filtered.
+
+        Raises:
+            ModelError: The mechanism is singular there.
+        """
+        self.put_near(at)
+        return Differences(self.near, at).pull_back(p)
+
     def derivatives(self, at: Point, steps: int, rates: Ints) -> PartDerivatives:
         """Of so many steps under the forces at a state, by their equations where these are known.
 

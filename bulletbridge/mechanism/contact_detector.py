@@ -161,9 +161,17 @@ class Detector:
     def copy(self) -> "Detector":
         """Another one of the same shapes, links and decisions, for another thread."""
         other = Detector(self._mechanism, self.links.copy(), self._shapes)
-        other.bodies[:], other.collide[:] = self.bodies, self.collide
-        other.region[:] = self.region
+        other.take(self)
         return other
+
+    def take(self, other: "Detector") -> bool:
+        """Begin anew with links and decisions of another one; False if it has other shapes."""
+        if self._shapes is not other._shapes:
+            return False
+        self.links[:], self.bodies[:], self.region[:] = other.links, other.bodies, other.region
+        self.collide[:], self._on_links[:] = other.collide, other.shapes
+        self._order[:], self._around[:] = np.arange(len(self._order)), np.nan
+        return True
 
     def reaching(self, gap: float) -> "Detector":
         """Another one that tells whatever is nearer than a gap [m], wherever it is."""

@@ -11,7 +11,15 @@ from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.derivatives import filtering
-from bulletbridge.system.tangents import REACH, Freedoms, Point, Tangents, freedoms_at
+from bulletbridge.system.tangents import (
+    REACH,
+    Freedoms,
+    Point,
+    Tangents,
+    close_back,
+    freedoms_at,
+    split_at,
+)
 
 
 class Movable(Protocol):
@@ -91,6 +99,23 @@ class Differences(Generic[M]):
         if self.at.v.any() or solver.encoded.motions:
             turn = self._turn(solver, positions, lengths)
         return Tangents(self.at, positions, velocities, turn, lengths)
+
+    def pull_back(self, p: Array) -> Array:
+        """``closing`` of the tangents, transposed, times p (2 nv,): no freedoms are chosen.
+
+        Raises:
+            ModelError: As of ``tangents``.
+        """
+        solver, at, nv = self.copy.tangent_solver(), self.at, len(p) // 2
+        split, held = split_at(solver, solver.q, solver.t)
+        of_q, of_v = p[:nv], p[nv:]
+        if at.v.any() or solver.encoded.motions:
+            try:
+                of_q = of_q + of_v @ filtering(solver, at.q, at.v, at.t)
+            except UnsupportedError:
+                return p @ self.tangents().closing
+        both = close_back(split, held, of_q), close_back(split, split.rank, of_v)
+        return np.concatenate(both)
 
     def _turn(self, solver: Solver, positions: Freedoms, lengths: Array) -> Array:
         """How the velocity follows (nv, fq), as it is filtered, along the freedoms."""

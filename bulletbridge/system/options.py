@@ -370,8 +370,8 @@ class World(Varied, Protocol):
         """Links a and b of contacts (n,) that were found, ``world`` for what is of no system."""
         ...
 
-    def fork(self) -> Fork:
-        """What finds contacts of other states for another thread."""
+    def fork(self, spare: Any = None) -> Fork:
+        """What finds contacts of other states for another thread: a spare one, if it can be."""
         ...
 
     def save(self, bodies: bool) -> Any:

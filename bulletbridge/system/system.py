@@ -803,7 +803,7 @@ class System:
             own = self._shown.fork  # a copy's own copies are in its thread
             world = self._shown.require_surroundings() if own is None else None
             for other in copies:
-                other._shown.fork = own if world is None else world.fork()
+                other._shown.fork = own if world is None else world.fork(other._shown.fork)
         return copies
 
     def start_from(

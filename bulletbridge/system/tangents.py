@@ -201,7 +201,24 @@ def _freedoms(
     square = basis[told]
     directions = np.asarray(np.linalg.solve(square.T, basis.T).T, np.float64)
     left = free.T
-    if 0 < rank < split.rank:  # what rolls is closed as it rolls: rows of rates stay satisfied
-        of_rates = split.Q[rank:].T @ solve_triangle(split.R[rank:, rank:], split.R[rank:, :rank])
-        left = left + left @ of_rates @ split.Q[:rank]
+    if 0 < rank < split.rank:
+        left = left + left @ _of_rates(split, rank) @ split.Q[:rank]
     return Freedoms(told, directions, np.asarray(square @ (left @ split.L), np.float64))
+
+
+def _of_rates(split: Split, rank: int) -> Array:
+    """How rows of rates (nv, rank) stay satisfied: what rolls is closed as it rolls."""
+    rolls = solve_triangle(split.R[rank:, rank:], split.R[rank:, :rank])
+    return np.asarray(split.Q[rank:].T @ rolls, np.float64)
+
+
+def close_back(split: Split, rank: int, x: Array) -> Array:
+    """Gradient x (nv,) by displacements that rows have brought to the nearest admissible ones.
+
+    That is ``directions`` times ``dual`` of what the first ``rank`` rows leave free, transposed.
+    """
+    Q, y = split.Q[:rank], split.whiten_force(x)
+    y = y - Q.T @ (Q @ y)
+    if 0 < rank < split.rank:
+        y = y + Q.T @ (_of_rates(split, rank).T @ y)
+    return np.asarray(split.L.T @ y, np.float64)
