@@ -300,6 +300,8 @@ def solve_active_rows(
 ) -> int:
     """Have the rows of joints and contacts, and solve for what forces of all rows change by.
 
+    More rows than freedoms, motors among them, are not solved for: the motors have to agree first.
+
     Args:
         arrays: At the start of the step.
         a: Receives rows.
@@ -331,9 +333,20 @@ def solve_active_rows(
             return failure
         add_product(1.0, s.by_place, 0, place_by_all, e.turned)
     failure = put_answers(a, ahead.led[nv:], e)
-    if failure == 0:
+    if failure == 0 and a.counts[0] + arrays.control[0].rank > nv and any_motor_holds(a):
+        e.report[RANK], e.report[OFF] = a.counts[0], math.inf  # they have to agree
+    elif failure == 0:
         solve_rows(a, ahead.rates, a.rates, a.sides, e, alike)
     return failure
+
+
+@helper
+def any_motor_holds(a: ActiveRows) -> bool:
+    """Whether any of the rows is a motor's."""
+    for i in range(a.counts[0]):
+        if not math.isnan(a.strengths[i]):
+            return True
+    return False
 
 
 @outlined
