@@ -284,3 +284,20 @@ def test_what_cannot_be_is_said():
     for options, match in (({"q": np.zeros(3)}, "wanted state"), ({"Q": {"z": 1.0}}, "entry of Q")):
         with pytest.raises(ModelError, match=match):
             bb.QuadraticCost(system.mechanism, **({"q": np.zeros(2), "Q": {}} | options))
+
+
+def test_what_an_energy_budget_takes_is_told(connect):
+    """It is a function of the steps before too: derivatives from the state alone leave it out."""
+    system = bb.load("slider_crank", connect()._client, limits=False).system
+    system.run(0.05)
+    system.motors.set("crank", velocity=1.0, force=0.05)
+    system.run(0.02)
+    start, taken = system.save(), list[int]()
+    for k in range(8):
+        system.step()
+        if system.complementarity.taken > 0.0:
+            taken.append(k)
+    system.restore(start)
+    found = bb.rollout_gradient(system, np.zeros((8, 3)), final=lambda q, v, t: v[:1])
+    assert taken and found.differences.tolist() == taken
+    assert "energy budget" in found.reasons[0]

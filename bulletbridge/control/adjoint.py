@@ -22,7 +22,7 @@ from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.displacement import configuration_difference, configuration_differences
 from bulletbridge.numerics.pulled_back import pull_back_changes
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.differences import richardson
+from bulletbridge.system.differences import Differences, richardson
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point
 
@@ -130,9 +130,10 @@ class Adjoint:
                 p = self._back(part, those, prices.of_steps[part], p, recorded)
         for name in self.values:
             self.by_parameters[name] += self._of_start(name, start, p)
+        runs.put_near(start)
         return Swept(
             math.fsum(prices.values),
-            runs.close_back(start, p),
+            Differences(runs.near, start).pull_back(p),
             self.by_tau,
             self.by_parameters,
             end,

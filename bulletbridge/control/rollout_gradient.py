@@ -28,7 +28,8 @@ class RolloutGradient:
         states: (2 nv,) names: rates that displace, by joint, then ``.rate`` of each.
         q: (nq,) where the trajectory ends.
         v: (nv,) there.
-        differences: Steps whose derivatives are central differences, in their order.
+        differences: Steps whose derivatives are central differences, or those of a step that begins
+            in the same state and leads elsewhere, in their order.
         reasons: Why, each said once.
     """
 

@@ -31,6 +31,10 @@ TAKEN = re.compile(r"; (?:use|take) central differences(?: of step\(\))?(?:; it 
 """What such a reason advises that is done here already."""
 
 
+REMEMBERS = (
+    "the step goes by what those before have left, which its derivative does not know, as an energy"
+    " budget (energy_budget=False leaves it)"
+)
 WHOLE = 2**22
 """Numbers, 32 MB, that a trajectory is kept in as a whole on the way there."""
 
@@ -217,15 +221,6 @@ class Trajectories:
         self.put_near(at)
         return Differences(self.near, at).tangents()
 
-    def close_back(self, at: Point, p: Array) -> Array:
-        """Gradient p (2 nv,) at a state by one that is displaced, then closed and filtered.
-
-        Raises:
-            ModelError: The mechanism is singular there.
-        """
-        self.put_near(at)
-        return Differences(self.near, at).pull_back(p)
-
     def derivatives(self, at: Point, steps: int, rates: Ints) -> PartDerivatives:
         """Of so many steps under the forces at a state, by their equations where these are known.
 
@@ -293,8 +288,16 @@ class Trajectories:
             found += [PartDerivatives(changes, "") for changes in plain]
             k = len(found)
             if k < n:  # at its equations, which say why there are none
-                found.append(self.derivatives(self.point(states[k], tau[k]), 1, rates))
+                one = self.derivatives(self.point(states[k], tau[k]), 1, rates)
+                if not one.why and not self._smoothing and not self._is_near(states[k + 1]):
+                    one = one._replace(why=REMEMBERS)
+                found.append(one)
         return found
+
+    def _is_near(self, state: Array) -> bool:
+        """Whether the copy for derivatives has been led to a state."""
+        states = (one[None, :-1] for one in (state, self.near.snapshot()))
+        return bool(are_plain(self.mechanism, *states).all())
 
     def record(self, states: Array, tau: Array) -> tuple[StepAdjoint, Mask] | None:
         """Have steps kept that gradients can be taken back through, and which ones these are (n,).
