@@ -42,15 +42,16 @@ last; steps until that is tried again, and the last such wait. A budget that is 
 with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
-    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, FREE, IMPULSES,
-) = (0, 1, 2, 3, *range(3 + LINES_OF_PROBLEM, 23 + LINES_OF_PROBLEM))  # fmt: skip
+    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, FREE, AXES,
+    IMPULSES,
+) = (0, 1, 2, 3, *range(3 + LINES_OF_PROBLEM, 24 + LINES_OF_PROBLEM))  # fmt: skip
 BEYOND = SCRATCH + LINES_OF_PROBLEM - 2
 """Rows of impulses: those of the last step, right sides, velocities, the problem's room,
 velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
 without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
 at the start, warm start, first solution, what motors ask for, which rows hold,
-their strengths, impulses, what they give way by, velocity of a prediction without motors; and, of
-the problem's room, how far rows were beyond their bounds."""
+their strengths, impulses, what they give way by, velocity of a prediction without motors, rates
+that rows are along; and, of the problem's room, how far rows were beyond their bounds."""
 
 
 @helper
@@ -75,7 +76,8 @@ class InequalityArrays(NamedTuple):
         contact_rows: (contacts,) which rows each has.
         kept: (contacts,) what those of the last step exerted.
         local: (contacts,) room for those carried to the start of the step.
-        C: (2, rows, nv) the rows less what the constraints forbid, whitened, and as they were.
+        C: (3, rows or nv, nv) the rows less what the constraints forbid, whitened, and as they
+            were; then a basis of what is free.
         D: (2, rows, rows and more) of the mixed problem, and room; lines of whole blocks.
         parts: Coordinates that no constraint joins, and room to eliminate them.
         loose: Bodies that nothing but contacts can hold, and room to solve for them.

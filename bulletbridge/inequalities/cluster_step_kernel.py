@@ -33,28 +33,41 @@ from bulletbridge.inequalities.row_impulses import NO_SUPPLIES
 from bulletbridge.inequalities.step_kernel import InequalityBackend, stepping_with_inequalities
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.clusters import (
+    cluster_of,
     prepare_lengths,
     release_clusters,
     restrict_clusters,
+    trunk_size,
 )
 from bulletbridge.numerics.projection import square
 from bulletbridge.numerics.records import Array, Records
 
 
 @helper
-def restrict(a: Arrays, f: ClusterFactors, h: InequalityProblem, n: int) -> None:
-    """``impulses.restrict`` of the first n rows."""
-    prepare_lengths(f.e)
+def restrict(a: Arrays, f: ClusterFactors, h: InequalityProblem, n: int) -> tuple[int, int]:
+    """``impulses.restrict`` of the first n rows, all of which may be on the trunk."""
+    e, low, high, near = f.e, h.problem.step, h.problem.line, 0
+    prepare_lengths(e)
     for i in range(n):
         keep_raw(h, i)
-        full = restrict_clusters(f.e, h.C[i])
+        first, end, axis = 0, len(e.clusters), int(h.axes[i])
+        if axis >= 0:
+            found = cluster_of(e, axis, near)
+            near = max(found, 0)
+            first, end = near, found + 1
+        full = restrict_clusters(e, h.raw[i], first, end, h.C[i])
+        low[i] = high[i] = trunk_size(e)
+        if first < end:
+            low[i] = e.clusters[first].first
+            high[i] = e.clusters[end - 1].first + e.clusters[end - 1].rates
         h.lengths[i] = full
         if not square(h.C, i) >= DEAD * full or full == 0.0:
             kill(h, i)
+    return trunk_size(e), len(e.rates)
 
 
 @helper
-def release(a: Arrays, f: ClusterFactors, x: Array) -> None:
+def release(a: Arrays, f: ClusterFactors, h: InequalityProblem, n: int, x: Array) -> None:
     """Velocities of what is free, whitened, in place."""
     release_clusters(f.e, x, a.vectors[RIGHT_SIDE])
 

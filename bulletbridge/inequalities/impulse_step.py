@@ -79,6 +79,9 @@ def pushing(move_by: Callable[..., None]) -> Pushing:
 @helper
 def mean_rate(h: InequalityProblem, i: int, before: Array, after: Array) -> float:
     """Mean of the rates of row i before and after: what constraints forbid of it is not in them."""
+    axis = int(h.axes[i])
+    if axis >= 0:
+        return 0.5 * (before[axis] + after[axis])
     return 0.5 * (inner(h.raw, i, before) + inner(h.raw, i, after))
 
 

@@ -20,6 +20,7 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.inequalities.arrays import (
     ASKED,
+    AXES,
     BEGUN,
     BOUNCE,
     CARRIED,
@@ -113,6 +114,11 @@ from bulletbridge.numerics.complementarity_rows import (
 from bulletbridge.numerics.contact_islands import APART as WHILE_PARTING
 from bulletbridge.numerics.contact_islands import RESTING as WHILE_RESTING
 from bulletbridge.numerics.contact_islands import solve_by_islands
+from bulletbridge.numerics.free_rows import (
+    first_of,
+    put_admissible_basis,
+    unwhiten_rows,
+)
 from bulletbridge.numerics.independent_rows import solve_independent
 from bulletbridge.numerics.parts import plan_parts
 from bulletbridge.numerics.projection import (
@@ -123,6 +129,7 @@ from bulletbridge.numerics.projection import (
     put_gram_matrix,
     square,
     unwhiten,
+    whiten_force,
     whiten_rows,
 )
 from bulletbridge.numerics.records import Array, Records
@@ -183,6 +190,9 @@ WOUND_UP = 4.0
 have become is not carried on: rows that contradict each other by little push against each other."""
 MOST_BOUNCES = 4
 """How often restitution is solved for, of which a share alone is possible."""
+MANY = 4
+"""Rows of joints for each freedom from which on a basis of these costs less than to project each
+row: of three for each it takes as long, as each moves few rates, and of one a quarter longer."""
 LONGEST_SLIDE = 8.0
 """The most steps in which contacts that begin to slide are let slide, after no rest was found."""
 GENTLE = 10.0
@@ -208,10 +218,12 @@ class InequalityProblem(NamedTuple):
     kept: Records[ContactImpulse]  # what those of the last step exerted
     C: Array  # (rows, nv)
     raw: Array  # (rows, nv) the same before they are whitened
+    basis: Array  # (nv, freedoms or more) velocities that constraints leave, if they are asked for
     delta_v: Array  # (nv,) velocity that the impulses gave
     local: Records[ContactPoint]  # those carried to the start of the step
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
     pushed: Array  # (nv,) velocity without the rows; then that before the loops are closed
+    axes: Array  # (rows,) rate that a row is along, or -1
     lengths: Array  # (rows,) squared, before the constraints take their part away
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     row_targets: RowTargets
@@ -252,10 +264,12 @@ def problem_of(asked: Asked, nv: int) -> InequalityProblem:
         own.kept,
         own.C[0],
         own.C[1],
+        own.C[2],
         x[DELTA_V, :nv],
         own.local,
         x[MOVING, :nv],
         x[PUSHED, :nv],
+        x[AXES],
         x[LENGTHS],
         x[RESTING],
         RowTargets(x[START], x[ROOM], x[BOUNCE], x[RECOVER]),
@@ -320,7 +334,21 @@ def build_rows(
     last = n = put_limit_rows(h.joint_limits, h.axis_rows, a, q, v, before, n, room)
     if len(h.contact_points) > 0:
         last, n = build_contact_rows(a, asked, q, v, together, n)
+    note_axes(h, n)
     return RowCounts(motors, with_friction, first_unilateral, last, n)
+
+
+@outlined
+def note_axes(h: InequalityProblem, n: int) -> None:
+    """Write down which of n rows are along one rate each, so that nobody has to look for it."""
+    for i in range(n):
+        h.axes[i] = -1.0
+    for i in range(len(h.motor_rows)):
+        if h.motor_rows[i].row >= 0:
+            h.axes[h.motor_rows[i].row] = h.motor_rows[i].axis
+    for i in range(len(h.joint_limits)):
+        if h.joint_limits[i].row >= 0:
+            h.axes[h.joint_limits[i].row] = h.joint_limits[i].axis
 
 
 @outlined
@@ -620,15 +648,16 @@ class AdmissibleSpace(NamedTuple):
     Args of all: a, the system, and f, its factors, unless it says so.
 
     Attributes:
-        restrict: (a, f, h, n) takes the first n rows of h.C into these coordinates; see
-            ``restrict``.
-        release: (a, f, x) velocities (nv,) of x, in place.
+        restrict: (a, f, h, n) takes the first n rows of h.C into these coordinates, see
+            ``restrict``; how many of these any row may be on, and how many there are. If any may,
+            a row is else on those from p.step to before p.line.
+        release: (a, f, h, n, x) velocities (nv,) of x, in place, n rows being restricted.
         put_compliances: (a, f, asked, q, rows, v) D of rows of which some are of contacts; those
             that are to be solved for.
         stop_loose: (f, h, n, tolerance, v) see ``loose_bodies.stop_loose``.
     """
 
-    restrict: Callable[..., None]
+    restrict: Callable[..., tuple[int, int]]
     release: Callable[..., None]
     put_compliances: Callable[..., RowCounts]
     stop_loose: Callable[..., None]
@@ -656,6 +685,47 @@ def restrict(f: Factors, h: InequalityProblem, rank: int, first: int, last: int)
             left = square(C, i)
         if not left >= DEAD * full or full == 0.0:
             kill(h, first + i)
+
+
+@helper
+def has_basis(a: Arrays, h: InequalityProblem, n: int) -> bool:
+    """Whether n rows are restricted by a basis: of joints alone, and many more than freedoms."""
+    rank = a.control.filter_rank
+    many = MANY * (h.C.shape[1] - rank) <= n
+    return 0 < rank and many and len(h.contact_points) == 0
+
+
+@outlined
+def restrict_by_basis(f: Factors, h: InequalityProblem, rank: int, n: int) -> None:
+    """``restrict`` of n rows of joints by what each is of an orthonormal basis of the freedoms.
+
+    h.lengths are those of limits alone, which may take bodies apart; what is left of other rows is
+    compared with what the last joint that they move would have of them, were all before it held.
+    """
+    nv = h.C.shape[1]
+    freedoms = nv - rank
+    for i in range(n):
+        keep_raw(h, i)
+    put_admissible_basis(f.Y, rank, h.C, h.delta_v)
+    unwhiten_rows(f.L, h.C[:freedoms], f.first, h.basis)
+    for i in range(n):
+        row, full, axis = h.C[i], 0.0, int(h.axes[i])
+        for k in range(nv):
+            row[k] = 0.0
+        for j in range(max(axis, 0), axis + 1 if axis >= 0 else nv):
+            x = h.raw[i, j]
+            if x != 0.0:
+                full = (x / f.L[j, j]) ** 2
+                for k in range(freedoms):
+                    row[k] += x * h.basis[j, k]
+        bound = h.problem.bounds[i]
+        if bound.lower == -math.inf or bound.upper == math.inf:
+            for j in range(nv):
+                h.delta_v[j] = h.raw[i, j]
+            whiten_force(f.L, h.delta_v, f.first)
+            h.lengths[i] = full = first_of(h.delta_v, h.delta_v, nv)
+        if not first_of(row, row, freedoms) >= DEAD * full or full == 0.0:
+            kill(h, i)
 
 
 @helper
@@ -690,29 +760,38 @@ def put_velocities(h: InequalityProblem, rows: RowCounts, x: Array, w: Array) ->
 
 
 @outlined
-def put_products(C: Array, n: int, p: ComplementarityProblem) -> None:
-    """D (n, n) <- C Cᵀ of the first n rows of C, mostly zero where there are several parts."""
-    if len(p.parts.first) < 3:
+def put_products(
+    C: Array, n: int, common: int, columns: int, full: bool, p: ComplementarityProblem
+) -> None:
+    """D (n, n) <- C Cᵀ of the first n rows of C, which are zero beyond so many columns.
+
+    They are mostly zero where there are several parts, or if they are not ``full``; beyond the
+    first ``common``, if there are any, but for those from p.step to before p.line.
+    """
+    if full and len(p.parts.first) < 3:
         put_gram_matrix(C, n, p.D)
         return
     first, last = p.step, p.line
     for i in range(n):
-        low, high = 0, C.shape[1]
-        while low < high and C[i, low] == 0.0:
+        low, high = 0, columns
+        while common == 0 and low < high and C[i, low] == 0.0:
             low += 1
-        while high > low and C[i, high - 1] == 0.0:
+        while common == 0 and high > low and C[i, high - 1] == 0.0:
             high -= 1
+        if common > 0:
+            low, high = int(first[i]), int(last[i])
         first[i], last[i] = low, high
         j = 0
         while j + 3 <= i:
             begin = max(low, int(min(min(first[j], first[j + 1]), min(first[j + 2], first[j + 3]))))
             end = min(high, int(max(max(last[j], last[j + 1]), max(last[j + 2], last[j + 3]))))
-            p.D[i, j], p.D[i, j + 1], p.D[i, j + 2], p.D[i, j + 3] = inner_four(
-                C, j, C[i], begin, end
-            )
+            s = inner_four(C, j, C[i], 0, common)
+            t = inner_four(C, j, C[i], begin, end)
+            p.D[i, j], p.D[i, j + 1] = s[0] + t[0], s[1] + t[1]
+            p.D[i, j + 2], p.D[i, j + 3] = s[2] + t[2], s[3] + t[3]
             j += 4
         while j <= i:
-            total = 0.0
+            total = first_of(C[j], C[i], common)
             for k in range(low, min(high, int(last[j]))):
                 total += C[i, k] * C[j, k]
             p.D[i, j] = total
@@ -965,7 +1044,7 @@ def put_compliances_of_contacts(
     if killed and a.control.driven == 0:  # what is driven may lead bodies along rows of none
         rows = put_killed_last(h, rows, others)
     p, n, together, first_unilateral = h.problem, rows.all, rows.together, rows.first_unilateral
-    put_products(h.C[:together], together, p)
+    put_products(h.C[:together], together, 0, len(v), True, p)
     put_loose_blocks(h.loose, f.L, h.contact_rows[others : len(h.contact_points)], p.D)
     for i in range(together, n):
         h.lengths[i] = p.D[i, i]
@@ -1017,15 +1096,27 @@ def outermost(a: float, b: float) -> float:
 
 
 @helper
-def restrict_all(a: Arrays, f: Factors, h: InequalityProblem, n: int) -> None:
-    """``restrict`` of the first n rows."""
-    restrict(f, h, a.control.filter_rank, 0, n)
+def restrict_all(a: Arrays, f: Factors, h: InequalityProblem, n: int) -> tuple[int, int]:
+    """``restrict`` of the first n rows, and how many numbers they have."""
+    rank, nv = a.control.filter_rank, h.C.shape[1]
+    if has_basis(a, h, n):
+        restrict_by_basis(f, h, rank, n)
+        return 0, nv - rank
+    restrict(f, h, rank, 0, n)
+    return 0, nv
 
 
 @helper
-def release(a: Arrays, f: Factors, x: Array) -> None:
-    """Velocities of whitened ones, in place."""
-    unwhiten(f.L, x, f.first)
+def release(a: Arrays, f: Factors, h: InequalityProblem, n: int, x: Array) -> None:
+    """Velocities of what n restricted rows gave, in place."""
+    if not has_basis(a, h, n):
+        unwhiten(f.L, x, f.first)
+        return
+    along, freedoms = h.problem.step, len(x) - a.control.filter_rank
+    for k in range(freedoms):
+        along[k] = x[k]
+    for j in range(len(x)):
+        x[j] = first_of(h.basis[j], along, freedoms)
 
 
 @helper
@@ -1072,10 +1163,10 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         if total > most * most:
             for k in range(len(delta_v)):
                 delta_v[k] *= most / math.sqrt(total)
-        release(a, f, delta_v)
+        release(a, f, h, rows.together, delta_v)
 
     @outlined
-    def follow_slowly(a: Arrays, f: Any, h: InequalityProblem) -> None:
+    def follow_slowly(a: Arrays, f: Any, h: InequalityProblem, n: int) -> None:
         """Take limits back the slower, the faster other joints have to follow.
 
         Next to a turning point a joint hardly moves whatever the others do: where its limit is
@@ -1093,7 +1184,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 continue
             for k in range(len(y)):
                 y[k] = h.C[row, k]
-            release(a, f, y)
+            release(a, f, h, n, y)
             for k in range(len(y)):
                 fastest = max(fastest, abs(a.vectors[ONE_OVER_UNITS, k] * y[k]))
             fastest *= abs(h.row_targets.stabilisation[row]) / size
@@ -1121,7 +1212,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         if rank > 0 and rows.motors > 1 and not found.residual <= tolerance:
             agree_among_motors(p, h.sharing, rows.motors)
         if n > first_unilateral:
-            follow_slowly(a, f, h)
+            follow_slowly(a, f, h, together)
         bounces, apart, gentle = 0, 0, 0.0
         for i in range(first_unilateral, n):
             bounces += h.row_targets.restitution[i] != 0.0
@@ -1234,10 +1325,11 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         """
         n, first_unilateral = rows.all, rows.first_unilateral
         p, together = h.problem, rows.together
-        restrict(a, f, h, together)
+        common, columns = restrict(a, f, h, together)
         found = UNTRIED
         if len(h.contact_points) == 0:
-            put_products(h.C[:together], together, p)
+            full = common == 0 and columns == len(v) and a.control.filter_rank > 0
+            put_products(h.C[:together], together, common, columns, full, p)
             freedoms = len(v) - a.control.filter_rank
             freedoms += add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
             weigh(p, 0, first_unilateral, n, HEAVIEST)

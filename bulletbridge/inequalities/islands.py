@@ -242,7 +242,7 @@ class InequalityIslands:
             own = slice((1 + SUPPLIED) * part["rows"], (1 + SUPPLIED) * end["rows"])
             supplied = rows.supplied[own].reshape(supplied.shape)
         lines = rows.impulses[part["impulses"] : end["impulses"]].reshape(IMPULSES, -1)
-        C, D = np.zeros((2, n, nv)), np.zeros((2, n, in_blocks(n)))
+        C, D = np.zeros((3, max(n, nv), nv)), np.zeros((2, n, in_blocks(n)))
         bodies = solver.mechanism.bodies
         loose = loose_bodies(0, np.zeros(len(bodies), np.int64), bodies["v"], D[1])
         return InequalityArrays(

@@ -279,8 +279,12 @@ def stepping_with_inequalities(way: InequalityBackend) -> Callable[..., int]:
         scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
         for i in range(n):
             total = largest_along_loose(h.loose, i, v) if i >= rows.together else 0.0
-            for k in range(len(v) if i < rows.together else 0):
-                total += math.fabs(h.C[i, k] * v[k])
+            axis = int(h.axes[i])
+            if axis >= 0:
+                total = math.fabs(v[axis])
+            else:
+                for k in range(len(v) if i < rows.together else 0):
+                    total += math.fabs(h.C[i, k] * v[k])
             scale = max(scale, math.fabs(h.problem.b[i]), total)
         enough = 1e-12 * scale + 1e-14
         outcome = solve_inequalities(a, f, h, asked, q, rows, enough, v)

@@ -269,7 +269,7 @@ class InequalityStepper:
         self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
         self.contact_impulses = np.zeros(0, CONTACT_IMPULSE)
         self.contact_rows, self._points = np.zeros(0, CONTACT_ROWS), NO_CONTACTS
-        self.C, self.D = np.zeros((2, 0, solver.mechanism.nv)), np.zeros((2, 0, 0))
+        self.C, self.D = np.zeros((3, 0, solver.mechanism.nv)), np.zeros((2, 0, 0))
         self.bound_records = np.zeros(0, ROW_BOUNDS)
         self._made: dict[tuple[BackendName, bool], Calls] = {}  # with contacts or not
         self._predict: dict[BackendName, Callable[[tuple[Any, ...]], int]] = {}
@@ -1173,7 +1173,10 @@ class InequalityStepper:
         self.contact_rows = grown(self.contact_rows, contacts)
         self.contact_impulses = grown(self.contact_impulses, contacts)
         self._points = grown(self._points, contacts)
-        self.C, self.D = grown(self.C, 2, rows, nv), grown(self.D, 2, rows, in_blocks(rows))
+        self.C, self.D = (
+            grown(self.C, 3, max(rows, nv), nv),
+            grown(self.D, 2, rows, in_blocks(rows)),
+        )
         self.bound_records = grown(self.bound_records, rows)
         self.impulses = grown(self.impulses, IMPULSES, max(rows, nv))
         self._loose = self._loose_bodies(rows)

@@ -502,10 +502,12 @@ def prepare_lengths(e: Clusters) -> None:
 
 
 @outlined
-def restrict_clusters(e: Clusters, x: Array) -> float:
-    """Of forces x (nv,) what moves what is free, in place: (1 - Qᵀ Q) w₀, K^-½ (s - Σ Cᵀ Q w₀).
+def restrict_clusters(e: Clusters, x: Array, first: int, end: int, free: Array) -> float:
+    """Of forces x (nv,) what moves what is free: K^-½ (s - Σ Cᵀ Q w₀) and (1 - Qᵀ Q) w₀ of each.
 
-    Scalar products of these are those of forces in the metric of P M⁻¹.
+    Scalar products of these, which go to ``free`` in the order of the trunk and the clusters, are
+    those of forces in the metric of P M⁻¹. x is on the trunk and
+    clusters from ``first`` to before ``end``.
 
     Returns:
         The squared length of x in the metric of M⁻¹.
@@ -514,7 +516,9 @@ def restrict_clusters(e: Clusters, x: Array) -> float:
     take_trunk(e, x)
     scale_after(e.u, T, 1.0, e.u, 0, -1, blocks)
     total = 0.0
-    for n in range(len(e.clusters)):
+    for k in range(len(x)):
+        free[k] = 0.0
+    for n in range(first, end):
         one = e.clusters[n]
         if not take_cluster(e, n, x):
             continue
@@ -531,14 +535,33 @@ def restrict_clusters(e: Clusters, x: Array) -> float:
             add_lines(e.u, 0, e.shares, one.row, e.C, one.row * T, one.kept, blocks)
             left = inner_blocks(e.Z, n * size, e.Z, n * size, own_blocks(e))
             passes += 1
-        put_cluster(e, n, e.Z[n], x)
+        put_free(e.Z[n], free, one.first, one.rates)
     take_lines(e.u[1], e.N, 0, trunk_size(e), blocks)
     multiply_blocks(e.u, T, e.inverses, T, blocks)
     total += inner_blocks(e.u, T, e.u, T, blocks)
     take_lines(e.u[0], e.K[0], 0, trunk_size(e), blocks)
     multiply_blocks(e.u, 0, e.inverses, 0, blocks)
-    put_trunk(e, x)
+    put_free(e.u[0], free, 0, trunk_size(e))
     return total
+
+
+@helper
+def cluster_of(e: Clusters, k: int, near: int) -> int:
+    """Number of the cluster that a rate is of, looked for from ``near`` on; TRUNK if of none."""
+    count, column = len(e.clusters), e.columns[k]
+    for m in range(count):
+        n = (near + m) % count
+        one = e.clusters[n]
+        if column < one.rates and e.rates[one.first + column] == k:
+            return n
+    return TRUNK
+
+
+@helper
+def put_free(z: Array, free: Array, first: int, count: int) -> None:
+    """Write so many numbers of a line to where they begin."""
+    for k in range(count):
+        free[first + k] = z[k]
 
 
 @helper
@@ -546,7 +569,10 @@ def release_clusters(e: Clusters, x: Array, y: Array) -> None:
     """Velocities (nv,) of what ``restrict_clusters`` makes, in place; y (rows,) is lost."""
     for i in range(len(e.numbers)):
         y[i] = 0.0
-    take_trunk(e, x)
+    clear_blocks(e.u, 0, trunk_blocks(e))
+    put_free(x, e.u[0], 0, trunk_size(e))
     for n in range(len(e.clusters)):
-        take_cluster(e, n, x)
+        one = e.clusters[n]
+        clear_blocks(e.Z, n * line_size(e), own_blocks(e))
+        put_free(x[one.first :], e.Z[n], 0, one.rates)
     follow_trunk(e, x, y)

@@ -44,6 +44,7 @@ class Bundles(NamedTuple):
     lower: Array  # (n,) bounds of the sum
     upper: Array  # (n,)
     weights: Array  # (n,) of the squared sum
+    next: Array  # (n,) the next row that the same one stands for, or -1; the first of its own
 
 
 @outlined
@@ -53,22 +54,21 @@ def bundle(p: ComplementarityProblem, g: Bundles, first: int, n: int, tolerance:
     Friction of joints that couplings join, or loops of one freedom, is such. What is not limited on
     either side, as a joint at its limit, stays by itself.
     """
-    per = p.step
+    per, leaders, count = p.step, p.free, 0
     for i in range(n):
         bound = p.bounds[i]
         g.leader[i], g.share[i], g.weights[i] = i, 1.0, p.weights[i]
         g.lower[i], g.upper[i] = bound.lower, bound.upper
         limited = -math.inf < bound.lower <= 0.0 <= bound.upper < math.inf
         per[i] = 1.0 / p.D[i, i] if i >= first and limited and p.D[i, i] > 0.0 else 0.0
-    for i in range(first + 1, n):
+    for i in range(first, n):
         most, least = 0.0, ALIKE * p.D[i, i]
         for j in range(i):
             most = max(most, p.D[i, j] * p.D[i, j] * per[j])
-        if not most > least or per[i] == 0.0:
-            continue
-        for j in range(first, i):
+        for k in range(count if most > least and per[i] > 0.0 else 0):
+            j = int(leaders[k])
             share = p.D[i, j] * per[j]
-            same = g.leader[j] == j and math.fabs(p.b[i] - share * p.b[j]) <= tolerance
+            same = math.fabs(p.b[i] - share * p.b[j]) <= tolerance
             if same and p.D[i, j] * share > least:
                 one, other = share * g.lower[i], share * g.upper[i]
                 g.leader[i], g.share[i] = j, share
@@ -77,6 +77,15 @@ def bundle(p: ComplementarityProblem, g: Bundles, first: int, n: int, tolerance:
                 more = share * share * g.weights[j] / p.weights[i]
                 g.weights[j] /= 1.0 + more
                 break
+        if g.leader[i] == i:
+            leaders[count] = i
+            count += 1
+    for i in range(n):
+        g.next[i] = -1.0
+    for i in range(n - 1, first, -1):
+        j = int(g.leader[i])
+        if j != i:
+            g.next[i], g.next[j] = g.next[j], i
 
 
 @helper
@@ -99,21 +108,34 @@ def distribute(p: ComplementarityProblem, g: Bundles, n: int) -> None:
     slower with that multiple, which Newton's method does not pass.
     """
     for j in range(n):
-        members, multiple, wanted = 0, 0.0, p.x[j]
-        for i in range(j + 1, n):
-            members += g.leader[i] == j
-        for _ in range(members + 1 if members > 0 else 0):
-            total, slope = 0.0, 0.0
-            for i in range(j, n):
-                if g.leader[i] == j:
-                    alone = multiple * g.share[i] / p.weights[i]
-                    p.x[i] = clip(p.bounds[i], alone)
-                    total += g.share[i] * p.x[i]
-                    slope += g.share[i] ** 2 / p.weights[i] if p.x[i] == alone else 0.0
-            multiple += (wanted - total) / slope if slope > 0.0 else 0.0
-        for i in range(j, n if members > 0 else j):
-            if g.leader[i] == j:
-                p.x[i] = clip(p.bounds[i], multiple * g.share[i] / p.weights[i])
+        if g.leader[j] != j or g.next[j] < 0.0:
+            continue
+        multiple, wanted, members, turns = 0.0, p.x[j], 1, 0
+        side = 1.0 if wanted >= g.upper[j] else 0.0
+        if wanted <= g.lower[j]:
+            side -= 1.0
+        if side != 0.0:  # all of them are at theirs
+            members = 0
+        while turns < members:
+            total, slope, members, i = 0.0, 0.0, 0, j
+            while i >= 0:
+                alone = multiple * g.share[i] / p.weights[i]
+                p.x[i] = clip(p.bounds[i], alone)
+                total += g.share[i] * p.x[i]
+                slope += g.share[i] ** 2 / p.weights[i] if p.x[i] == alone else 0.0
+                members += 1
+                i = int(g.next[i])
+            turns += 1
+            further = (wanted - total) / slope if slope > 0.0 else 0.0
+            if further == 0.0:
+                break
+            multiple += further
+        i = j
+        while i >= 0:
+            p.x[i] = clip(p.bounds[i], multiple * g.share[i] / p.weights[i])
+            if side != 0.0:
+                p.x[i] = p.bounds[i].upper if side * g.share[i] > 0.0 else p.bounds[i].lower
+            i = int(g.next[i])
 
 
 @outlined
@@ -131,7 +153,7 @@ def solve_independent(
         freedoms: The most rows that can be independent.
         tolerance: Residual that is enough.
     """
-    g = Bundles(p.lifted[0], p.lifted[1], p.lifted[2], p.known, p.found)
+    g = Bundles(p.lifted[0], p.lifted[1], p.lifted[2], p.known, p.found, p.slopes[0])
     bundle(p, g, motors, n, tolerance)
     for i in range(n):
         p.best[i], p.kinds[i] = p.x[i], -1.0
