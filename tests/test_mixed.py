@@ -100,6 +100,33 @@ def test_random_problems_are_solved_to_round_off():
     assert unsolved < 10
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_more_friction_than_freedoms_turns_back_with_a_motor(seed):
+    """Three strong motors in nine freedoms and fifteen joints that rub; one motor goes to and fro.
+
+    Bounds alone are a convex problem, which has a solution whatever is asked for. Where it turns
+    back all friction changes sides, from the impulses of the step before.
+    """
+    rng, freedoms, motors, dt = np.random.default_rng(seed), 9, 3, 1 / 240
+    n = motors + 15
+    C = rng.normal(size=(n, freedoms)) * 10 ** rng.uniform(0, 2.5, (n, 1))
+    C[motors : 2 * motors] = C[:motors]  # the same joints rub
+    bounds = bounds_of(0, 0.0, n, 0.3 * dt)
+    bounds["lower"][:motors], bounds["upper"][:motors] = -20 * dt, 20 * dt
+    D, x, v, asked = C @ C.T, np.zeros(n), np.zeros(freedoms), np.zeros(n)
+    for k in range(30):
+        asked[0] = 1.3 * np.cos(2 * np.pi * (k + 0.5) / 20)
+        b = C @ v - asked
+        enough = 1e-12 * np.abs(b).max()
+        x, w, residual = solve(D, b, bounds, x, enough)
+        assert residual <= 100 * enough
+        # what is inside of bounds by a millionth is at rest: stopping it would take less than that
+        inside = np.abs(x) < (1.0 - 1e-6) * bounds["upper"]
+        assert np.abs(w[inside]).max() <= 101 * enough
+        assert np.all(w[~inside] * np.sign(x[~inside]) <= 101 * enough)
+        v = v + C.T @ x
+
+
 PROBLEMS = 4000
 
 

@@ -414,7 +414,7 @@ def test_motors_do_what_they_can_where_contacts_bounce_by_a_share(seed):
     assert np.all((np.abs(off) < 1e-8) | at_most)
 
 
-@pytest.mark.parametrize(("legs", "friction"), [(3, 0.1), (3, 0.3), (6, 0.1)])
+@pytest.mark.parametrize(("legs", "friction"), [(3, 0.1), (3, 0.2), (3, 0.3), (3, 0.4), (6, 0.1)])
 def test_motors_turn_back_against_friction_on_a_parallel_platform(legs, friction):
     """Cranks with rods on balls carry a plate, all with friction; one crank goes to and fro.
 

@@ -54,7 +54,7 @@ def solve_complying(D, b, bounds, x, w, room, motors, tolerance):
     for i in range(len(b)):
         p.centre[i] = 0.0
     s = Sharing(more[0], more[1], more[2], more[3], more[4])
-    return comply(p, s, motors, motors, len(b), tolerance).residual
+    return comply(p, s, (motors, motors, motors, len(b)), tolerance).residual
 
 
 def motors_of(rng, count, freedoms):

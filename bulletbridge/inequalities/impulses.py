@@ -138,7 +138,6 @@ from bulletbridge.numerics.sharing import (
     Sharing,
     agree_among_motors,
     comply,
-    follow,
     push_softly,
     weigh,
 )
@@ -173,9 +172,6 @@ HOLDING_SWEEPS = 200
 LESSER_EVIL = 0.01
 """Residual of the rigid problem, as a share of what motors would give way by, up to which it is
 taken where these would be flung about faster than anything was asked to move."""
-WHERE_ALL_RUB = 1e-3
-"""The same where friction of joints holds them back, and nothing else: what they agree on misses
-their demands, but not by an error."""
 PAUSE = 32.0
 """Steps until motors that are blocked, and could not push with all they have, try that again; and
 the most until what failed again and again is tried once more."""
@@ -400,13 +396,13 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
     Motors are rigid as long as such a problem has a solution that is found; from then on they give
     way to what contradicts them until nothing does. ``search``: look for solutions far from x too.
     """
-    p, n, shared = h.problem, rows.together, 0 < rows.motors < rows.together
+    p, n = h.problem, rows.together
     for i in range(n):
         h.rest.warm[i], p.centre[i] = p.x[i], 0.0
     if h.callback != 0:
         call_back(h.callback, n)
         return Outcome(h.report[LEFT], 0, 0)
-    if not shared:
+    if not may_contradict(rows):
         h.report[COMPLIED] = 0.0
     near, carried = p.parts.state[USED] == 0, UNTRIED
     dear = h.report[CARRIED if search else CARRIED_LAST] > 0.0
@@ -429,6 +425,16 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
         note_beyond(p, n)
     failed = carried.newton if carried.residual == math.inf else 0
     return Outcome(outcome.residual, outcome.sweeps, outcome.newton + failed)
+
+
+@helper
+def may_contradict(rows: RowCounts) -> bool:
+    """Whether anything may contradict motors; friction of joints cannot.
+
+    Of impulses within bounds some minimise x·D x/2 + b·x, and these are what the law asks for. What
+    holds at one instant, as all friction does where motors turn back, is no reason to give way.
+    """
+    return 0 < rows.motors and rows.with_friction < rows.together
 
 
 @helper
@@ -464,8 +470,8 @@ def carry_on(h: InequalityProblem, n: int, tolerance: float, steps: int) -> Outc
 @outlined
 def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool) -> Outcome:
     """``solve`` for the impulses of least norm, or wherever there are any."""
-    p, n, shared = h.problem, rows.together, 0 < rows.motors < rows.together
-    if not shared:
+    p, n = h.problem, rows.together
+    if not may_contradict(rows):
         if not search:
             effort = NEARBY if p.parts.state[USED] == 1 else INSIDE
             return solve_complementarity(p, n, tolerance, effort)
@@ -483,7 +489,8 @@ def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: 
             return select(h, n, tolerance, before) if search else before
         for i in range(n):
             p.x[i] = h.rest.warm[i]
-    outcome = comply(p, h.sharing, rows.motors, rows.first_unilateral, n, tolerance)
+    rubbing, loaded = rows.with_friction, rows.first_unilateral
+    outcome = comply(p, h.sharing, (rows.motors, rubbing, loaded, n), tolerance)
     if search:
         wait(h.report, COMPLYING_IN, COMPLYING_AFTER, outcome.residual == math.inf, PAUSE)
     most, left = 0.0, 0.0
@@ -496,11 +503,8 @@ def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: 
     h.report[COMPLIED] = max(h.report[COMPLIED] - 1.0, 1.0) if yields else 0.0
     flung = yields and left > max(most, AT_REST)
     if flung or (h.report[COMPLIED] == 1.0 and are_blocked(h, rows.motors)):
-        # friction of joints alone holds no motor that can do more
-        rubs, enough = rows.first_unilateral == n, JUST_AS_WELL * tolerance
-        if flung or rubs:
-            enough = (LESSER_EVIL if flung else WHERE_ALL_RUB) * left
-        pushed = push_rigidly(h, rows, tolerance, enough, (flung or rubs) and search)
+        enough = LESSER_EVIL * left if flung else JUST_AS_WELL * tolerance
+        pushed = push_rigidly(h, rows, tolerance, enough, flung and search)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
         h.report[COMPLIED] = 1.0 + PAUSE
         if pushed.residual <= enough:
@@ -573,9 +577,6 @@ def push_rigidly(
         if is_blocked(h, i):
             p.x[i] = p.bounds[i].upper if h.sharing.gave[i] > 0.0 else p.bounds[i].lower
     outcome = solve_complementarity(p, n, tolerance, NEARBY)
-    if outcome.residual > JUST_AS_WELL * tolerance:  # as where joints that rub turn back
-        residual, steps = follow(p, n, tolerance)
-        outcome = Outcome(residual, outcome.sweeps, outcome.newton + steps)
     if search and outcome.residual > JUST_AS_WELL * tolerance:
         outcome = select(h, n, tolerance, outcome)
     if not outcome.residual <= enough:
@@ -1017,8 +1018,8 @@ def keep_within(p: ComplementarityProblem, first: int, n: int) -> None:
 @helper
 def may_be_independent(h: InequalityProblem, rows: RowCounts) -> bool:
     """Whether motors have not given way lately to what contradicts them; there is no contact."""
-    if rows.motors == 0 or rows.motors == rows.all:
-        h.report[COMPLIED] = 0.0
+    if not may_contradict(rows):
+        h.report[COMPLIED] = h.report[COMPLYING_IN] = 0.0
     return h.callback == 0 and h.report[COMPLIED] == 0.0 and h.report[COMPLYING_IN] == 0.0
 
 

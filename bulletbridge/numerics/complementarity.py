@@ -85,6 +85,9 @@ SOLVED, INEXACT = 1e-7, 1e-3
 """Share of right sides that elimination of what rows move is to leave, and what it may leave where
 that is all that can be had: Newton's next step goes on from there, and the last one begins next to
 a solution."""
+DESCENTS = 4
+"""Times their number, as often as rows of a convex problem may stop at bounds or be let go, and the
+most passes that take its softness away."""
 FINAL_STEPS = 12
 """Newton steps from where a path of smooth problems has come near."""
 LOST = 1e6
@@ -737,6 +740,104 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
 newton, release, settle = settling(velocities, newton_direction)
 
 
+@helper
+def is_convex(p: ComplementarityProblem, n: int) -> bool:
+    """Whether no row is of a cone, and D is known."""
+    for i in range(n):
+        if p.bounds[i].owner >= 0:
+            return False
+    return p.parts.state[USED] == 0
+
+
+@outlined
+def descend(p: ComplementarityProblem, n: int, tolerance: float) -> int:
+    """Minimise x·D x/2 + b·x over bounded rows, D positive definite, from x; steps taken.
+
+    Newton's method with rows that stop at their bounds, of which one at a time is let go when all
+    others are at rest: each step goes down, so no set of rows comes again (Nocedal and Wright 2006,
+    ch. 16).
+    """
+    for i in range(n):
+        bound = p.bounds[i]
+        p.x[i] = clip(bound, p.x[i])
+        inside = bound.lower < p.x[i] < bound.upper and p.D[i, i] > 0.0
+        p.kinds[i] = STICKS if inside else AT_BOUND
+    for count in range(DESCENTS * n):
+        m, share, stopped, at, freed, most = 0, 1.0, -1, 0.0, -1, tolerance
+        velocities(p, p.x, p.w, n)
+        for i in range(n):
+            if p.kinds[i] == STICKS:
+                p.free[m], p.line[m] = i, -p.w[i]
+                m += 1
+        for r in range(m):
+            for c in range(r, m):
+                p.A[r, c] = p.D[int(p.free[r]), int(p.free[c])]
+        if not factorise_bordered(p.A, m, m, p.pivots):
+            return count
+        solve_bordered(p.A, p.line, m, m, p.pivots)
+        for r in range(m):
+            i, step = int(p.free[r]), p.line[r]
+            end = p.bounds[i].upper if step > 0.0 else p.bounds[i].lower
+            if math.fabs(end - p.x[i]) < share * math.fabs(step):
+                share, stopped, at = (end - p.x[i]) / step, i, end
+        for r in range(m):
+            p.x[int(p.free[r])] += share * p.line[r]
+        if stopped >= 0:
+            p.x[stopped], p.kinds[stopped] = at, AT_BOUND
+            continue
+        velocities(p, p.x, p.w, n)
+        for i in range(n):
+            bound = p.bounds[i]
+            back = -p.w[i] if p.x[i] < bound.upper else p.w[i] if p.x[i] > bound.lower else 0.0
+            if p.kinds[i] == AT_BOUND and p.D[i, i] > 0.0 and back > most:
+                most, freed = back, i
+        if freed < 0:
+            return count + 1
+        p.kinds[freed] = STICKS
+    return DESCENTS * n
+
+
+@outlined
+def minimise(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
+    """Solve a convex problem for the least weighted norm, from x; residual and steps.
+
+    Undamped steps go round where more friction turns back than there are freedoms; these do not.
+    Of rows that depend on others each pass moves as much as the last one, so it is gone on with.
+    """
+    residual, steps = math.inf, 0
+    for count in range(DESCENTS * n):
+        for i in range(n):
+            p.best[i] = p.x[i]
+        add_proximal_term(p, n, 0.0, count > 0)
+        steps += descend(p, n, tolerance)
+        before, residual = residual, release(p, n)
+        if residual <= tolerance or before <= residual <= JUST_AS_WELL * tolerance:
+            break
+        if count > 0 and count % 2 == 0:  # what that moved otherwise the next pass makes good
+            go_on(p, n)
+    return residual, steps
+
+
+@helper
+def go_on(p: ComplementarityProblem, n: int) -> None:
+    """Go on from best through x, while the energy goes down, to where the first bound is."""
+    slope, stiffness, share = 0.0, 0.0, math.inf
+    for i in range(n):
+        step, bound = p.x[i] - p.best[i], p.bounds[i]
+        slope += step * p.w[i]
+        for j in range(n):
+            stiffness += step * p.D[i, j] * (p.x[j] - p.best[j])
+        if step != 0.0:
+            share = min(share, ((bound.upper if step > 0.0 else bound.lower) - p.x[i]) / step)
+    if share == math.inf:  # nothing ends what contradicts itself
+        return
+    if stiffness > 0.0:
+        share = min(share, -slope / stiffness)
+    if share > 0.0:
+        for i in range(n):
+            p.x[i] = clip(p.bounds[i], p.x[i] + share * (p.x[i] - p.best[i]))
+
+
 @outlined
 def end_path(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
     """Newton's method from where a path has come near a solution; residual and steps."""
@@ -1074,6 +1175,14 @@ def solve_complementarity(
     velocities(p, p.x, p.w, n)
     if before <= tolerance or effort == SETTLED:
         return Outcome(before, 0, newtons)
+    if not near and is_convex(p, n):
+        residual, steps = minimise(p, n, tolerance)
+        newtons += steps
+        if residual <= JUST_AS_WELL * tolerance:
+            return Outcome(residual, 0, newtons)
+        for i in range(n):
+            p.x[i] = p.spare[i]
+        velocities(p, p.x, p.w, n)
     if not near and before <= STEADY:
         residual, steps = newton(p, n, tolerance, 0, SETTLING_STEPS, ANEW)
         newtons += steps

@@ -60,7 +60,7 @@ class Sharing(NamedTuple):
     """What motors ask for, what holds, and room."""
 
     asked: Array  # (rows,) b before others are considered
-    holds: Array  # (rows,) 1 for rows at which x is not at a bound
+    holds: Array  # (rows,) 1 for rows at which x is not at a bound; -1 where that is no matter
     strength: Array  # (rows,)
     start: Array  # (rows,) impulses
     gave: Array  # (rows,) what b was changed by
@@ -118,9 +118,9 @@ def weigh(p: Any, first: int, loaded: int, n: int, heaviest: float) -> None:
 
 @outlined
 def comply(
-    p: ComplementarityProblem, s: Sharing, motors: int, loaded: int, n: int, tolerance: float
+    p: ComplementarityProblem, s: Sharing, rows: tuple[int, int, int, int], tolerance: float
 ) -> Outcome:
-    """Let motors give way to contacts, limits and friction that hold what motors move already.
+    """Let motors give way to contacts, limits and their friction, where these hold what they move.
 
     A robot whose motors hold its legs stands on more feet than it needs. What its motors ask for
     and what the ground allows then contradict each other, if only by a millionth, and rigid motors
@@ -132,16 +132,17 @@ def comply(
     Args:
         p: The problem with its weights; b and centre of motors are changed in place, x is a start.
         s: Room.
-        motors: Rows of motors, which come first.
-        loaded: The first of limits and contacts; what comes before gives way to nothing.
-        n: All rows.
+        rows: Where rows end of motors, of friction of joints, to which no motor gives way, of what
+            gives way to nothing, and all rows; limits and contacts are the last.
         tolerance: Residual that is enough.
 
     Returns:
         How x solves the problem with what motors then ask for; an infinite residual if it does not.
     """
+    motors, rubbing, loaded, n = rows
     for i in range(n):
         s.asked[i], p.diagonal[i], p.right[i] = p.b[i], p.D[i, i], p.b[i]
+        s.holds[i] = -1.0 if motors <= i < rubbing else 0.0
     velocities(p, p.x, p.w, n)
     mark(p, s, n, False, RIM)
     softened, rho, rim, newtons = False, GIVES, RIM, 0
@@ -151,7 +152,7 @@ def comply(
             p.right[i], s.start[i] = p.b[i], p.x[i]
         if give_way(p, s, loaded, n) > JUST_AS_WELL * tolerance:
             for i in range(n):  # not all of them hold: which do is found anew
-                p.right[i], s.holds[i] = s.asked[i], 0.0
+                p.right[i], s.holds[i] = s.asked[i], min(s.holds[i], 0.0)
             rim = 0.0 if softened else RIM  # what is used up may be what slides
             soften(p, s, n, Softness(rho, rim), tolerance, softened)
             softened, rho = True, max(HARDER * rho, HARDEST_AT_FIRST)
@@ -270,7 +271,7 @@ def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool, rim: float) 
             reach = (1.0 + rim) * radius
             holds = d > 0.0 and radius > 0.0 and scaled(p, i, d, p.x, p.w)[2] <= reach
         last = i + (bound.count if bound.owner >= 0 else 1)
-        for k in range(i, last):
+        for k in range(i, last if s.holds[i] >= 0.0 else i):
             found = found or (holds and not s.holds[k] > 0.0)
             s.holds[k] = 1.0 if holds or (more and s.holds[k] > 0.0) else 0.0
         i = last
