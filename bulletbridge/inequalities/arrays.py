@@ -26,8 +26,8 @@ SUPPLIED = 2
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
     COMPLIED, KEPT, BY_LINKS, UNPLANNED, COMPLYING_IN, COMPLYING_AFTER, PARTING_IN, PARTING_AFTER,
     ALONE, TOGETHER, LET_PAST, LED_PAST, REST_IN, REST_AFTER, WHILE_PUSHED, CARRIED, CARRIED_LAST,
-    CARRY_IN, CARRY_AFTER, REPORT,
-) = range(31)  # fmt: skip
+    CARRY_IN, CARRY_AFTER, YIELDED, REPORT,
+) = range(32)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
@@ -38,8 +38,9 @@ are solved for together, before those of loose bodies; whether a step is made th
 leads past a limit or into a contact, and which (``overrun.overrun``); steps until contacts that
 begin to slide are looked at for rest again, and the last such wait; whether steps end once no
 inequality has pushed in one; steps that may carry the last impulses on, and how many that were
-last; steps until that is tried again, and the last such wait. A budget that is not a number begins
-with the end of the step."""
+last; steps until that is tried again, and the last such wait; steps in which motors may at once
+miss what they ask for by next to nothing. A budget that is not a number begins with the end of the
+step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, FREE, AXES,

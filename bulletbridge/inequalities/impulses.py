@@ -50,6 +50,7 @@ from bulletbridge.inequalities.arrays import (
     START,
     STRENGTH,
     WARM,
+    YIELDED,
     Given,
     InequalityArrays,
     W,
@@ -95,8 +96,8 @@ from bulletbridge.numerics.complementarity import (
     NEARBY,
     NEWTON_STEPS,
     RECALLED,
-    SHARED,
     Outcome,
+    is_convex,
     newton,
     note_beyond,
     solve_complementarity,
@@ -139,6 +140,7 @@ from bulletbridge.numerics.sharing import (
     agree_among_motors,
     comply,
     push_softly,
+    settle_yielding,
     weigh,
 )
 from bulletbridge.numerics.solution_selection import (
@@ -173,8 +175,9 @@ LESSER_EVIL = 0.01
 """Residual of the rigid problem, as a share of what motors would give way by, up to which it is
 taken where these would be flung about faster than anything was asked to move."""
 PAUSE = 32.0
-"""Steps until motors that are blocked, and could not push with all they have, try that again; and
-the most until what failed again and again is tried once more."""
+"""Steps until motors that are blocked, and could not push with all they have, try that again, and
+such as missed what they ask for by next to nothing; and the most until what failed again and again
+is tried once more."""
 CARRYING = 32.0
 """The most steps in a row that carry the last impulses on, where those of least norm are dear."""
 FEW = 3
@@ -418,7 +421,8 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
         outcome = solve_anew(h, rows, tolerance, search)
         if search:
             few = FEW if slides(p, n) else NEWTON_STEPS
-            wait(h.report, CARRIED, CARRIED_LAST, outcome.newton > few, CARRYING)
+            dear = outcome.newton > few and h.report[YIELDED] == 0.0
+            wait(h.report, CARRIED, CARRIED_LAST, dear, CARRYING)
     elif search:
         outcome = select(h, n, tolerance, carried)
     if search and near and outcome.residual < math.inf:
@@ -480,7 +484,14 @@ def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: 
     if search and waits:
         h.report[COMPLYING_IN] -= 1.0
     if h.report[COMPLIED] == 0.0:
-        before = solve_complementarity(p, n, tolerance, SHARED)
+        last, yields = h.report[YIELDED], False
+        if not is_convex(p, n):
+            before, yields = settle_yielding(p, h.sharing, rows.motors, n, tolerance, last > 0.0)
+        if search:
+            h.report[YIELDED] = (last - 1.0 if last > 0.0 else PAUSE) if yields else 0.0
+        if before.residual == math.inf:
+            more = solve_complementarity(p, n, tolerance, NEARBY)
+            before = Outcome(more.residual, more.sweeps, before.newton + more.newton)
         if search and waits and before.residual > JAMMED * tolerance:  # dear: not for round-off
             more = solve_complementarity(p, n, tolerance, ANYWHERE)
             sweeps, newton = before.sweeps + more.sweeps, before.newton + more.newton
@@ -499,17 +510,19 @@ def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: 
         p.b[i] = h.sharing.asked[i]
         left = max(left, math.fabs(h.sharing.gave[i]))
         most = max(most, math.fabs(p.b[i]))
-    yields = outcome.residual < math.inf and left > UNYIELDING * most
-    h.report[COMPLIED] = max(h.report[COMPLIED] - 1.0, 1.0) if yields else 0.0
-    flung = yields and left > max(most, AT_REST)
-    if flung or (h.report[COMPLIED] == 1.0 and are_blocked(h, rows.motors)):
+    complies = outcome.residual < math.inf and left > UNYIELDING * most
+    complied = max(h.report[COMPLIED] - 1.0, 1.0) if complies else 0.0
+    flung = complies and left > max(most, AT_REST)
+    if flung or (complied == 1.0 and are_blocked(h, rows.motors)):
         enough = LESSER_EVIL * left if flung else JUST_AS_WELL * tolerance
         pushed = push_rigidly(h, rows, tolerance, enough, flung and search)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
-        h.report[COMPLIED] = 1.0 + PAUSE
+        complied = 1.0 + PAUSE
         if pushed.residual <= enough:
-            h.report[COMPLIED] = 0.0
+            complied = 0.0
             outcome = Outcome(pushed.residual, outcome.sweeps, outcome.newton)
+    if search:  # how bodies are moved apart is no matter of what they do next
+        h.report[COMPLIED] = complied
     if outcome.residual == math.inf and search:
         for i in range(n):
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0
@@ -1287,9 +1300,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             if there_is_one:
                 residual = max(residual, outcome.residual)
                 # what is wedged, or moved apart softly, passes no limit on its way
-                if outcome.residual > tolerance or h.report[COMPLIED] > 0.0:
-                    last = last_limit(h, first_unilateral)
-                    hold(p, first_unilateral, last, together, tolerance)
+                hold(p, first_unilateral, last_limit(h, first_unilateral), together, tolerance)
                 for i in range(n):
                     p.x[i] -= h.resting[i]
                 put_velocity_of_impulses(a, f, h, rows, p.x, math.sqrt(gentle), h.moving)

@@ -47,6 +47,7 @@ from bulletbridge.numerics.complementarity import (
     AT_BOUND,
     NEWTON_STEPS,
     SLIDES,
+    STAGES,
     STICKS,
     classify,
     rim_of,
@@ -299,7 +300,7 @@ def solve_by_links(p: LinkProblem, selection: Selection, n: int, tolerance: floa
     for i in range(n):
         selection.warm[i], p.centre[i] = p.x[i], 0.0
         p.diagonal[i], p.right[i] = p.D[i, i], p.b[i]
-    residual, newtons = settle_by_links(p, n, tolerance)
+    residual, newtons = settle_by_links(p, n, tolerance, STAGES)
     for attempt in range(2):
         if residual <= tolerance:
             break
@@ -326,7 +327,7 @@ def find_by_links(
         return residual, newtons
     for i in range(n):
         selection.found[i] = p.x[i]
-    settled, steps = settle_by_links(p, n, tolerance)
+    settled, steps = settle_by_links(p, n, tolerance, STAGES)
     if settled <= tolerance:
         return settled, newtons + steps
     for i in range(n):

@@ -73,11 +73,10 @@ though nothing slides, they go back and forth."""
 SOFTEST, HARDEST, MOST_STAGES, MOST_STALLS = 1e-2, 1e-8, 20, 3
 """Proximal sequence: first and last share of the diagonal, problems, and how many of these one
 after the other that do not halve the residual end it."""
-SETTLED, SHARED, NEARBY, INSIDE, SOFTER, ANYWHERE = range(6)
-"""Where a solution is looked for: next to the start alone, that of least norm; any next to it, but
-that one as well as motors leave it that round-off sets against each other; any next to it; along a
-path inside of all bounds from there, too; by softer problems instead; and by all of these, and
-along a path of smooth problems that begins at no impulses."""
+SETTLED, NEARBY, INSIDE, SOFTER, ANYWHERE = range(5)
+"""Where a solution is looked for: next to the start alone, that of least norm; any next to it;
+along a path inside of all bounds from there, too; by softer problems instead; and by all of these,
+and along a path of smooth problems that begins at no impulses."""
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
@@ -96,9 +95,9 @@ back: rows that nearly depend on others were taken to hold, against each other. 
 their own do come back, to these."""
 MOST_PASSES, SLOW, STAGES, LESS = 20, 0.3, 3, 2.0**-10
 """Most passes of the sequence that takes the softness of the weights away; the share of a residual
-with which a pass is slow; how often it is begun again then, and with what share of the weights: to
-turn a robot whose stiff legs stand on points of nearly one height is next to impossible, and rows
-of such softness would take a hundred passes to stop it."""
+with which a pass is slow; weights that it goes on with then, at most, and each one's share of the
+last: to turn a robot whose stiff legs stand on points of nearly one height is next to impossible,
+and rows of such softness would take a hundred passes to stop it."""
 JUST_AS_WELL = 100.0
 """Residual, in tolerances, that the round-off of weak directions may leave of a problem."""
 
@@ -122,8 +121,7 @@ none the first time none was solved so. From wherever they are, that goes for ho
 apart; and up to it sweeps alone may lead so near that Newton's method is done."""
 STEADY = 1e-6
 """Residual [m/s or rad/s] of the last impulses up to which Newton's method goes on from them where
-those of least norm are not found: feet that motors press apart hardly slide, friction used up; and
-with JUST_AS_WELL of these SHARED is done: what contradicts itself by round-off has no others."""
+those of least norm are not found: feet that motors press apart hardly slide, friction used up."""
 SWEEPS_NEARBY, ROUNDS_NEARBY = 50, 2
 """Sweeps before each of these attempts."""
 NEXT_TO = 1e-5
@@ -619,7 +617,8 @@ class Settling(NamedTuple):
     Attributes:
         newton: (p, n, tolerance, least, most, again) from x; residual and steps.
         release: (p, n) takes all softness away; the residual.
-        settle: (p, n, tolerance) finds the solution of least weighted norm; residual and steps.
+        settle: (p, n, tolerance, stages) finds the solution of least weighted norm; residual and
+            steps.
     """
 
     newton: Callable[..., tuple[float, int]]
@@ -706,30 +705,30 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         return residual_at(p, p.x, p.w, n)
 
     @outlined
-    def settle(p: Any, n: int, tolerance: float) -> tuple[float, int]:
+    def settle(p: Any, n: int, tolerance: float, stages: int) -> tuple[float, int]:
         """Newton for the solution of least weighted norm, from x; residual and steps.
 
         p.diagonal and p.right are those of the problem, which comes back as it was, as weights do.
+        ``stages``: once more than weights are made less where a pass is slow.
         """
-        residual, newtons, share = math.inf, 0, 1.0
-        for _ in range(STAGES):
-            add_proximal_term(p, n, 0.0, False)
-            softened, steps = newton(p, n, tolerance, 1, SETTLING_STEPS, ANEW)
-            residual, enough, slow = release_known(p, n), tolerance, False
-            newtons += steps
-            for _ in range(MOST_PASSES):
-                if slow or residual <= tolerance or not softened <= enough:
-                    break
-                add_proximal_term(p, n, 0.0, True)
-                enough = 0.1 * max(tolerance, residual)
-                softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, SAME_STEP)
-                newtons, before, residual = newtons + steps, residual, release_known(p, n)
-                slow = not residual < SLOW * before
-            if residual <= JUST_AS_WELL * tolerance or not slow:
+        add_proximal_term(p, n, 0.0, False)
+        softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, ANEW)
+        residual, enough, share, again = release_known(p, n), tolerance, 1.0, SAME_STEP
+        for _ in range(MOST_PASSES):
+            if residual <= tolerance or not softened <= enough:
                 break
-            share *= LESS
-            for i in range(n):
-                p.weights[i] *= LESS
+            add_proximal_term(p, n, 0.0, True)
+            enough = 0.1 * max(tolerance, residual)
+            softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, again)
+            newtons, before, residual = newtons + steps, residual, release_known(p, n)
+            again = SAME_STEP
+            if not residual < SLOW * before:
+                stages -= 1
+                if residual <= JUST_AS_WELL * tolerance or stages == 0:
+                    break
+                share, again = LESS * share, ANEW
+                for i in range(n):
+                    p.weights[i] *= LESS
         for i in range(n):
             p.weights[i] /= share
         return residual, newtons
@@ -1164,11 +1163,9 @@ def solve_complementarity(
         return Outcome(math.inf, 0, 0)
     near = p.parts.state[NEAREST] != NOWHERE
     residual, newtons = (
-        settle(p, n, tolerance) if not near else look_next_to(p, n, tolerance, before)
+        settle(p, n, tolerance, STAGES) if not near else look_next_to(p, n, tolerance, before)
     )
-    agrees = effort == SHARED and before <= STEADY
-    enough = ENOUGH if near else JUST_AS_WELL if agrees else 1.0
-    if residual <= enough * tolerance:
+    if residual <= (ENOUGH if near else 1.0) * tolerance:
         return Outcome(residual, 0, newtons)
     for i in range(n):
         p.x[i] = p.spare[i]
@@ -1206,7 +1203,7 @@ def share(
     """
     for i in range(n):
         p.spare[i] = p.x[i]
-    residual, newtons = settle(p, n, max(tolerance, found.residual))
+    residual, newtons = settle(p, n, max(tolerance, found.residual), STAGES)
     newtons += before + found.newton
     if residual <= max(tolerance, found.residual):
         return Outcome(residual, found.sweeps, newtons)

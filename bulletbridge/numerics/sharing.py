@@ -12,9 +12,11 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.complementarity import (
     ANEW,
     JUST_AS_WELL,
+    LESS,
     LIGHTEST,
     NEWTON_STEPS,
     RIM,
+    STAGES,
     STEADY,
     Outcome,
     add_proximal_term,
@@ -48,6 +50,10 @@ independent of them."""
 GIVES = 0.01
 """Share of the velocity that its impulse alone would give it, by which a motor gives way to what
 contradicts it: in a step it is a hundred times as stiff as what it moves is heavy."""
+SOFT, FINER, MISSED = 1e-4, 2.0**-7, 1e-6
+"""Share of its diagonal by which a motor is softer where others contradict it by little; share of
+the weights that what is left is solved by, since some of it hardly moves anything; and share of the
+largest velocity by which motors may miss what they ask for then and count as rigid."""
 ROUNDS, HARDEST_AT_FIRST, HARDER = 12, 1e-8, 0.1
 """Attempts to find the rows that hold, the least softness of the problems that show them, and its
 share from one to the next."""
@@ -117,6 +123,71 @@ def weigh(p: Any, first: int, loaded: int, n: int, heaviest: float) -> None:
 
 
 @outlined
+def settle_yielding(
+    p: ComplementarityProblem, s: Sharing, motors: int, n: int, tolerance: float, yields: bool
+) -> tuple[Outcome, bool]:
+    """Solve for the least norm from x; motors may miss what they ask for, if by next to nothing.
+
+    Feet that stand contradict motors by how well these are where they were asked to be. To meet
+    both would take all the friction there is, of forces that nothing asked for: what hardly moves
+    anything has impulses without end. So what soft motors miss, beside rows that hold, is taken
+    from what they ask for, and of what is left there is a solution. ``yields``: whether that is
+    likely.
+
+    Returns:
+        How x solves the problem with what motors then do, and whether they were looked at so;
+        where that is not enough the residual is infinite, and x what it was.
+    """
+    asked, missed, residual, steps = 0.0, 0.0, math.inf, 0
+    for i in range(n):
+        p.diagonal[i], p.right[i], p.spare[i] = p.D[i, i], p.b[i], p.x[i]
+        s.asked[i], s.strength[i], asked = p.b[i], p.weights[i], max(asked, math.fabs(p.b[i]))
+        s.start[i] = p.x[i] if yields else 0.0
+    if not yields:
+        residual, steps = settle(p, n, tolerance, 1)
+    yields = residual > JUST_AS_WELL * tolerance
+    if yields:
+        for i in range(n):
+            p.x[i] = p.spare[i]
+        missed, more = miss(p, s, motors, n, tolerance)
+        steps += more
+        if missed <= MISSED * asked:
+            for i in range(n):
+                p.weights[i], p.centre[i] = FINER * s.strength[i], 0.0
+            residual, more = settle(p, n, tolerance, 1)
+            steps += more
+            if tolerance < residual <= STEADY:
+                for i in range(n):
+                    s.start[i] = p.x[i]
+                more_missed, more = miss(p, s, motors, n, tolerance)
+                missed, steps, residual = missed + more_missed, steps + more, release(p, n)
+        for i in range(n):
+            p.b[i], p.weights[i], p.centre[i] = s.asked[i], s.strength[i], 0.0
+    if residual <= JUST_AS_WELL * tolerance and missed <= MISSED * asked:
+        return Outcome(residual, 0, steps), yields
+    for i in range(n):
+        p.x[i] = p.spare[i]
+    return Outcome(math.inf, 0, steps), False
+
+
+@outlined
+def miss(
+    p: ComplementarityProblem, s: Sharing, motors: int, n: int, tolerance: float
+) -> tuple[float, int]:
+    """Take what soft motors miss about s.start from p.right; the most of it, and Newton's steps."""
+    for i in range(n):
+        p.centre[i] = s.start[i]
+        p.weights[i] = SOFT * p.D[i, i] if i < motors else LESS * s.strength[i]
+    _, steps = settle(p, n, tolerance, 1)
+    most = 0.0
+    for i in range(motors):
+        if p.bounds[i].lower < p.x[i] < p.bounds[i].upper:
+            p.right[i] -= p.w[i]
+            most = max(most, math.fabs(p.w[i]))
+    return most, steps
+
+
+@outlined
 def comply(
     p: ComplementarityProblem, s: Sharing, rows: tuple[int, int, int, int], tolerance: float
 ) -> Outcome:
@@ -157,7 +228,7 @@ def comply(
             soften(p, s, n, Softness(rho, rim), tolerance, softened)
             softened, rho = True, max(HARDER * rho, HARDEST_AT_FIRST)
             continue
-        residual, steps = settle(p, n, tolerance)
+        residual, steps = settle(p, n, tolerance, STAGES)
         newtons += steps
         if softened and residual > STEADY:  # more than round-off: what holds is known by now
             residual, steps = follow(p, n, tolerance)
