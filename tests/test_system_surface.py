@@ -13,7 +13,7 @@ METHODS = {
     "applied_power": "(self, q=None, v=None, t=None)",
     "applied_wrenches": "(self, q=None, v=None, t=None)",
     "assemble": "(self, q=None, v=None, guess=None, *, within_limits=False)",
-    "carried": "(self, name, force)",
+    "carried": "(self, name, told, span=0.0)",
     "closing_impulse": "(self)",
     "compiled": "(self)",
     "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",
