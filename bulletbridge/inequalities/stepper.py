@@ -461,7 +461,7 @@ class InequalityStepper:
                 kernel, fixed = step_at_contacts, (block, arrays)
             else:
                 arrays = self._step_arrays(detector.contacts)
-                own = self.inequalities.force_limited.nc, self._size
+                own = self._room_of_contacts
                 kernel, fixed = step_with_contacts, (block, detector.call.block, arrays)
             rest = steady, *own, NO_TRACE, 1
             with announce_compilation(kernel):
@@ -469,6 +469,11 @@ class InequalityStepper:
             whole = stored.with_rest(rest)
             made = self._made[which] = Calls(stored, whole, detector, version)
         return made
+
+    @property
+    def _room_of_contacts(self) -> tuple[int, int]:
+        """What steps that find contacts are told: rows with force limits, and contacts at most."""
+        return self.inequalities.force_limited.nc, self._size
 
     @property
     def _steady(self) -> Given:
@@ -554,22 +559,31 @@ class InequalityStepper:
         way: BackendName,
         begun: Begun | None,
         failure: int,
-        contacts: np.ndarray,
+        contacts: np.ndarray | Detector,
         trace: Trace,
     ) -> tuple[int, int]:
-        """How steps have ended of which a call has returned; one that it left is made dense."""
-        done = int(self._counts[STEPS])
+        """How steps have ended of which a call has returned; one that it left is made dense.
+
+        At contacts that were known, or that a detector finds. ASK is left to the caller.
+        """
+        done, found = self._counts[[STEPS, FOUND]].tolist()
+        detector = contacts if isinstance(contacts, Detector) else None
+        points = contacts if detector is None else detector.contacts[: max(found, 0)]
         dense = failure == DENSE_REQUIRED and done == 0
         if dense:
             self.solver.handed_over += 1
-            rest = self._given(), contacts, trace, 1
-            failure = self.calls("dense", None).steps.call(rest)
+            # made where contacts were found, whoever finds them
+            finder = None if found >= 0 else detector
+            own = (points,) if finder is None else self._room_of_contacts
+            failure = self.calls("dense", finder).steps.call((self._given(), *own, trace, 1))
             done = int(self._counts[STEPS])
         elif failure == DENSE_REQUIRED:
             failure = DONE  # the next call takes up that step
+        if failure == ASK:
+            return failure, done
         failure = self._end_of(begun, failure)
         if dense:
-            self._expect(contacts)
+            self._expect(points if detector is None else self.contact_points)
         if self._goes_dense:
             self._note_way(way, dense)
         return failure, done
@@ -805,30 +819,13 @@ class InequalityStepper:
             if self._goes_dense:
                 way, steps = self._way_at_contacts, 1
             begun, calls = self._begin(), self.calls(way, detector)
-            numbers = self.inequalities.force_limited.nc, self._size
             if trace is NO_TRACE and steps == 1 and self._is_steady:
                 failure = calls.step.call(())
             else:
-                failure = calls.steps.call((self._given(steps), *numbers, trace, steps))
-            done, found = self._counts[[STEPS, FOUND]].tolist()
-            dense = failure == DENSE_REQUIRED and done == 0
-            if dense:
-                self.solver.handed_over += 1
-                if found < 0:  # else it is made where contacts were found, whoever finds them
-                    calls, rest = self.calls("dense", detector), (self._given(steps), *numbers)
-                else:
-                    contacts = detector.contacts[:found]
-                    calls, rest = self.calls("dense", None), (self._given(steps), contacts)
-                failure = calls.steps.call((*rest, trace, 1))
-                done = int(self._counts[STEPS])
-            elif failure == DENSE_REQUIRED:
-                failure = DONE  # the next call takes up that step
+                given = self._given(steps), *self._room_of_contacts
+                failure = calls.steps.call((*given, trace, steps))
+            failure, done = self._end_at(way, begun, failure, detector, trace)
             if failure != ASK:
-                failure = self._end_of(begun, failure)
-                if dense:
-                    self._expect(self.contact_points)
-                if self._goes_dense:
-                    self._note_way(way, dense)
                 return failure, done
             if done > 0:
                 self._end_of(begun, DONE)
