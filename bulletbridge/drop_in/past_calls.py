@@ -59,21 +59,16 @@ PAST = {
 """Functions of PyBullet's that clients of ours have for themselves."""
 
 
-class PastCall(NamedTuple):
-    """One of these, of a program."""
-
-    name: str
-    whom: Whom
-    of: int | None
-    lasts: bool
+PastCall = tuple[str, int | None]
+"""One of these, of a program, and of which body or constraint."""
 
 
 def past_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, PastCall]:
     """The client whose number was given, and what was called."""
-    places, whom, of, lasts = PAST[name]
+    places, _, of, _ = PAST[name]
     client = args[places] if len(args) > places else kwargs.get("physicsClientId", 0)
     first = (args[0] if args else kwargs.get(of, kwargs.get("bodyIndex"))) if of else None
-    return client, PastCall(name, whom, first, lasts)
+    return client, (name, first)
 
 
 def is_led_here(depth: int) -> bool:

@@ -21,7 +21,7 @@ from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.reader import read_together
 from bulletbridge.bullet.shaped_bodies import Place, shaped_bodies
 from bulletbridge.bullet.watched_calls import native_of, unwatch, watch
-from bulletbridge.bullet.worlds import gravity, joint_ids
+from bulletbridge.bullet.worlds import gravity, joint_ids, time_step
 from bulletbridge.drop_in.actions import WEIGHT, Actions
 from bulletbridge.drop_in.closing import Closing, Group
 from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup, ExactMemory
@@ -175,22 +175,26 @@ class Session:
         Warns:
             BulletBridgeWarning: It concerns what we step; said once of each function.
         """
-        concerns = call.name not in self._told_past and self._concerns(call)
-        may_yet = call.lasts and call.name not in self._told_past and call not in self._passed
+        name, _ = call
+        if name in self._told_past:
+            return
+        concerns = self._concerns(call)
+        may_yet = PAST[name].lasts and call not in self._passed
         if not (concerns or may_yet) or is_led_here(depth=4):
             return
         if concerns:
-            self._tell_past(call)
+            self._tell_past(name)
         else:
             self._passed.add(call)
 
-    def _tell_past(self, call: PastCall) -> None:
-        self._told_past.add(call.name)
-        warn_user(what_is_past(call.name, self.client))
+    def _tell_past(self, name: str) -> None:
+        self._told_past.add(name)
+        warn_user(what_is_past(name, self.client))
 
     def _concerns(self, call: PastCall) -> bool:
         """Whether a call has to do with what we step now."""
-        _, whom, of, _ = call
+        name, of = call
+        whom = PAST[name].whom
         if whom == "everyone":
             return "native" != self.mode or any(mode != "native" for mode in self._modes.values())
         if whom == "loops":
@@ -565,7 +569,7 @@ class Session:
         Returns:
             Bodies, where they are, where a step leads them, and their velocity.
         """
-        found, dt = list[tuple[int, Place, Place, Twist]](), self._time_step()
+        found, dt = list[tuple[int, Place, Place, Twist]](), time_step(self.client)
         for body in self.actions.belts:
             if not self._is_ours(body):
                 continue
@@ -674,7 +678,7 @@ class Session:
         behind = HOOKS.clock() - self._started
         if behind < self._dt:
             return
-        self._dt = dt = self._time_step()
+        self._dt = dt = time_step(self.client)
         count = int(min(behind, LONGEST_PUMP) / dt)
         self._started += behind if behind > LONGEST_PUMP else count * dt
         for _ in range(count):
@@ -751,7 +755,7 @@ class Session:
             self._predict(loop, not (loop.exact and set(loop.bodies) <= ours))
         for call in [call for call in self._passed if self._concerns(call)]:
             self._passed.remove(call)
-            self._tell_past(call)
+            self._tell_past(call[0])
 
     def _leave_to_bullet(self, bodies: frozenset[int], reason: str) -> None:
         """Let Bullet step bodies that were to be stepped exactly, and close their loops then."""
@@ -773,12 +777,8 @@ class Session:
             return
         self.constraints.loops[loop.number] = replace(loop, unpredicted=not by_bullet)
         if loop.max_force is None:
-            force = FIRST_IMPULSE / self._time_step() if by_bullet else 0.0
+            force = FIRST_IMPULSE / time_step(self.client) if by_bullet else 0.0
             pybullet.changeConstraint(loop.number, maxForce=force, physicsClientId=self.client)
-
-    def _time_step(self) -> float:
-        engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
-        return float(engine["fixedTimeStep"])
 
     def _group(self, bodies: frozenset[int], loops: list[CreatedConstraint]) -> None:
         """One group for bodies that hang together; Bullet keeps what cannot be modelled.
