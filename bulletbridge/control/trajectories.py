@@ -416,24 +416,18 @@ class Trajectories:
     def _by_equations(self, at: Point, steps: int) -> PartDerivatives:
         near, nv = self.near, self.nv
         changes = np.eye(2 * nv, 3 * nv)
-        if self._smoothing:
-            for _ in range(steps):
-                self.put_near(at)
-                found = self.near.step_derivatives(self._smoothing)
-                changes = found.A @ changes
-                changes[:, 2 * nv :] += found.B
-                at = Point(found.q, found.v, at.t + self.dt, at.tau)
-            return PartDerivatives(changes, "")
         self.put_near(at)
-        for n in range(steps):
-            found = near.step_with_derivatives()
-            if not near.has_inequalities:  # the derivatives know them
-                require_plain(near.dynamics.solver, found)
-            if n == 0:
-                changes = np.hstack([found.A, found.B])
+        for _ in range(steps):
+            if self._smoothing:  # of which the copy makes none
+                found = near.step_derivatives(self._smoothing)
+                at = Point(found.q, found.v, at.t + self.dt, at.tau)
+                self.put_near(at)
             else:
-                changes = found.A @ changes
-                changes[:, 2 * nv :] += found.B
+                found = near.step_with_derivatives()
+                if not near.has_inequalities:  # the derivatives know them
+                    require_plain(near.dynamics.solver, found)
+            changes = found.A @ changes
+            changes[:, 2 * nv :] += found.B
         return PartDerivatives(changes, "")
 
     def _by_differences(self, at: Point, steps: int, rates: Ints, why: str) -> PartDerivatives:
