@@ -20,7 +20,6 @@ from bulletbridge.gym.simulation import Simulation, Singles, names_of
 from bulletbridge.gym.tasks import Task, task_of
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.many_worlds import Worlds
 from bulletbridge.system.options import is_count
 
 Given = Task | str | Path | ModelSpec
@@ -131,6 +130,10 @@ class LoopEnv(gymnasium.Env[Any, Any]):
             where there is a display; None.
         flat: Whether what is seen is one array, in the order of ``observation_space`` without.
 
+    Attributes:
+        task: The task that episodes are of.
+        worlds: The world, as ``bulletbridge.Worlds`` of one.
+
     Raises:
         ModelError: The task names what the model does not have, or an option is none.
         WorldError: Bullet cannot open its window.
@@ -145,22 +148,13 @@ class LoopEnv(gymnasium.Env[Any, Any]):
         check_mode(render_mode)
         self.render_mode = render_mode
         self._episodes = Episodes(task, 1, flat, 1, render_mode == "human")
-        simulation, task = self._episodes.simulation, self._episodes.task
-        self.metadata = {**self.metadata, "render_fps": round(1.0 / (task.dt * task.steps))}
+        simulation, self.task = self._episodes.simulation, self._episodes.task
+        self.worlds, self._period = simulation.worlds, self.task.dt * self.task.steps
+        self.metadata = {**self.metadata, "render_fps": round(1.0 / self._period)}
         self.observation_space, self.action_space = self._episodes.space, simulation.action_space
         self.action_names = names_of(simulation.actions)
         self.observation_names = tuple(simulation.observations)
         self._due = 0.0
-
-    @property
-    def worlds(self) -> Worlds:
-        """The world, as ``bulletbridge.Worlds`` of one."""
-        return self._episodes.simulation.worlds
-
-    @property
-    def task(self) -> Task:
-        """The task that episodes are of."""
-        return self._episodes.task
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -204,10 +198,9 @@ class LoopEnv(gymnasium.Env[Any, Any]):
     def _show(self) -> None:
         """Show the state in the window, not faster than it happens."""
         if self.render_mode == "human":
-            self._episodes.simulation.worlds.show(0)
+            self.worlds.show(0)
             time.sleep(max(0.0, self._due - time.monotonic()))
-            task = self._episodes.task
-            self._due = time.monotonic() + task.dt * task.steps
+            self._due = time.monotonic() + self._period
 
 
 class LoopVectorEnv(VectorEnv[Any, Any, Any]):
@@ -225,6 +218,10 @@ class LoopVectorEnv(VectorEnv[Any, Any, Any]):
             ``NEXT_STEP``, their next step begins a new one; ``SAME_STEP``, the same one does, and
             ``infos["final_obs"]`` has what was seen last; ``DISABLED``, nothing before ``reset``.
         threads: That step the worlds; all cores unless given.
+
+    Attributes:
+        task: What the worlds are about.
+        worlds: The worlds, ``bulletbridge.Worlds``.
 
     Raises:
         ModelError: The task names what the model does not have, or an option is none.
@@ -256,7 +253,8 @@ class LoopVectorEnv(VectorEnv[Any, Any, Any]):
             raise ModelError(f"num_envs is {given_as(num_envs)}; give a number, then the task")
         self.num_envs, self.render_mode = num_envs, render_mode
         self._episodes = Episodes(task, num_envs, flat, threads, False)
-        simulation = self._episodes.simulation
+        simulation, self.task = self._episodes.simulation, self._episodes.task
+        self.worlds = simulation.worlds
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = self._episodes.space
         self.single_action_space = simulation.action_space
@@ -266,16 +264,6 @@ class LoopVectorEnv(VectorEnv[Any, Any, Any]):
         self.observation_names = tuple(simulation.observations)
         self._rngs: dict[int, np.random.Generator] = {}
         self._over = np.zeros(num_envs, bool)
-
-    @property
-    def worlds(self) -> Worlds:
-        """The worlds, ``bulletbridge.Worlds``."""
-        return self._episodes.simulation.worlds
-
-    @property
-    def task(self) -> Task:
-        """What the worlds are about."""
-        return self._episodes.task
 
     def reset(
         self,
