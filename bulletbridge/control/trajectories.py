@@ -437,15 +437,15 @@ class Trajectories:
         tangents = differences.tangents()
         line = np.zeros((1, size))
 
-        def end(system: System) -> Array:
-            system.roll(np.array(system.tau), (steps, steps), line)
-            return np.concatenate([system.q, system.v])
+        def end() -> Array:
+            near.roll(np.array(near.tau), (steps, steps), line)
+            return np.concatenate([near.q, near.v])
 
         put(near, at)
-        middle, nq = end(near), len(at.q)
+        middle, nq = end(), len(at.q)
 
-        def see(system: System) -> Array:
-            there = end(system)
+        def see() -> Array:
+            there = end()
             away = configuration_difference(near.mechanism, there[:nq], middle[:nq])
             return np.concatenate([away, there[nq:] - middle[nq:]])
 

@@ -1,7 +1,8 @@
 """Central differences of what a system does from states around one, all of them on its loops."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,9 +42,6 @@ class Movable(Protocol):
         ...
 
 
-M = TypeVar("M", bound=Movable)
-
-
 class Derivative(NamedTuple):
     """Of n numbers: (n, directions), and the largest difference of two step lengths in it."""
 
@@ -70,17 +68,17 @@ def richardson(see: Callable[[float], Array], reach: float) -> tuple[Array, floa
     return (4.0 * near - far) / 3.0, float(np.abs(far - near).max(initial=0.0))
 
 
-class Differences(Generic[M]):
+class Differences:
     """Differences of what is seen of a copy of a system, which others do not look at meanwhile.
 
-    Functions ``see`` tell it as numbers (n,) that may be subtracted.
+    Functions ``see`` tell it as numbers (n,) that may be subtracted, of the copy as it is then.
 
     Args:
         copy: Is left at some state nearby.
         at: The state around which they are taken.
     """
 
-    def __init__(self, copy: M, at: Point) -> None:
+    def __init__(self, copy: Movable, at: Point) -> None:
         self.copy, self.at = copy, at
 
     def tangents(self, chosen: Sequence[str] | None = None) -> Tangents:
@@ -124,11 +122,11 @@ class Differences(Generic[M]):
             return filtering(solver, at.q, at.v, at.t) @ positions.directions
         except UnsupportedError:
             none = np.zeros_like(positions.directions)
-            found = self.along(positions, lengths, lambda x: x.dynamics.solver.v.copy(), none)
+            found = self.along(positions, lengths, lambda: self.copy.dynamics.solver.v.copy(), none)
             return found.values
 
     def along(
-        self, freedoms: Freedoms, lengths: Array, see: Callable[[M], Array], ways: Array | None
+        self, freedoms: Freedoms, lengths: Array, see: Callable[[], Array], ways: Array | None
     ) -> Derivative:
         """Derivative of what is seen by the freedoms of the configuration, or of the velocity.
 
@@ -139,29 +137,23 @@ class Differences(Generic[M]):
             ways: (nv, f) how the velocity goes with those of the configuration; None for those of
                 the velocity.
         """
-        found, errors = list[Array](), [0.0]
-        for k, direction in enumerate(freedoms.directions.T):
-            reach = REACH / float(np.abs(direction / lengths).max())
-            if ways is None:
-                reach *= self.pace(lengths)
+        directions, pace = freedoms.directions.T, 1.0 if ways is not None else self.pace(lengths)
+        reaches = [pace * (REACH / float(np.abs(way / lengths).max())) for way in directions]
 
-            def there(x: float, k: int = k, way: Array = direction) -> Array:
-                both = (None, x * way) if ways is None else (x * way, x * ways[:, k])
-                put(self.copy, self.at, *both)
-                return see(self.copy)
+        def there(k: int, x: float) -> Array:
+            way = x * directions[k]
+            put(self.copy, self.at, *((None, way) if ways is None else (way, x * ways[:, k])))
+            return see()
 
-            values, error = richardson(there, reach)
-            found.append(values)
-            errors.append(error)
-        return Derivative(_columns(found), max(errors))
+        return _columns(there, dict(enumerate(reaches)))
 
-    def by_state(self, tangents: Tangents, see: Callable[[M], Array]) -> Derivative:
+    def by_state(self, tangents: Tangents, see: Callable[[], Array]) -> Derivative:
         """What is seen by all tangent coordinates (n, 2 nv) of a state displaced, then closed."""
         values, error = self.along(tangents.q, tangents.lengths, see, tangents.turn)
         rates, more = self.along(tangents.v, tangents.lengths, see, None)
         if not len(tangents.picked):
             put(self.copy, self.at)
-            return Derivative(np.zeros((len(see(self.copy)), 2 * len(tangents.lengths))), 0.0)
+            return Derivative(np.zeros((len(see()), 2 * len(tangents.lengths))), 0.0)
         n = max(len(values), len(rates))
         both = np.hstack([part.reshape(n, -1) for part in (values, rates)])
         return Derivative(both @ tangents.dual, max(error, more))
@@ -169,24 +161,19 @@ class Differences(Generic[M]):
     def by_forces(
         self,
         tangents: Tangents,
-        see: Callable[[M], Array],
+        see: Callable[[], Array],
         rates: Sequence[int] | None = None,
     ) -> Derivative:
         """By the forces on the given rates (n, m), or on all (n, nv)."""
-        found, errors = list[Array](), [0.0]
         pushes = self.pushes(tangents)
-        for k in range(len(pushes)) if rates is None else rates:
-            reach = float(pushes[k])
 
-            def there(x: float, k: int = k) -> Array:
-                put(self.copy, self.at)
-                self.copy.dynamics.solver.tau[0, k] += x
-                return see(self.copy)
+        def there(k: int, x: float) -> Array:
+            put(self.copy, self.at)
+            self.copy.dynamics.solver.tau[0, k] += x
+            return see()
 
-            values, error = richardson(there, reach)
-            found.append(values)
-            errors.append(error)
-        return Derivative(_columns(found), max(errors))
+        wanted = range(len(pushes)) if rates is None else rates
+        return _columns(there, {k: float(pushes[k]) for k in wanted})
 
     def pace(self, lengths: Array) -> float:
         """Rate that counts as one [1/s]: the fastest there is, or one."""
@@ -204,6 +191,8 @@ class Differences(Generic[M]):
         )
 
 
-def _columns(found: list[Array]) -> Array:
-    """Derivatives as columns."""
-    return np.array(found).T if found else np.zeros((0, 0))
+def _columns(see: Callable[[int, float], Array], reaches: Mapping[int, float]) -> Derivative:
+    """Derivatives as columns, each by a number of its own, as far as it reaches."""
+    found = [richardson(partial(see, k), reach) for k, reach in reaches.items()]
+    values = np.array([x for x, _ in found]).T if found else np.zeros((0, 0))
+    return Derivative(values, max((error for _, error in found), default=0.0))

@@ -14,7 +14,6 @@ import numpy as np
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Frame
-from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import check_finite
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
@@ -28,7 +27,7 @@ from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.contact_report import ContactLoad, JointLoad
 from bulletbridge.system.derivatives import Derivatives
 from bulletbridge.system.differences import Differences, Movable, put
-from bulletbridge.system.evaluation import Reaction, require_points
+from bulletbridge.system.evaluation import Reaction, kinematics_at, require_points
 from bulletbridge.system.joint_reactions import JointReaction
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.tangents import Tangents, point_of
@@ -192,16 +191,8 @@ class Linearisable(Movable, Protocol):
         """Where the next step with smooth contacts leads, q and v."""
         ...
 
-    def acceleration(self) -> Array:
-        """Accelerations (nv,) at the state."""
-        ...
-
     def derivatives(self) -> Derivatives:
         """Derivatives of the accelerations at the state."""
-        ...
-
-    def kinematics(self) -> Kinematics:
-        """Frames at the state."""
         ...
 
     def gap_vectors(self) -> dict[str, tuple[Array, Array]]:
@@ -320,18 +311,18 @@ def linearise(copy: Linearisable, request: Request) -> Linearisation:
     differences = Differences(copy, at)
     tangents = differences.tangents(chosen)
     lengths = tangents.lengths
-    full = derive(differences, tangents, request)
+    full = derive(copy, differences, tangents, request)
     if full.changed:
         warn_user(
             f"{', '.join(full.changed)}: others act in steps from states nearby; there is a kink"
             " beside this state, and its linearisation is a mean of both sides"
         )
-    see = Seeing(request)
+    see = Seeing(copy, request)
     outputs, by_state, by_forces = (), np.zeros((0, 2 * len(lengths))), np.zeros((0, len(lengths)))
     error = full.error
     if any(request.outputs):
         put(copy, at)
-        see(copy)
+        see()
         by_state, more = differences.by_state(tangents, see)
         by_forces, most = differences.by_forces(tangents, see)
         outputs, error = tuple(see.names), max(error, more, most)
@@ -363,7 +354,9 @@ def linearise(copy: Linearisable, request: Request) -> Linearisation:
     )
 
 
-def derive(differences: Differences[Linearisable], tangents: Tangents, request: Request) -> Full:
+def derive(
+    copy: Linearisable, differences: Differences, tangents: Tangents, request: Request
+) -> Full:
     """A and B by the equations where these are known, and wanted; else by central differences.
 
     Raises:
@@ -371,24 +364,22 @@ def derive(differences: Differences[Linearisable], tangents: Tangents, request: 
     """
     of_step = request.what == "step"
     if request.by != "differences":
-        put(differences.copy, tangents.at)
+        put(copy, tangents.at)
         try:
             if of_step:
-                return step_by_equations(differences, tangents, request.smoothing)
-            return flow_by_equations(differences, tangents)
+                return step_by_equations(copy, tangents, request.smoothing)
+            return flow_by_equations(copy, tangents)
         except UnsupportedError:
             if request.by is not None or request.smoothing:
                 raise
     if of_step:
-        return step_by_differences(differences, tangents, request.smoothing)
-    return flow_by_differences(differences, tangents)
+        return step_by_differences(copy, differences, tangents, request.smoothing)
+    return flow_by_differences(copy, differences, tangents)
 
 
-def step_by_equations(
-    differences: Differences[Linearisable], tangents: Tangents, smoothing: float
-) -> Full:
+def step_by_equations(copy: Linearisable, tangents: Tangents, smoothing: float) -> Full:
     """A and B of one step by those of its predictor, correction and filter."""
-    copy, active = differences.copy, Counter[str]()
+    active = Counter[str]()
     if smoothing:
         found = copy.step_derivatives(smoothing)
     else:
@@ -431,40 +422,37 @@ def are_plain(mechanism: Mechanism, states: Array, led: Array) -> Mask:
     return np.all(alike, axis=1) & np.all(room > BESIDE, axis=1)
 
 
-def flow_by_equations(differences: Differences[Linearisable], tangents: Tangents) -> Full:
+def flow_by_equations(copy: Linearisable, tangents: Tangents) -> Full:
     """A and B of the accelerations at a state by the equations of motion."""
-    found = differences.copy.derivatives()
+    found, mechanism = copy.derivatives(), copy.dynamics.solver.mechanism
     by_state = np.hstack([found.acceleration_by_q, found.acceleration_by_v]) @ tangents.closing
-    A, B = of_flow(
-        differences.copy.dynamics.solver.mechanism, tangents, by_state, found.acceleration_by_tau
-    )
+    A, B = of_flow(mechanism, tangents, by_state, found.acceleration_by_tau)
     return Full(A, B, tangents.at.q, tangents.at.v, (), (), 0.0, "equations")
 
 
 def step_by_differences(
-    differences: Differences[Linearisable], tangents: Tangents, smoothing: float
+    copy: Linearisable, differences: Differences, tangents: Tangents, smoothing: float
 ) -> Full:
     """A and B of one step, as ``System.step`` makes it or of smooth contacts, by differences."""
-    copy, at = differences.copy, tangents.at
-    active, others = Counter[str](), set[str]()
+    solver, active, others = copy.dynamics.solver, Counter[str](), set[str]()
 
-    def end(system: Linearisable) -> tuple[Array, Array]:
+    def end() -> tuple[Array, Array]:
         if smoothing:
-            return system.smooth_step(smoothing)
-        system.step(write=False)
-        q, v, *_ = point_of(system.dynamics.solver)
+            return copy.smooth_step(smoothing)
+        copy.step(write=False)
+        q, v, *_ = point_of(copy.dynamics.solver)
         return q, v
 
-    put(copy, at)
-    q, v = end(copy)
+    put(copy, tangents.at)
+    q, v = end()
     if not smoothing:
         active = active_set(copy)
 
-    def see(system: Linearisable) -> Array:
-        there, rates = end(system)
+    def see() -> Array:
+        there, rates = end()
         if not smoothing:
-            others.update(changes(active, active_set(system)))
-        away = configuration_difference(system.dynamics.solver.mechanism, there, q)
+            others.update(changes(active, active_set(copy)))
+        away = configuration_difference(solver.mechanism, there, q)
         return np.concatenate([away, rates - v])
 
     by_state, error = differences.by_state(tangents, see)
@@ -473,11 +461,11 @@ def step_by_differences(
     return Full(by_state, by_forces, q, v, *told, max(error, more), "differences")
 
 
-def flow_by_differences(differences: Differences[Linearisable], tangents: Tangents) -> Full:
+def flow_by_differences(copy: Linearisable, differences: Differences, tangents: Tangents) -> Full:
     """A and B of the accelerations at a state, by central differences."""
-    by_state, error = differences.by_state(tangents, lambda system: system.acceleration())
-    by_forces, more = differences.by_forces(tangents, lambda system: system.acceleration())
-    A, B = of_flow(differences.copy.dynamics.solver.mechanism, tangents, by_state, by_forces)
+    by_state, error = differences.by_state(tangents, lambda: copy.dynamics.solver.acceleration())
+    by_forces, more = differences.by_forces(tangents, lambda: copy.dynamics.solver.acceleration())
+    A, B = of_flow(copy.dynamics.solver.mechanism, tangents, by_state, by_forces)
     told = max(error, more)
     return Full(A, B, tangents.at.q, tangents.at.v, (), (), told, "differences")
 
@@ -534,23 +522,26 @@ class Seeing:
     """Outputs at a state as numbers (p,), turns from those of the state that is seen first.
 
     Args:
+        system: Whose.
         request: Which.
 
     Attributes:
         names: (p,) of the numbers, once something was seen.
     """
 
-    def __init__(self, request: Request) -> None:
-        self.outputs, self._by_step = request.outputs, request.what == "step"
+    def __init__(self, system: Linearisable, request: Request) -> None:
+        self._system, self.outputs = system, request.outputs
+        self._by_step = request.what == "step"
         self.names: list[str] = []
         self._first: dict[int, Array] = {}
 
-    def __call__(self, system: Linearisable) -> Array:
+    def __call__(self) -> Array:
         """Poses, velocities and gaps at the state; forces in the step from there."""
         from scipy.spatial.transform import Rotation
 
-        found, names = list[Array](), list[str]()
-        kinematics, v = system.kinematics(), system.dynamics.solver.v
+        system, found, names = self._system, list[Array](), list[str]()
+        solver = system.dynamics.solver
+        v, kinematics = solver.v, kinematics_at(solver, solver.q, solver.v, solver.t)
         for n, frame in enumerate(self.outputs.frames):
             plain = Frame(frame) if isinstance(frame, str) else frame
             point = kinematics.point(plain)
