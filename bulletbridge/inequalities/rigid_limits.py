@@ -236,18 +236,6 @@ class RigidLimits:
         shares = np.linalg.lstsq(weighted.T, J.T @ supplied, rcond=1e-12)[0]
         return bound * np.asarray(shares, np.float64)
 
-    def place(self, name: str, frame: np.ndarray) -> None:
-        """Put frame a of a loop elsewhere on its link."""
-        if name in self.solver.encoded.rows:
-            self.solver.encoded.place(name, frame)
-            self.solver.control["factored"] = 0
-
-    def set_offset(self, name: str, offset: float) -> None:
-        """Give a coupling another offset [rad or m]."""
-        if name in self.solver.encoded.rows:
-            self.solver.encoded.set_offset(name, offset)
-            self.solver.control["factored"] = 0
-
     def memory(self) -> RigidLimitsMemory:
         """What the next steps go by."""
         return RigidLimitsMemory(self.names, self.holding, self.decision, self.solver.memory())

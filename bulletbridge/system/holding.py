@@ -5,7 +5,7 @@ way: that step is done again with it as an inequality. When it is not saturated 
 gap is closed but for what a step opens by itself, it holds again.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -324,8 +324,8 @@ class Holding:
         """Follow a loop, with a force limit or rigid, whose frame a was put elsewhere."""
         if name in self._inequalities.force_limited.rows and not np.count_nonzero(frame["rates"]):
             self._holding = None  # it was put there, or has come to rest
-        if self.rigid is not None:
-            self.rigid.place(name, frame)
+        for solver in self._solvers_with(name):
+            solver.encoded.place(name, frame)
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Follow links that stand still elsewhere."""
@@ -339,9 +339,12 @@ class Holding:
         if name in limited.rows:
             limited.set_offset(name, offset)
             self._holding = None
-            if self.rigid is not None:
-                self.rigid.set_offset(name, offset)
-        else:
-            for solver in self.solvers:
-                if name in solver.encoded.rows:
-                    solver.encoded.set_offset(name, offset)
+        for solver in self._solvers_with(name):
+            solver.encoded.set_offset(name, offset)
+
+    def _solvers_with(self, name: str) -> Iterator[Solver]:
+        """Those that have a constraint, which is to be another: what they have of it is unknown."""
+        for solver in self.solvers:
+            if name in solver.encoded.rows:
+                solver.control["factored"] = 0
+                yield solver
