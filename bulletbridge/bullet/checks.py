@@ -11,11 +11,12 @@ import numpy as np
 
 from bulletbridge.bullet.tree import RawBody, RawLink, grow
 from bulletbridge.errors import ModelError, warn_user
+from bulletbridge.mechanism.displacement import with_unit_quaternions
 from bulletbridge.mechanism.dynamics import mass_matrix
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import WORLD, Mechanism
-from bulletbridge.mechanism.records import FREE, POSE, PRISMATIC, SPHERICAL
+from bulletbridge.mechanism.records import FREE, POSE, PRISMATIC
 from bulletbridge.numerics.records import Array, Ints
 
 POINT = 1e-7
@@ -219,11 +220,7 @@ def mass_matrix_at(mechanism: Mechanism, q: Array) -> tuple[Array, np.ndarray]:
 def general_configuration(mechanism: Mechanism) -> Array:
     """Positions (nq,) in which no axes are lined up by chance; the same every time."""
     q = np.random.default_rng(0).uniform(0.3, 0.7, mechanism.nq)
-    for body in mechanism.bodies[1:]:
-        if body["joint"] in (SPHERICAL, FREE):
-            end = body["q"] + (7 if body["joint"] == FREE else 4)
-            q[end - 4 : end] /= np.linalg.norm(q[end - 4 : end])
-    return q
+    return with_unit_quaternions(mechanism, q)
 
 
 def compare_with_file(robot: RawBody, path: Path) -> None:
