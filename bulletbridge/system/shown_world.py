@@ -11,6 +11,12 @@ from bulletbridge.inequalities.filter import Filter
 from bulletbridge.inequalities.stepper import Surroundings
 from bulletbridge.system.options import Fork, Varied, World
 
+FOR_STATES = "this system has no world to take a state from; call set_state"
+FOR_CONTACTS = (
+    "contacts are found in a world, and this copy has none; set system.world to bodies that were"
+    " read where the same ones are loaded"
+)
+
 
 class ShownWorld:
     """A world that is shown the states of a system, if there is one.
@@ -75,14 +81,14 @@ class ShownWorld:
         if self.world is not None and self.fork is None:
             self.world.forget()
 
-    def require(self) -> World:
-        """The world, to take a state from.
+    def require(self, why: str) -> World:
+        """The world, which is needed for this.
 
         Raises:
             WorldError: There is none.
         """
         if self.world is None:
-            raise WorldError("this system has no world to take a state from; call set_state")
+            raise WorldError(why)
         return self.world
 
     def begin(self) -> None:
@@ -101,24 +107,11 @@ class ShownWorld:
         Raises:
             WorldError: There is no world.
         """
-        return self.require_surroundings() if self.fork is None else self.fork
+        return self.require(FOR_CONTACTS) if self.fork is None else self.fork
 
     def touching(self, contacts: np.ndarray) -> list[tuple[str, str]]:
         """Names of the links that contacts (n,) are between; none without a world."""
         return [] if self.world is None else self.world.touching(contacts)
-
-    def require_surroundings(self) -> World:
-        """The world, to find contacts in.
-
-        Raises:
-            WorldError: There is none.
-        """
-        if self.world is None:
-            raise WorldError(
-                "contacts are found in a world, and this copy has none; set system.world to bodies"
-                " that were read where the same ones are loaded"
-            )
-        return self.world
 
     def filter_of(self, solver: Solver, decision: Decision) -> Filter:
         """The filter of the rows of a solver, made when it is first asked for."""

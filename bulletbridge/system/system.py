@@ -142,7 +142,7 @@ from bulletbridge.system.parameters import (
 from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
 from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
-from bulletbridge.system.shown_world import ShownWorld
+from bulletbridge.system.shown_world import FOR_CONTACTS, FOR_STATES, ShownWorld
 from bulletbridge.system.smoothed_derivatives import SmoothStep
 from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
@@ -801,7 +801,7 @@ class System:
             self._variation.share_with(other._variation)
         if self._inequalities.finds_contacts:
             own = self._shown.fork  # a copy's own copies are in its thread
-            world = self._shown.require_surroundings() if own is None else None
+            world = self._shown.require(FOR_CONTACTS) if own is None else None
             for other in copies:
                 other._shown.fork = own if world is None else world.fork(other._shown.fork)
         return copies
@@ -1626,7 +1626,7 @@ class System:
             AssemblyError: The loops cannot be closed near that state; the world keeps it.
             WorldError: There is no world, or the bodies are not there any more.
         """
-        world, active = self._shown.require(), self._active
+        world, active = self._shown.require(FOR_STATES), self._active
         sticking = NO_STICKING_POINTS if sticking is None else sticking
         found = world.state() if found is None else found
         first = assemble and not open and active.decision is None
