@@ -159,10 +159,7 @@ class InequalitySteps:
             ]
         )
         self._stepper: InequalityStepper | None = None
-        self._led_past = set[int]()  # axes of joints of which it was told
-        self._led_into = set[tuple[int, int]]()  # bodies likewise
-        self._overran = set[tuple[int, ...]]()  # what else was
-        self._unmet = set[tuple[int, ...]]()  # whose law was not met
+        self._told = set[tuple[str, object]]()  # what was said, and of which axis or bodies
         self._spare: InequalityStepper | None = None  # while others hold than those of this one
         self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
         self._places: dict[str, list[tuple[Encoded, str]]] = {}  # rows of loops that were placed
@@ -270,23 +267,30 @@ class InequalitySteps:
     def _tell(self, step: InequalityStepper) -> None:
         """Warn of what the last step could not stop."""
         if self._active.solver.encoded.motions:
-            self._tell_led_past(step)
-            self._tell_led_into(step)
-        if step.overran:
-            for which in sorted(step.overran - self._overran):
-                if len(which) == 1:
-                    what = f"{self._name_of(which[0])} past its limit"
-                else:
-                    what = f"{self._names_of_bodies(which)} into each other"
-                warn_user(OVERRAN.format(t=self._active.t, what=what))
-            self._overran |= step.overran
-            step.overran.clear()
-        if step.unmet:
-            for which in sorted(step.unmet.keys() - self._unmet):
-                told = {"what": self._touching_or_driven(which), "left": step.unmet[which]}
-                warn_user(LAW_MISSED.format(t=self._active.t, **told))
-            self._unmet |= step.unmet.keys()
-            step.unmet.clear()
+            for axis, side, limit in led_past(step):
+                told = {"joint": self._name_of(axis), "side": side, "limit": limit}
+                self._tell_once(LED_PAST, axis, drives=self._drives, **told)
+            for which in led_into(step):
+                what = self._names_of_bodies(which)
+                self._tell_once(LED_INTO, which, what=what, drives=self._drives)
+        if not (step.overran or step.unmet):
+            return
+        for which in sorted(step.overran):
+            if len(which) == 1:
+                what = f"{self._name_of(which[0])} past its limit"
+            else:
+                what = f"{self._names_of_bodies(which)} into each other"
+            self._tell_once(OVERRAN, which, what=what)
+        for which, left in sorted(step.unmet.items()):
+            self._tell_once(LAW_MISSED, which, what=self._touching_or_driven(which), left=left)
+        step.overran.clear()
+        step.unmet.clear()
+
+    def _tell_once(self, said: str, of: object, **told: object) -> None:
+        """Warn of the last step, unless that was said of the same axis or bodies."""
+        if (said, of) not in self._told:
+            self._told.add((said, of))
+            warn_user(said.format(t=self._active.t, **told))
 
     def _touching_or_driven(self, which: tuple[int, ...]) -> str:
         """What has a law, as in ``InequalityStepper.unmet``, in words."""
@@ -308,28 +312,9 @@ class InequalitySteps:
         driven = (c for c in self._active.constraints if getattr(c, "motion", None))
         return ", ".join(f"'{c.name}'" for c in driven)
 
-    def _tell_led_into(self, step: InequalityStepper) -> None:
-        """Warn of bodies that the last step led further into each other than rows let it."""
-        for which in led_into(step):
-            if which not in self._led_into:
-                self._led_into.add(which)
-                told = {"what": self._names_of_bodies(which), "drives": self._drives}
-                warn_user(LED_INTO.format(t=self._active.t, **told))
-
-    def _tell_led_past(self, step: InequalityStepper) -> None:
-        """Warn of joints that the last step led further past their limits than rows let it."""
-        for axis, side, limit in led_past(step):
-            if axis not in self._led_past:
-                self._led_past.add(axis)
-                told = {"joint": self._name_of(axis), "side": side, "limit": limit}
-                warn_user(LED_PAST.format(t=self._active.t, drives=self._drives, **told))
-
     def forget(self, impulses: bool = True) -> None:
         """Forget what holds, and impulses to start from, loads and turns."""
-        self._led_past.clear()
-        self._led_into.clear()
-        self._overran.clear()
-        self._unmet.clear()
+        self._told.clear()
         self.holding.forget(decisions=impulses)
         for step in (self._stepper, self._spare) if impulses else ():
             if step is not None:
