@@ -170,32 +170,19 @@ def clusters_of(whole: Solver, decision: Decision) -> ClusterPlan | None:
 
 def obstacle_to_clusters(whole: Solver) -> str:
     """What a system has that clusters do not know; empty where there is nothing."""
-    return in_words(
-        {
-            "flexible links": len(whole.beams) > 0,
-            "constraints of users": whole.user_size > 0,
-        }
-    )
-
-
-def in_words(obstacles: dict[str, bool]) -> str:
-    """Names of those that are there."""
-    return " and ".join(name for name, there in obstacles.items() if there)
+    there = {"flexible links": len(whole.beams), "constraints of users": whole.user_size}
+    return " and ".join(name for name, count in there.items() if count)
 
 
 def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
     """What a system has that link coordinates do not know; empty where there is nothing."""
-    encoded = whole.encoded
-    rates = encoded.nc - int(encoded.has_position.sum())
-    obstacles = {
-        "flexible links": len(whole.beams) > 0,
-        "constraints of users": whole.user_size > 0,
+    encoded, obstacles = whole.encoded, [obstacle_to_clusters(whole)]
+    if decision.caps.rows < encoded.nc and not encoded.has_position.all():
         # links are eliminated in an order of their own
-        "rolling contacts and other rows of velocities of which some depend on others": (
-            rates > 0 and decision.caps.rows < encoded.nc
-        ),
-    }
-    return in_words(obstacles)
+        obstacles.append(
+            "rolling contacts and other rows of velocities of which some depend on others"
+        )
+    return " and ".join(filter(None, obstacles))
 
 
 def solver_of(mechanism: Mechanism, decision: Decision, tolerances: Tolerances) -> Solver:

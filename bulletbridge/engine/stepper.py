@@ -287,12 +287,7 @@ class Solver(SolverArrays):
         if moved:
             c = self.control[0]
             c["round_off"], c["lever"] = accuracy_of(mechanism, self.encoded)
-            self.rebase(mechanism)
-            return
-        self.mechanism = mechanism
-        self.control[0]["factored"] = self.control[0]["charted"] = 0
-        if self.islands is not None:
-            self.islands.rebase()
+        self.rebase(mechanism)
 
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step_kernel.run``; return the failure that stopped it, or DONE.

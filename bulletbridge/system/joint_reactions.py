@@ -170,13 +170,8 @@ class JointLoads:
 
     def are_for(self, tree: LinkTree, solver: Solver, constraints: object, by_name: object) -> bool:
         """Whether these were made for this tree, these rows, constraints and decisions."""
-        known = self._key
-        return (
-            known[0] is tree
-            and known[1] is solver
-            and known[2] is constraints
-            and known[3] is by_name
-        )
+        key = tree, solver, constraints, by_name
+        return all(mine is its for mine, its in zip(self._key, key, strict=True))
 
     def at(self, state: State, tau: Array, pushes: Iterable[Push]) -> JointReactions:
         """What joints bear at a state with forces ``tau`` (nv,) on the rates.
