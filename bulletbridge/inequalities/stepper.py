@@ -583,7 +583,7 @@ class InequalityStepper:
             return failure, done
         failure = self._end_of(begun, failure)
         if dense:
-            self._expect(points if detector is None else self.contact_points)
+            self._expect(self.contact_points if isinstance(contacts, Detector) else contacts)
         if self._goes_dense:
             self._note_way(way, dense)
         return failure, done
