@@ -167,7 +167,7 @@ class Surroundings(Protocol):
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points (n,) at a state, for a step dt [s], with those the detector cannot tell.
 
-        They are of dtype ``CONTACT_POINT``.
+        They are of dtype ``CONTACT_POINT``; the state may be shown to find them.
         """
         ...
 

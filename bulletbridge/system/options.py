@@ -25,6 +25,7 @@ from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import Hinting, ModelError, nearest, warn_user
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.modified import WEIGHTED, Weighting, weighting_of
+from bulletbridge.inequalities.stepper import Surroundings
 from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, are_numbers
@@ -324,19 +325,11 @@ class Varied(Protocol):
         ...
 
 
-class Fork(Varied, Protocol):
+class Fork(Varied, Surroundings, Protocol):
     """Contacts of states of the same bodies in one thread of several."""
 
     def begin(self) -> None:
         """Begin another world."""
-        ...
-
-    def detector(self) -> Detector | None:
-        """As of ``World``."""
-        ...
-
-    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
-        """As of ``World``."""
         ...
 
     def reaching(self, gap: float) -> Detector:
@@ -344,7 +337,7 @@ class Fork(Varied, Protocol):
         ...
 
 
-class World(Varied, Protocol):
+class World(Varied, Surroundings, Protocol):
     """Where states are shown: the bodies of a Bullet world."""
 
     def state(self) -> tuple[Array, Array]:
@@ -353,17 +346,6 @@ class World(Varied, Protocol):
 
     def write(self, q: Array, v: Array) -> None:
         """Show a state."""
-        ...
-
-    def detector(self) -> Detector | None:
-        """Finds contacts where everything is now, but for those that the world is asked about."""
-        ...
-
-    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
-        """Contact points (n,) at a state, which may be shown, for a step dt [s].
-
-        They are of dtype ``CONTACT_POINT``.
-        """
         ...
 
     def touching(self, contacts: np.ndarray) -> list[tuple[str, str]]:
