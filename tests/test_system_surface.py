@@ -30,9 +30,9 @@ METHODS = {
     "fork": "(self, number, spare=())",
     "gap_vectors": "(self, q=None, t=None, *, kept=False)",
     "tangent_solver": "(self)",
-    "take_home": "(self, copy)",
+    "take_home": "(self, copies)",
     "joint_reactions": "(self, pushes=())",
-    "lend": "(self)",
+    "lend": "(self, number=1)",
     "kinematics": "(self)",
     "linearise": (
         "(self, what='step', *, reduced=False, inputs=None, frames=(), reactions=(), gaps=(), "

@@ -117,7 +117,7 @@ class Trajectories:
     def own(self) -> System:
         """The copy that runs, by the same steps as the system; it is made when it is needed."""
         if self._own is None:
-            self._own = self._system.lend()
+            (self._own,) = self._system.lend()
             if self._begun is not None:
                 self._own.start_from(*self._begun)
             self._start = self._own.save(world=False)
@@ -126,7 +126,7 @@ class Trajectories:
     def end(self) -> None:
         """Give back the copy that runs; Bullet, if it was shown other states, sees the system's."""
         if self._own is not None:
-            self._system.take_home(self._own)
+            self._system.take_home([self._own])
             self._own = self._start = None
         if self._system.finds_contacts:
             self._system.write()

@@ -6,7 +6,6 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Event
 from typing import NamedTuple, TypedDict, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from typing_extensions import Self, Unpack
@@ -36,10 +35,6 @@ Progress = Callable[[int, int], None]
 """Called with the worlds that are done, and all."""
 MOST_NAMED = 5
 """Worlds that an error tells about."""
-
-
-_spare: WeakKeyDictionary[System, Sequence[System]] = WeakKeyDictionary()
-"""Copies of systems for their next rollout."""
 
 
 @dataclass(frozen=True)
@@ -308,7 +303,7 @@ def roll_copies(
     """
     stop, left, n = Event(), iter(numbers), len(found.table)
     done = [n - len(numbers)]
-    copies = system.fork(threads, _spare.pop(system, ()))
+    copies = system.lend(threads)
 
     def work(own: System) -> None:
         """Run worlds until none is left."""
@@ -319,7 +314,7 @@ def roll_copies(
                 tell(done[0], n)
 
     on_threads(work, copies, stop)
-    _spare[system] = copies
+    system.take_home(copies)
 
 
 def on_threads(work: Callable[[T], None], workers: Sequence[T], stop: Event) -> None:

@@ -1084,15 +1084,14 @@ class System:
         copy._integration.tighten()
         return copy
 
-    def lend(self) -> "System":
-        """A copy at the same state that makes the same steps, to be given back."""
-        spare, self._spare = self._spare, ()
-        (copy,) = self.fork(1, spare)
-        return copy
+    def lend(self, number: int = 1) -> "Sequence[System]":
+        """Copies at the same state that make the same steps, to be given back."""
+        spare, self._spare = self._spare[:number], self._spare[number:]
+        return self.fork(number, spare)
 
-    def take_home(self, copy: "System") -> None:
+    def take_home(self, copies: "Sequence[System]") -> None:
         """Keep what was lent for whoever asks next: a new copy costs as much as many steps."""
-        self._spare = (copy,)
+        self._spare = *copies, *self._spare
 
     def tangent_solver(self) -> Solver:
         """The solver of the rows that hold in the next step, at the state: for copies.
