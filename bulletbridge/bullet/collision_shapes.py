@@ -9,7 +9,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.coordinates import matrix
-from bulletbridge.bullet.worlds import connect_direct, disconnect
+from bulletbridge.bullet.worlds import connect_direct, disconnect, inertial_place
 from bulletbridge.collision.records import PLANE
 from bulletbridge.collision.shapes import (
     MOST_HULLS,
@@ -118,12 +118,7 @@ def boundless() -> LinkShapes:
 
 def inertial_pose(body: int, link: int, client: int) -> tuple[Array, Array]:
     """Axes (3, 3) and origin (3,) of a link's inertial frame in the world."""
-    if link < 0:
-        position, quat = pybullet.getBasePositionAndOrientation(body, client)
-    else:
-        position, quat = pybullet.getLinkState(
-            body, link, computeForwardKinematics=1, physicsClientId=client
-        )[:2]
+    position, quat = inertial_place(body, link, client)
     return matrix(quat), np.array(position)
 
 

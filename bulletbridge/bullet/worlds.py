@@ -8,6 +8,7 @@ from typing import Protocol
 import pybullet
 
 from bulletbridge.errors import WorldError
+from bulletbridge.numerics.records import Vector
 
 FASTEST = 1e6
 """Bullet clamps every rate to 100 per step unless told otherwise [rad/s or m/s]."""
@@ -140,6 +141,13 @@ def body_ids(client: int) -> list[int]:
     """Bullet's ids of all bodies, in its order."""
     count = pybullet.getNumBodies(physicsClientId=client)
     return [pybullet.getBodyUniqueId(place, physicsClientId=client) for place in range(count)]
+
+
+def inertial_place(body: int, link: int, client: int) -> tuple[Vector, tuple[float, ...]]:
+    """Position [m] and quaternion of a link's inertial frame, which poses of joints have led to."""
+    if link == BASE:
+        return pybullet.getBasePositionAndOrientation(body, physicsClientId=client)
+    return pybullet.getLinkState(body, link, 0, 1, physicsClientId=client)[:2]
 
 
 def gravity(client: int) -> tuple[float, float, float]:

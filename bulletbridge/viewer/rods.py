@@ -7,6 +7,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.bullet.worlds import inertial_place
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joints import Distance
 from bulletbridge.numerics.records import Array
@@ -77,15 +78,9 @@ def link_poses(client: int, links: Sequence[Link]) -> list[tuple[Array, Array]]:
     """Where link frames are in the world: position (3,) [m] and quaternion xyzw (4,) of each."""
     found: list[tuple[Array, Array]] = []
     for body, index in links:
-        if index == BASE:
-            p, turn = pybullet.getBasePositionAndOrientation(body, physicsClientId=client)
-            inner = pybullet.getDynamicsInfo(body, BASE, physicsClientId=client)[3:5]
-        else:
-            # the frame that Bullet tells itself has single precision
-            state = pybullet.getLinkState(
-                body, index, computeForwardKinematics=1, physicsClientId=client
-            )
-            (p, turn), inner = state[:2], state[2:4]
+        # the frame that Bullet tells itself has single precision
+        p, turn = inertial_place(body, index, client)
+        inner = pybullet.getDynamicsInfo(body, index, physicsClientId=client)[3:5]
         R = Rotation.from_quat(turn) * Rotation.from_quat(inner[1]).inv()
         found.append((np.array(p) - R.apply(inner[0]), R.as_quat()))
     return found

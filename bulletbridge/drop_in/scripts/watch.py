@@ -10,7 +10,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.constraints import NOBODY, CreatedConstraint, Info, info_of
-from bulletbridge.bullet.worlds import text_of
+from bulletbridge.bullet.worlds import inertial_place, text_of
 from bulletbridge.drop_in.joined_bodies import JoinedBodies, Reading
 from bulletbridge.drop_in.session import Session, islands
 from bulletbridge.errors import BulletBridgeError
@@ -152,12 +152,7 @@ def frame(body: int, link: int, place: Any, turn: Any, client: int) -> tuple[Arr
     """World position (3,) [m] and rotation of a frame given in a link's inertial frame."""
     if body == NOBODY:
         return np.array(place), Rotation.from_quat(turn)
-    if link < 0:
-        p, quaternion = pybullet.getBasePositionAndOrientation(body, physicsClientId=client)
-    else:
-        p, quaternion = pybullet.getLinkState(
-            body, link, computeForwardKinematics=1, physicsClientId=client
-        )[:2]
+    p, quaternion = inertial_place(body, link, client)
     R = Rotation.from_quat(quaternion)
     return np.array(p) + R.apply(place), R * Rotation.from_quat(turn)
 
