@@ -101,10 +101,6 @@ class Priced:
         """The cost."""
         return value_of(self.answer(at))
 
-    def gradient(self, at: Point, ways: Array) -> CostTerms:
-        """The cost (), and its derivatives (n,) along ways (3 nv or 2 nv, n)."""
-        return self._expanded(at, ways, False)
-
     def along(self, states: Array, tau: Array) -> tuple[Array, Array]:
         """Costs (n,), derivatives (n, 3 nv) at states (n, nq + nv + 1) under tau (n, nv)."""
         nq, nv = self.mechanism.nq, self.mechanism.nv
@@ -115,15 +111,15 @@ class Priced:
             ways = np.eye(3 * nv)
             for k, (state, forces) in enumerate(zip(states, tau, strict=True)):
                 at = Point(state[:nq], state[nq:-1], float(state[-1]), forces)
-                found = self.gradient(at, ways)
+                found = self.expansion(at, ways, curved=False)
                 values[k], gradients[k] = found.value, found.gradient
         return values, gradients
 
-    def expansion(self, at: Point, ways: Array) -> CostTerms:
-        """The same with second derivatives (n, n); for residuals those of Gauss and Newton."""
-        return self._expanded(at, ways, True)
+    def expansion(self, at: Point, ways: Array, curved: bool = True) -> CostTerms:
+        """The cost (), and its derivatives (n,) along ways (3 nv or 2 nv, n).
 
-    def _expanded(self, at: Point, ways: Array, curved: bool) -> CostTerms:
+        If curved, with second derivatives (n, n); for residuals those of Gauss and Newton.
+        """
         n = ways.shape[1]
         if self.running is None and self.final is None:
             return CostTerms(0.0, np.zeros(n), np.zeros((n, n)))

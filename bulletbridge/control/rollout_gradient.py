@@ -123,7 +123,7 @@ def _prices(runs: Trajectories, running: RunningCost | None, final: FinalCost | 
     of_end = Priced(mechanism, None, final, runs.lengths)
 
     def price(states: Array, tau: Array) -> Prices:
-        end = of_end.gradient(runs.point(states[-1], tau[-1]), np.eye(2 * nv))
+        end = of_end.expansion(runs.point(states[-1], tau[-1]), np.eye(2 * nv), curved=False)
         values, gradients = of_steps.along(states[:-1], tau)
         return Prices(np.append(values, end.value), gradients, end.gradient)
 
