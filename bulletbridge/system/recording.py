@@ -3,7 +3,7 @@
 import csv
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -181,8 +181,8 @@ class Recording(Hinting):
         columns = _read_columns(path)
         empty = np.zeros((0, mechanism.nq)), np.zeros((0, mechanism.nv))
         nothing = np.zeros(0)
-        first = 4 + mechanism.nq + mechanism.nv
-        borne = [name.removesuffix(".fx") for name in list(columns)[first::6]]
+        n = mechanism.nq + mechanism.nv
+        borne = [name.removesuffix(".fx") for name in list(columns)[4 + n :: 6]]
         reactions = {name: np.zeros((0, 6)) for name in borne}
         wanted = cls(mechanism, nothing, *empty, nothing, nothing, nothing, reactions).columns()
         if list(columns) != list(wanted):
@@ -192,13 +192,10 @@ class Recording(Hinting):
                 f" {', '.join(other)}; take the one that was recorded"
             )
         t, *numbers = columns.values()
-        table, nv = np.array(numbers, float).T.reshape(len(t), len(numbers)), mechanism.nv
-        q, v, figures, loads = np.split(table, [mechanism.nq, mechanism.nq + nv, first - 1], axis=1)
-        rank, margin, passes = figures.T.copy()
+        table = np.column_stack([*numbers[:n], t, *numbers[n : n + 3]])
         for k, name in enumerate(borne):
-            reactions[name] = loads[:, 6 * k : 6 * k + 6].copy()
-        kept = rank.astype(int), margin, passes.astype(int), reactions
-        return cls(mechanism, t, q.copy(), v.copy(), *kept)
+            reactions[name] = np.column_stack(numbers[n + 3 + 6 * k :][:6])
+        return replace(from_table(mechanism, table), reactions=reactions)
 
     def position(self, joint: str) -> Array:
         """Position of a joint over time: (n,), or (n, k) for spherical and free joints.
