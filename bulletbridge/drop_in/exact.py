@@ -299,7 +299,7 @@ class ExactGroup:
             self.joined.world.detector()  # which is told how far bases go that were moved since
         self._go_on_from(memory.pushes, memory.led)
         self._commands, self._aimed = dict(memory.commands), dict(memory.aimed)
-        for _, name, limit in self.joined.limited:
+        for name, (_, limit) in self.joined.limited.items():
             self.system.set_max_force(name, limit)
         return True
 

@@ -31,6 +31,7 @@ from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulse
 from bulletbridge.inequalities.filter_kernel import run_filter
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.ahead import compile_ahead
+from bulletbridge.system.evaluation import Gap
 from bulletbridge.viewer.overlay import Mark
 
 SATURATED = 0.999
@@ -401,9 +402,9 @@ class FilteredGroup:
         """
         open_now = {gap.name for gap in self.joined.gaps() if max(gap.metres, gap.radians) > OPEN}
         limited = self.joined.limited
-        numbers = [loop.number for loop, name, _ in limited if name in open_now]
+        numbers = [limited[name].loop.number for name in limited if name in open_now]
         if closed and not numbers:
-            numbers = [loop.number for loop, _, _ in limited]
+            numbers = [loop.number for loop, _ in limited.values()]
         if not numbers or len(numbers) == len(self.joined.models):
             return False
         self.joined.leave_out(numbers)
@@ -467,16 +468,15 @@ class FilteredGroup:
                 raise
         else:
             gears = self.joined.gears_of_rates
-            length = 0.0 if known is None or not gears else known.solver.encoded.length
-            if length > 0.0 and self._widest_but(gears, length) > allowed:
+            if known and gears and self._widest_but(gears, self.joined.gaps()) > allowed:
                 self.joined.close_before_gears(self._given_way)
         self.joined.tell_unreached()
 
-    def _widest_but(self, gears: Set[str], length: float) -> float:
-        """How far loops without force limits are open, but gears [mechanism lengths, rad]."""
-        left = gears | {name for _, name, _ in self.joined.limited}
-        gaps = [gap for gap in self.joined.gaps() if gap.name not in left]
-        return max((max(gap.metres / length, gap.radians) for gap in gaps), default=0.0)
+    def _widest_but(self, left: Set[str], gaps: Iterable[Gap]) -> float:
+        """How far loops without force limits are open, but some [mechanism lengths, rad]."""
+        left, length = left | self.joined.limited.keys(), self.system.encoded.length
+        sizes = (max(gap.metres / length, gap.radians) for gap in gaps if gap.name not in left)
+        return max(sizes, default=0.0)
 
     def _close_opened(self) -> None:
         """Close loops that are rigid where Bullet has the bodies now.
@@ -495,7 +495,7 @@ class FilteredGroup:
         open_now = {
             gap.name for gap in self.joined.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
         }
-        limited = {name for _, name, _ in self.joined.limited}
+        limited = self.joined.limited.keys()
         self._given_way = open_now & limited
         if open_now - limited:
             if self._given_way and system.known_filter is None:
@@ -543,18 +543,14 @@ class FilteredGroup:
 
         Where redundancy is decided that counts as the rounding of frames, which it is not.
         """
-        system, limited = self.system, {name for _, name, _ in self.joined.limited}
-        if not limited or system.known_filter is None:
+        if not self.joined.limited or self.system.known_filter is None:
             return False
-        gaps = [gap for gap in system.evaluate().gaps if gap.name not in limited]
-        length = system.encoded.length
-        widest = max((max(gap.metres / length, gap.radians) for gap in gaps), default=0.0)
-        return widest > OUT_OF_REACH
+        return self._widest_but(NO_NAMES, self.system.evaluate().gaps) > OUT_OF_REACH
 
     def _pulled(self) -> set[str]:
         """Loops that Bullet pulls with all that their force limits allow; how much others leave."""
         pulled, room_left = set[str](), math.inf
-        for loop, name, limit in self.joined.limited:
+        for name, (loop, limit) in self.joined.limited.items():
             force = self._pull_of(loop.number)
             if force >= SATURATED * limit:
                 force = max(map(abs, self.joined.native(loop).state), default=0.0)
@@ -589,7 +585,7 @@ class FilteredGroup:
             return NO_NAMES
         return {
             name
-            for loop, name, limit in self.joined.limited
+            for name, (loop, limit) in self.joined.limited.items()
             if name not in self._given_way
             and any(
                 exceeds(limit, loop, self.joined.native(loop), impulses, corrected)

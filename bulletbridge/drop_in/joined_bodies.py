@@ -86,7 +86,6 @@ class Limited(NamedTuple):
     """A loop with a force limit."""
 
     loop: CreatedConstraint
-    name: str
     limit: float
 
 
@@ -121,7 +120,7 @@ class JoinedBodies:
         system: The system.
         loops: The constraints by number.
         models: The constraints as the system has them; without those that hold nothing.
-        limited: Those of them with a force limit.
+        limited: Those of them with a force limit, by name.
         left_out: Constraints that are Bullet's own for the time being.
         parts: How many of the system's steps are a step of the program's (``numSubSteps``).
         frames: Child frames that the program moves, by the number of their constraint.
@@ -612,13 +611,13 @@ class JoinedBodies:
             " that follow, or by less at a time"
         )
 
-    def _with_limits(self) -> list[Limited]:
+    def _with_limits(self) -> dict[str, Limited]:
         """Those that hold something, up to a force limit."""
-        return [
-            Limited(loop, loop.name, loop.max_force)
+        return {
+            loop.name: Limited(loop, loop.max_force)
             for number, loop in self.loops.items()
             if loop.max_force is not None and number in self.models
-        ]
+        }
 
     def _is_idle(self, loop: CreatedConstraint, mechanism: Mechanism) -> bool:
         """Whether a constraint joins what is one rigid body anyway, or what stands still."""
