@@ -318,7 +318,10 @@ class Actions:
         return changed
 
     def forget(self, body: int) -> None:
-        """Forget a body: its id may be given to another one."""
+        """Forget a body: its id may be given to another one.
+
+        ``PD_CONTROL`` outlives its body: in Bullet it acts on the next one of that id.
+        """
         self.filters.forget(body)
         self.belts.discard(body)
         self.damping.pop(body, None)
