@@ -342,3 +342,28 @@ def test_a_guess_that_is_shaken_keeps_what_no_loop_has(client):
     model = load(f'<robot name="r">{links}{hinges}{pin}</robot>', client, fixed_base=True)
     assert {move.joint for move in model.assembly.moved} == {"first", "elbow"}
     assert model.system.q["shoulder"] == model.system.q["wrist"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "motor, turn, swing", [(2.0, 0.1, 1.0), (-2.0, 0.8, -1.0), (1.0, 0.4, 1.0)]
+)
+def test_a_guess_is_closed_where_the_motor_moves(client, motor, turn, swing):
+    # a rod on a universal joint of the motor's crank, to a ball on the foot: drawn out of their
+    # plane it would next be closed along the first axis of the joint, about which it only spins
+    links = "".join(LINK.format(name) for name in ("thigh", "crank", "cross", "rod", "foot"))
+    joints = "".join(
+        f'''<joint name="{name}" type="continuous"><parent link="{parent}"/><child link="{child}"/>
+        <origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="{axis}"/></joint>'''
+        for name, parent, child, xyz, rpy, axis in (
+            ("motor", "thigh", "crank", "-0.015 0 -0.11", f"0 {motor} 0", "0 1 0"),
+            ("turn", "crank", "cross", "0 0 0.0825", f"{turn} 0 0", "1 0 0"),
+            ("swing", "cross", "rod", "0 0 0", f"0 {swing} 0", "0 1 0"),
+            ("ankle", "thigh", "foot", "0 0 -0.38", "0 0 0", "0 1 0"),
+        )
+    )
+    pin = """<loop_joint name="pin" type="spherical"><link1 link="rod" xyz="0 0 0.2155"/>
+    <link1 link="foot" xyz="-0.08 0 0.02"/></loop_joint>
+    <transmission name="t"><joint name="motor"/><actuator name="a"/></transmission>"""
+    system = load(f'<robot name="leg">{links}{joints}{pin}</robot>', client, fixed_base=True).system
+    system.assemble(v={"motor": 1.0})  # which is refused where it is locked
+    assert system.v["motor"] == pytest.approx(1.0, abs=1e-12)  # solved for to round-off

@@ -48,6 +48,7 @@ from bulletbridge.system.assembly import (
     consistent_velocity,
     contradiction,
     descend,
+    locked,
     open_by,
     open_names,
     project_by_links,
@@ -289,6 +290,7 @@ class ActiveConstraints:
             return closed
         found, _ = close(solver, start, t, held, enough, ())
         near = way_between(start, found) * NEARER < way_between(start, closed)
+        near = near and locked(full, found, t) <= locked(full, closed, t)
         return found if near and open_by(full, found, t) <= enough else closed
 
     def close(

@@ -48,7 +48,8 @@ be a leap, and no step."""
 FEW_BENDS = 2
 """Bends that are tried on a gap that may be one of frames that are rounded, which none closes."""
 STRONG = 1e-3
-"""Singular value of rows, over the largest, from which a shake keeps to what they leave free."""
+"""Singular value of rows, over the largest, from which a shake keeps to what they leave free; and
+part of a joint's rate in that from which it moves."""
 
 
 FEW_POSES, IMMOBILE = 3, 1e-5
@@ -126,9 +127,10 @@ def close(
 ) -> tuple[Array, int]:
     """Configuration nearest to q whose rows all vanish, with the held rates not moved.
 
-    A guess that leads nowhere, such as a stretched chain, is shaken with growing force, and the
-    nearest of what is then found is taken. Where it is open by no more than ``enough``, it is only
-    seen whether a slight bend closes it: a rope that is a little too long is not rounded.
+    A guess that leads nowhere, such as a stretched chain, or far to where actuated joints are
+    locked, is shaken with growing force. Of what is then found, what locks the fewest of them is
+    taken, and the nearest of these. Where it is open by no more than ``enough``, it is only seen
+    whether a slight bend closes it: a rope that is a little too long is not rounded.
 
     Args:
         solver: What has the rows.
@@ -180,8 +182,20 @@ def _nearest_closed(
     found, iterations = descend(solver, q, t, held)
     least, exact = open_by(solver, found, t), TRIMMED * round_off(solver, found, t)
     enough = max(enough, exact / TRIMMED)
-    if least <= exact or (least <= enough and not shakes):
+    is_closed = least <= exact or (least <= enough and not shakes)
+    if is_closed and (held.any() or not shakes or np.abs(found - q).max() <= LONGEST_MOVE):
         return found, iterations
+    closed, usual = list[tuple[int, float, Array]](), locked(solver, in_general(solver, q), t)
+
+    def keep(candidate: Array) -> None:
+        still = max(usual, locked(solver, candidate, t))
+        closed.append((still, float(np.abs(candidate - q).sum()), candidate))
+
+    if is_closed:
+        keep(found)
+        if closed[0][0] == usual:
+            return found, iterations
+        least = np.inf
     rng = np.random.default_rng(0)
     lengths = column_lengths(solver.mechanism, solver.encoded.length)
     held = held | ~moves_rows(solver, q, t)
@@ -198,7 +212,6 @@ def _nearest_closed(
                 return candidate, iterations
         return found, iterations
     for number, force in enumerate(shakes):
-        closed: list[tuple[float, Array]] = []
         for _ in range(SHAKES_EACH):
             move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
             if number == 0:
@@ -208,11 +221,12 @@ def _nearest_closed(
             iterations += more
             gap = open_by(solver, candidate, t)
             if gap <= enough:
-                closed.append((float(np.abs(candidate - q).sum()), candidate))
+                keep(candidate)
             elif gap < least:
                 least, found = gap, candidate
-        if closed:
-            return min(closed, key=lambda pair: pair[0])[1], iterations
+        best = min(closed, key=lambda each: each[:2], default=None)
+        if best is not None and (best[0] == usual or force == shakes[-1]):
+            return best[2], iterations
     if shakes and len(solver.encoded.rows) > 1:
         candidate, more = _close_in_turn(solver, q, t, held, shakes)
         iterations += more
@@ -264,9 +278,29 @@ def _close_in_turn(
 
 def moves_rows(solver: Solver, q: Array, t: float) -> Mask:
     """Rates (nv,) that change some gap, not at q alone; the others stay where they are."""
-    nv = solver.mechanism.nv
-    general = displaced(solver, q, 0.1 * np.random.default_rng(0).standard_normal(nv))
-    return np.abs(solver.terms(general, np.zeros(nv), t).J).max(axis=0, initial=0.0) > 0.0
+    terms = solver.terms(in_general(solver, q), np.zeros(solver.mechanism.nv), t)
+    return np.abs(terms.J).max(axis=0, initial=0.0) > 0.0
+
+
+def locked(solver: Solver, q: Array, t: float) -> int:
+    """How many rates of actuated joints no motion has that the rows allow at q.
+
+    Branches of a mechanism may differ in it though the rows' rank does not, as where a rod stands
+    along one axis of its universal joint and may only spin there.
+    """
+    mechanism = solver.mechanism
+    if not mechanism.actuated:
+        return 0
+    J = solver.encoded.scale[:, None] * solver.terms(q, np.zeros(mechanism.nv), t).J
+    _, s, Vt = np.linalg.svd(J * column_lengths(mechanism, solver.encoded.length))
+    rows = Vt[: np.count_nonzero(s > STRONG * s.max(initial=0.0))]
+    still = 1.0 - (rows**2).sum(axis=0) < STRONG**2
+    return sum(int(still[mechanism.joints[name].v].sum()) for name in mechanism.actuated)
+
+
+def in_general(solver: Solver, q: Array) -> Array:
+    """A configuration (nq,) near q at which nothing is lined up."""
+    return displaced(solver, q, 0.1 * np.random.default_rng(0).standard_normal(solver.mechanism.nv))
 
 
 def displaced(solver: Solver, q: Array, move: Array) -> Array:

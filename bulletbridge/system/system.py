@@ -60,7 +60,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
-from bulletbridge.system.assembly import SHAKES, Assembly, open_by
+from bulletbridge.system.assembly import SHAKES, Assembly, locked, open_by
 from bulletbridge.system.bounded_derivatives import (
     Made,
     bounded_step_derivatives,
@@ -550,7 +550,8 @@ class System:
         most = min(farthest, FARTHER * way_between(start, closed))
         at_limits = self._assemble_at_limits(start, held, speed, held_v)
         if at_limits is not None and way_between(start, active.q) <= most:
-            return at_limits
+            if locked(solver, active.q, t) <= locked(solver, closed, t):
+                return at_limits
         for nearer in closed_within(solver, start, closed, t, held):
             if way_between(start, nearer) > farthest:
                 continue

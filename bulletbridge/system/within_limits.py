@@ -12,7 +12,7 @@ from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.assembly import displaced, moves_rows, open_by, unwound
+from bulletbridge.system.assembly import displaced, locked, moves_rows, open_by, unwound
 
 RANDOM_STARTS, MOST_TRIALS = 8, 50
 NEARLY = 1e-7
@@ -50,6 +50,8 @@ def way_between(start: Array, end: Array) -> float:
 @one_blas_thread()
 def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: Mask) -> list[Array]:
     """Configurations that are nearly closed within limits, those nearest to the guess first.
+
+    Before these come those that lock fewer actuated joints.
 
     Args:
         solver: What has the rows.
@@ -96,11 +98,11 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
         if number >= RANDOM_STARTS:
             start[single[turning]] += np.pi * (2.0 * inside[turning] - 1.0)
         starts.append(start)
-    found: list[tuple[float, Array]] = []
+    found: list[tuple[int, float, Array]] = []
     for number, start in enumerate(starts):
         if number in (2, 2 + RANDOM_STARTS) and found:
             break
         q = unwound(solver, guess, search(start), t)
         if open_by(solver, q, t) < NEARLY and not joints_beyond(mechanism, q):
-            found.append((way_between(guess, q), q))
-    return [q for _, q in sorted(found, key=lambda pair: pair[0])]
+            found.append((locked(solver, q, t), way_between(guess, q), q))
+    return [q for *_, q in sorted(found, key=lambda each: each[:2])]
