@@ -850,6 +850,18 @@ def test_what_is_left_out_of_nested_models_is_counted_once(tmp_path: Path) -> No
     assert "left out: 1 plugins, 1 sensors" in spec.notes
 
 
+def test_motors_and_soft_stops_of_ode_that_are_left_out_are_told(tmp_path: Path) -> None:
+    def told(force: float, cfm: float, stiffness: float) -> list[str]:
+        ode = f"<ode><max_force>{force}</max_force><limit><cfm>{cfm}</cfm></limit></ode>"
+        axis = f"{OWN}<limit><stiffness>{stiffness}</stiffness></limit>"
+        notes = read(arm(joint(axis, f"<physics>{ode}</physics>")), tmp_path).notes
+        return [note for note in notes if note.startswith("left out")]
+
+    (said,) = told(5.0, 0.1, 1e4)
+    assert "1 motors of ODE (<max_force>)" in said and "2 soft stops" in said
+    assert not told(0.0, 0.0, 1e8)  # what SDF has unless it is said
+
+
 def test_starts_that_are_left_out_are_told(tmp_path: Path) -> None:
     """Positions of joints before SDF 1.9, and the state in which a world was saved."""
     said = "; ".join(

@@ -98,6 +98,8 @@ BESIDE = 1e-4
 """Distance from its axis at which a hinge's parent cannot be meant to be on it [m]."""
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
+HARD = 1e8
+"""Stiffness of a limit in SDF unless it is said [N/m or N m/rad]."""
 
 
 def read_sdf(
@@ -188,7 +190,20 @@ def _left_out(scope: Scope) -> list[str]:
         or (part.tag == "velocity_decay" and any((x.text or "").strip("0. \t\r\n") for x in part))
         for part in parts
     )
-    kinds = (plugins, "plugins"), (sensors, "sensors"), (fluid, "added masses or decays of links")
+    motors = sum(part.tag == "ode" and number_of(part, "max_force", 0.0) > 0.0 for part in parts)
+    soft = sum(
+        part.tag in ("stop_cfm", "stop_erp")
+        or (part.tag == "limit" and number_of(part, "cfm", 0.0) > 0.0)
+        or (part.tag == "limit" and number_of(part, "stiffness", HARD) < HARD)
+        for part in parts
+    )
+    kinds = (
+        (plugins, "plugins"),
+        (sensors, "sensors"),
+        (fluid, "added masses or decays of links"),
+        (motors, "motors of ODE (<max_force>), for which system.motors can be set"),
+        (soft, "soft stops, which are rigid here"),
+    )
     return [f"{n} {what}" for n, what in kinds if n]
 
 
