@@ -182,9 +182,7 @@ def test_what_other_programs_have_is_told_with_ours(robot, client):
         pytest.raises(AttributeError, match="a LoadedModel has no 'step'; write model.system.step"),
     ):
         model.step()
-    attempt(
-        ModelError, "'crank' is no frame; give bb.Frame", client, lambda: reach(system, "crank")
-    )
+    attempt(ModelError, "7 is no frame; give a link's name", client, lambda: reach(system, 7))
     attempt(ModelError, r"no recording; give .* plot\(system.run", client, lambda: bb.plot(system))
     law = bb.Tracking(bb.plant_of(system), lambda t: (0.0, 0.0), 1.0, 1.0)
     attempt(ModelError, "give bb.Desired", client, lambda: law(system.q, system.v, 0.0))

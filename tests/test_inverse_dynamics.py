@@ -195,6 +195,8 @@ def test_inverse_and_forward_kinematics_of_the_platform(stewart):
     assert_allclose(found[0], p, rtol=0, atol=1e-12)
     assert_allclose(found[1], R, rtol=0, atol=1e-12)
     assert stewart.evaluate(q).largest("metres") < 1e-12
+    by_name = bb.inverse_kinematics(stewart, "platform", p, R)
+    assert np.array_equal(by_name, bb.inverse_kinematics(stewart, bb.Frame("platform"), p, R))
     same = bb.inverse_kinematics(stewart, PLATFORM, p, Rotation.from_matrix(R).as_quat())
     assert_allclose(same, q, rtol=0, atol=1e-10)
     for place, turn, said in ((p[:2], R, "three finite"), (p, [0, 0, 1], "or a quaternion")):

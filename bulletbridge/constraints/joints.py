@@ -25,16 +25,17 @@ class Frame:
         return replace(self, xyz=triple(a + b for a, b in zip(self.xyz, way, strict=True)))
 
 
-def require_frame(given: object) -> None:
-    """Refuse what is no frame, such as the name of a link alone.
+def frame_of(given: "Frame | str") -> "Frame":
+    """A frame, or that of a link where its name is given.
 
     Raises:
-        ModelError: It is none; the message has one.
+        ModelError: It is neither.
     """
-    said = f"{given!r} is no frame; give bb.Frame('{given}', xyz=(0, 0, 0))"
-    if not isinstance(given, str):
-        said = f"{given!r} is no frame; give a bb.Frame(link, xyz, rpy)"
-    require_kind(given, Frame, said)
+    frame = Frame(given) if isinstance(given, str) else given
+    require_kind(
+        frame, Frame, f"{given!r} is no frame; give a link's name, or bb.Frame('link', xyz)"
+    )
+    return frame
 
 
 ELSEWHERE = {

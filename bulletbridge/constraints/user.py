@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from bulletbridge.constraints.joints import Frame, require_frame
+from bulletbridge.constraints.joints import Frame, frame_of
 from bulletbridge.errors import Hinting, ModelError
 from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.model import Mechanism
@@ -64,7 +64,7 @@ class Kinematics(Hinting):
         """Of what, and when."""
         return f"<Kinematics: {self.mechanism!r}, t = {self.t:.6g} s>"
 
-    def point(self, frame: Frame) -> Point:
+    def point(self, frame: Frame | str) -> Point:
         """Position, Jacobians and bias accelerations of a frame's origin.
 
         Raises:
@@ -82,7 +82,7 @@ class Kinematics(Hinting):
         bias = spatial + (J_angular @ self.v) @ cross_matrix(J @ self.v)
         return Point(pose["origin"] + arm, R_W, J, J_angular, bias, np.array(pose["aw"]))
 
-    def wrench(self, frame: Frame, force: Array, moment: Array) -> Array:
+    def wrench(self, frame: Frame | str, force: Array, moment: Array) -> Array:
         """Joint forces (nv,) of a force [N] at a frame's origin and a moment [N m], world axes.
 
         Raises:
@@ -95,9 +95,9 @@ class Kinematics(Hinting):
             found[chain] = self.axes["w"][chain] @ about_origin + self.axes["v"][chain] @ force
         return found
 
-    def _located(self, frame: Frame) -> tuple[int, Array, Array]:
+    def _located(self, frame: Frame | str) -> tuple[int, Array, Array]:
         """Body of a frame, where it is from the tree's origin (3,), and its axes (3, 3)."""
-        require_frame(frame)
+        frame = frame_of(frame)
         body, R, p = locate(self.mechanism, frame.link, frame.xyz, frame.rpy)
         axes = self.poses["R"][body]
         return body, self.poses["p"][body] + axes @ p, axes @ R

@@ -11,7 +11,7 @@ from bulletbridge.constraints.joints import (
     JointModel,
     LoopJoint,
     Triple,
-    require_frame,
+    frame_of,
 )
 from bulletbridge.engine.failures import require_closed
 from bulletbridge.engine.stepper import Solver
@@ -59,7 +59,7 @@ def forward_kinematics(
 
 def inverse_kinematics(
     system: System,
-    frame: Frame,
+    frame: Frame | str,
     position: Array | Triple,
     orientation: Array | None = None,
     *,
@@ -74,7 +74,7 @@ def inverse_kinematics(
 
     Args:
         system: Mechanism and where to start from; nothing of it changes.
-        frame: On a link of the mechanism.
+        frame: On a link of the mechanism; the link's own by its name.
         position: (3,) of its origin in the world [m].
         orientation: (3, 3) of its axes in the world, or a quaternion x, y, z, w; any unless given.
         q: Joints that stay at positions by name [rad or m].
@@ -92,7 +92,7 @@ def inverse_kinematics(
     """
     from scipy.spatial.transform import Rotation
 
-    require_frame(frame)
+    frame = frame_of(frame)
     xyz = np.asarray(position, float)
     if xyz.shape != (3,) or not np.all(np.isfinite(xyz)):
         raise ModelError(f"position is {position}; give three finite numbers [m]")

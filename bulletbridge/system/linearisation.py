@@ -13,7 +13,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
-from bulletbridge.constraints.joints import Frame
+from bulletbridge.constraints.joints import frame_of
 from bulletbridge.engine.failures import check_finite
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
@@ -285,7 +285,7 @@ def check_request(system: Linearisable, request: Request) -> None:
     for name in request.outputs.gaps:
         require_known("loop with a gap", name, loops)
     for frame in request.outputs.frames:
-        solver.mechanism.link(frame if isinstance(frame, str) else frame.link)
+        solver.mechanism.link(frame_of(frame).link)
     for name in request.inputs or ():
         solver.mechanism.joint(name)
 
@@ -543,12 +543,12 @@ class Seeing:
         solver = system.dynamics.solver
         v, kinematics = solver.v, kinematics_at(solver, solver.q, solver.v, solver.t)
         for n, frame in enumerate(self.outputs.frames):
-            plain = Frame(frame) if isinstance(frame, str) else frame
+            plain = frame_of(frame)
             point = kinematics.point(plain)
             first = self._first.setdefault(n, point.R_W)
             turn = Rotation.from_matrix(point.R_W @ first.T).as_rotvec()
             found += [turn, point.p_W, point.J_angular @ v, point.J @ v]
-            same = [f if isinstance(f, str) else f.link for f in self.outputs.frames]
+            same = [frame_of(f).link for f in self.outputs.frames]
             name = plain.link if same.count(plain.link) == 1 else f"{plain.link}[{n}]"
             names += [f"{name}.{part}" for part in OF_FRAMES]
         gaps = system.gap_vectors() if self.outputs.gaps else {}
