@@ -1,5 +1,6 @@
 """Environments keep Gymnasium's rules, are repeated by their seeds, and many are as each alone."""
 
+import pickle
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.testing import assert_array_equal
 
 import bulletbridge as bb
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.gym import REGISTERED, Action, LoopEnv, LoopVectorEnv, Observation, Start, Task
 
 REACH = "bulletbridge.gym.delta_reach:delta_reach"
@@ -210,6 +211,10 @@ def test_what_cannot_be_is_refused(made):
     for action in ([0.5, 0.5], [np.nan]):
         with pytest.raises(ModelError, match=r"are not 1 finite numbers \(crank.torque\)"):
             env.step(action)
+    with pytest.raises(ModelError, match="action is not an array of real numbers, but 'x'"):
+        env.step("x")
+    with pytest.raises(WorldError, match=r"not copied or pickled.* env\.task"):
+        pickle.dumps(env)
 
 
 def test_a_reward_that_is_none_is_refused(made):

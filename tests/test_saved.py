@@ -1172,3 +1172,5 @@ def test_what_is_in_bullet_is_not_copied(again):
         with pytest.raises(WorldError, match=r"in Bullet are not copied .* pickle the system"):
             again(model)
         assert again(model.system)
+        with pytest.raises(ModelError, match="copy or pickle that"):
+            again(model.system.motors)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
@@ -15,11 +15,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from bulletbridge.bullet.worlds import has_display
-from bulletbridge.errors import ModelError, called_as, given_as
+from bulletbridge.errors import ModelError, WorldError, called_as, given_as
 from bulletbridge.gym.simulation import Simulation, Singles, names_of
 from bulletbridge.gym.tasks import Task, task_of
 from bulletbridge.models.model_spec import ModelSpec
-from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.numerics.records import Array, Mask, array_of
 from bulletbridge.system.options import is_count
 
 Given = Task | str | Path | ModelSpec
@@ -63,6 +63,13 @@ class Episodes:
         self._flat = flat
         if flat:
             self.space = spaces.flatten_space(self.simulation.observation_space)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse copies, which would be of a world in Bullet."""
+        raise WorldError(
+            "environments are not copied or pickled, for their worlds are in Bullet: copy or pickle"
+            " env.task, and make another environment of it"
+        )
 
     def start(self, worlds: Sequence[int], rngs: Mapping[int, np.random.Generator]) -> None:
         """Begin episodes in some worlds."""
@@ -176,7 +183,7 @@ class LoopEnv(gymnasium.Env[Any, Any]):
             What is seen, the reward, whether the episode has terminated, whether it is truncated,
             and what is told besides.
         """
-        found = self._episodes.step(np.asarray(action)[None], np.ones(1, bool))
+        found = self._episodes.step(array_of("action", action)[None], np.ones(1, bool))
         seen, rewards, terminated, truncated = found
         self._show()
         return (
@@ -325,7 +332,7 @@ class LoopVectorEnv(VectorEnv[Any, Any, Any]):
             )
         begin = np.flatnonzero(again).tolist()
         self._episodes.start(begin, self._rngs)
-        found = self._episodes.step(np.asarray(actions), ~again)
+        found = self._episodes.step(array_of("actions", actions), ~again)
         seen, rewards, terminated, truncated = found
         self._over = terminated | truncated
         infos = self._infos(np.ones(self.num_envs, bool))

@@ -92,6 +92,10 @@ class Motors(Hinting):
             if freedom.motor is not None:
                 self.take(name, freedom.motor)
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse copies, which would drive nothing."""
+        raise ModelError("motors are copied and pickled with their system: copy or pickle that")
+
     def __repr__(self) -> str:
         on = [name for name, i in self._index.items() if i in self.on]
         return f"<Motors: {', '.join(on) or 'none'} on, {len(self._index) - len(on)} off>"

@@ -13,7 +13,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
-from bulletbridge.constraints.joints import frame_of
+from bulletbridge.constraints.joints import Frame, frame_of
 from bulletbridge.engine.failures import check_finite
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.stepper import Solver
