@@ -125,3 +125,15 @@ def test_an_impossible_inertia_is_sent_to_repair(tmp_path):
     with pytest.raises(ModelError, match="bulletbridge inertia"):
         make_flexible(path, BEAM)
     assert second_moments(np.diag([1.0, 0.1, 0.1]))[0, 0] < 0
+
+
+@pytest.mark.parametrize("axis, stiffness, told", [("y", "EI_z", "y"), ("z", "EI_y", "z")])
+def test_bending_across_the_plane_of_its_hinge_is_told(tmp_path, axis, stiffness, told):
+    path = arm(tmp_path, carrier="continuous")
+    along = {"y": "0 1 0", "z": "0 0 1"}[axis]
+    path.write_text(path.read_text().replace('<axis xyz="0 0 1"/>', f'<axis xyz="{along}"/>'))
+    how = replace(BEAM, **{"EI_z": None, stiffness: 1.0})
+    (note,) = make_flexible(path, how).notes
+    assert "across the plane in which 'shoulder' turns it" in note and f"about {told}" in note
+    both = replace(how, EI_y=1.0, EI_z=1.0)
+    assert not make_flexible(path, both, tmp_path / "both.urdf").notes

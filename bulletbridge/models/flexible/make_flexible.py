@@ -20,6 +20,7 @@ from bulletbridge.models.flexible.urdf import (
     inertial_of,
     replace_link,
 )
+from bulletbridge.models.inertia import triple
 from bulletbridge.models.loops_file import read_loops, write_loops
 from bulletbridge.models.model_spec import BodySpec, ModelSpec, Triple
 from bulletbridge.models.urdf_file import is_file, read_urdf
@@ -28,6 +29,8 @@ from bulletbridge.numerics.records import Array
 
 SLENDER = 0.01
 """Radius of gyration of a section, against the length, where nothing is known of it."""
+ACROSS = 0.1
+"""Cosine below which an axis is across another."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,7 @@ def make_flexible(
     file_beam = Beam(length, how.segments, how.EI_z, how.EI_y, how.GJ)
     beam = replace(file_beam, length=length * body.scale)  # masses do not scale in Bullet
     whole, notes = mass_of_beam(link, R, length, how)
+    unbent = _unbent(robot, link_name, how, R)
     chain = replace_link(robot, link, file_beam, R, whole, body.urdf)
     frequencies, damping = _modes(beam, whole, how)
     urdf = output or Path(f"{body.urdf.stem}_flexible.urdf")
@@ -133,7 +137,7 @@ def make_flexible(
     bodies = tuple(replace(b, urdf=urdf.resolve()) if b is body else b for b in spec.bodies)
     write_xml(robot, urdf)
     write_loops(replace(spec, bodies=bodies, forces=(*spec.forces, *springs)), loops)
-    return Flexible(urdf, loops, beam, frequencies, (*notes, *chain.notes))
+    return Flexible(urdf, loops, beam, frequencies, (*notes, *chain.notes, *unbent))
 
 
 def check_numbers(how: Flexibility) -> None:
@@ -214,6 +218,25 @@ def mass_of_beam(
     before = 0.0 if own is None else own.mass
     note = f"{how.link}: a uniform beam of {beam.mass:.6g} kg in place of its {before:.6g} kg"
     return beam, [note]
+
+
+def _unbent(robot: Xml.Element, link: str, how: Flexibility, R: Array) -> list[str]:
+    """What to say where the hinge that carries a link does not turn it as it bends."""
+    carrier = robot.find(f"joint/child[@link='{link}']/..")
+    if carrier is None or carrier.get("type") not in ("revolute", "continuous"):
+        return []
+    said = carrier.find("axis")
+    axis = np.array(triple("1 0 0" if said is None else said.get("xyz", "1 0 0")))
+    axis = np.abs(axis @ R) / np.linalg.norm(axis)  # in the frame of the beam
+    bends = [axis[k] for k, stiffness in ((1, how.EI_y), (2, how.EI_z)) if stiffness is not None]
+    if max(axis[1:]) < ACROSS or max(bends, default=1.0) >= ACROSS:
+        return []
+    about = "y" if axis[1] > axis[2] else "z"
+    return [
+        f"{how.link}: it bends across the plane in which '{carrier.get('name')}' turns it, and not"
+        f" in it; if that is meant to bend, let it bend about {about} (EI_{about}, --directions"
+        f" {about}), or give the beam's z ('normal')"
+    ]
 
 
 def _modes(beam: Beam, whole: Lump, how: Flexibility) -> tuple[dict[str, float], dict[str, float]]:
