@@ -24,7 +24,7 @@ from bulletbridge.models.formats.joint_graph import (
     loop_axis,
     rounded,
 )
-from bulletbridge.models.formats.robot import free_name, lifting, listed, share_of_weight
+from bulletbridge.models.formats.robot import free_name, lifting, listed, share_of_weight, told
 from bulletbridge.models.formats.sdf import GEARBOX, KINDS, along_in, direction_in, screw_pitch
 from bulletbridge.models.formats.sdf_frames import (
     SCOPE,
@@ -132,18 +132,22 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
         notes.append(
             f"<kinematic> of {listed(kinematic)} in <gazebo> is left out: forces move what it names"
         )
-    old = [part.get("name", "") for part in tree.robot.iterfind("gazebo/*") if _is_old(part)]
-    if old:
-        notes.append(f"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {listed(old)}")
+    # such as <joint:hinge> and <body:box>
+    old = [
+        part.get("name", "")
+        for part in tree.robot.iterfind("gazebo/*")
+        if str(part.tag).startswith(("joint:", "body:"))
+    ]
+    notes += told({"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {}": old})
     notes += scope.notes
     own = {joint.get("name", "loop") for joint in by_plugins}
     closing = [x.name for x in loops if isinstance(x, LoopJoint) and x.name not in own]
-    if closing:
-        notes.append(f"joints in <gazebo> close loops, joints at zero: {listed(closing)}")
-    if void:
-        notes.append(f"{listed(void)} in <gazebo> join what is one rigid body: left out")
-    if left:
-        notes.append(f"joints in <gazebo> of kinds that are not read: {listed(left)}; left out")
+    about = {
+        "joints in <gazebo> close loops, joints at zero: {}": closing,
+        "{} in <gazebo> join what is one rigid body: left out": void,
+        "joints in <gazebo> of kinds that are not read: {}; left out": left,
+    }
+    notes += told(about)
     return GazeboJoints(loops, held, notes)
 
 
@@ -180,11 +184,6 @@ def remove_gazebo_joints(robot: Xml.Element) -> None:
                 element.remove(part)
         for part in (element, *element.findall("axis")):
             drop(part, "mimic")
-
-
-def _is_old(part: Xml.Element) -> bool:
-    """Whether it is such as ``<joint:hinge>`` and ``<body:box>``, which Gazebo reads no more."""
-    return str(part.tag).startswith(("joint:", "body:"))
 
 
 def _joined(tree: UrdfTree) -> tuple[list[Xml.Element], list[str]]:
@@ -243,15 +242,16 @@ def joint_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:
             left.append(name)
         elif stiffness:
             found[name] = JointForce(name, stiffness=stiffness, rest=rest)
-    notes = [f"springs of {listed(left)}, no joints with one axis, are left out"] if left else []
     decaying = [
         element.get("reference", "")
         for element in tree.robot.iterfind("gazebo")
         if text_of(element, DECAY).strip("0. ")
     ]
-    if decaying:
-        notes.append(f"<{DECAY}> of {listed(decaying)}: rates of links do not decay here")
-    return tuple(found.values()), notes
+    about = {
+        "springs of {}, no joints with one axis, are left out": left,
+        f"<{DECAY}> of {{}}: rates of links do not decay here": decaying,
+    }
+    return tuple(found.values()), told(about)
 
 
 def weightless_links(tree: UrdfTree, held: bool) -> list[Wrench]:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.models.formats.gazebo_joints import ENDS, OFF, scope_of
-from bulletbridge.models.formats.robot import Joint, Link, Pose, free_name, listed
+from bulletbridge.models.formats.robot import Joint, Link, Pose, free_name, left_out, told
 from bulletbridge.models.formats.sdf import KINDS, along_in, inertial_in
 from bulletbridge.models.formats.sdf_frames import Scope, is_true, text_of
 from bulletbridge.models.formats.sdf_shapes import read_shapes
@@ -69,15 +69,12 @@ def take_gazebo_links(tree: UrdfTree) -> GazeboLinks:
             Xml.SubElement(Xml.SubElement(tree.robot, "gazebo", reference=name), OFF).text = "true"
         forces += _hang(tree, scope, joint.get("name", ""), name, other)
         taken.append(name)
-    notes = [f"links in <gazebo> are links of the robot: {listed(taken)}"] if taken else []
+    notes = told({"links in <gazebo> are links of the robot: {}": taken})
     notes += scope.notes
-    if assumed:
-        notes.append(f"without <inertial>, so 1 kg and 1 kg m², as SDF has it: {listed(assumed)}")
-    for what, names in lost.items():
-        notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
+    notes += told({"without <inertial>, so 1 kg and 1 kg m², as SDF has it: {}": assumed})
+    notes += left_out(lost)
     loose = [name for name in waiting if not any(name in ends for ends in _ends(scope).values())]
-    if loose:
-        notes.append(f"links in <gazebo> that no joint holds are left out: {listed(loose)}")
+    notes += told({"links in <gazebo> that no joint holds are left out: {}": loose})
     for name in (name for name in waiting if name not in loose):
         tree.fail(
             f"<gazebo> link '{name}' hangs on no {' or '.join(HOLDING)} joint in <gazebo>; join it"

@@ -24,6 +24,7 @@ from bulletbridge.models.formats.robot import (
     free_name,
     listed,
     pose_of,
+    told,
     with_ends,
 )
 from bulletbridge.models.formats.sdf_frames import SCOPE
@@ -199,13 +200,13 @@ def scene_of(graph: JointGraph) -> Scene:
     closing = [edge for edge in graph.connections if edge.name not in used]
     loops = [edge for edge in closing if not _is_void(where, edge)]
     void = [edge.name for edge in closing if edge not in loops]
-    if void:
-        scene.notes.append(f"joints between parts of one rigid body are left out: {listed(void)}")
     lost = list[str]()
-    for edge in loops:
-        scene.loops.append(_loop(scene, graph, where, edge, lost))
-    if lost:
-        scene.notes.append(f"limits, friction and springs of loops are left out: {listed(lost)}")
+    scene.loops += [_loop(scene, graph, where, edge, lost) for edge in loops]
+    said = {
+        "joints between parts of one rigid body are left out: {}": void,
+        "limits, friction and springs of loops are left out: {}": lost,
+    }
+    scene.notes += told(said)
     if loops:
         scene.notes.append(
             "a spanning tree was chosen; these joints are loops:"
@@ -224,24 +225,20 @@ def scene_of(graph: JointGraph) -> Scene:
     scene.loops += [_settled(scene, where, joints, each) for each in (*graph.loops, *threads)]
     scene.elements += [_settled(scene, where, joints, each) for each in graph.elements]
     lifted = [name for name, share in graph.carried.items() if _lift(scene, where, name, share)]
-    for part, names in (
-        ("", [name for name in lifted if graph.carried[name] == 1.0]),
-        ("as it is ", [name for name in lifted if graph.carried[name] != 1.0]),
-    ):
-        if names:
-            weight = "a share of their weight" if part else "their weight"
-            scene.notes.append(
-                f"gravity does not act {part}on {listed(names)}: forces take {weight} (wrenches)"
-            )
+    whole = [name for name in lifted if graph.carried[name] == 1.0]
     moved = [
         name
         for name, (_, _, frame) in where.items()
         if np.abs(frame.p).max() > 1e-12 or np.abs(frame.R - np.eye(3)).max() > 1e-12
     ]
-    if moved:
-        scene.notes.append(
-            f"link frames are at the joints, not where the file has them: {listed(moved)}"
-        )
+    said = {
+        "gravity does not act on {}: forces take their weight (wrenches)": whole,
+        "gravity does not act as it is on {}: forces take a share of their weight (wrenches)": [
+            name for name in lifted if name not in whole
+        ],
+        "link frames are at the joints, not where the file has them: {}": moved,
+    }
+    scene.notes += told(said)
     return scene
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
-from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.formats.robot import listed, told
 from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_text import MOMENTS, exact, inertial_element
 from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end
@@ -169,7 +169,7 @@ def settle_limits(tree: UrdfTree, *, rubbing: bool = True) -> tuple[bool, list[s
                     feeding.append(name)
                 elif value and rubbing and key == "friction" and kind in MOVING:
                     rubbed.append(name)
-    told = {
+    found = {
         "no <limit>, which Bullet refuses: nothing limits them": unlimited,
         "limits though they are continuous: these count for nothing, as in Bullet": endless,
         "a lower limit above the upper one, or one alone: nothing limits them, as in Bullet": empty,
@@ -178,11 +178,7 @@ def settle_limits(tree: UrdfTree, *, rubbing: bool = True) -> tuple[bool, list[s
             rubbed
         ),
     }
-    notes += [
-        f"joints with {what} ({listed(dict.fromkeys(names))})"
-        for what, names in told.items()
-        if names
-    ]
+    notes += told({f"joints with {what} ({{}})": dict.fromkeys(x) for what, x in found.items()})
     return bool(unlimited or endless or feeding or idle), notes
 
 

@@ -24,6 +24,7 @@ from bulletbridge.models.formats.robot import (
     free_name,
     joined,
     listed,
+    told,
 )
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.model_spec import ModelSpec
@@ -156,15 +157,11 @@ def _grow(model: Any, places: Places) -> None:
             robot.links[name].inertial = Inertial(float(model.body_mass[body]), own.p, J)
         if count and model.jnt_type[first] == FREE:
             _add_armature(robot.links[name], float(model.dof_armature[model.jnt_dofadr[first]]))
-    if still:
-        scene.notes.append(
-            f"mocap bodies stand still ({listed(still)}); a `motion` of the loop to one moves what"
-            " it holds"
-        )
-    if moved:
-        scene.notes.append(
-            f"link frames are at the joints, not at MJCF's body frames: {listed(moved)}"
-        )
+    said = {
+        "mocap bodies stand still ({}); a `motion` of the loop to one moves what it holds": still,
+        "link frames are at the joints, not at MJCF's body frames: {}": moved,
+    }
+    scene.notes += told(said)
 
 
 def _add_armature(link: Link, armature: float) -> None:
@@ -356,16 +353,11 @@ def _start(model: Any, places: Places) -> None:
         elif rate.any():
             numbers = [float(x) for x in rate]
             scene.start_v[name] = numbers if len(numbers) > 1 else numbers[0]
-    if resting:
-        scene.notes.append(
-            "rates of a keyframe are left out for joints in loops, which start at rest:"
-            f" {listed(resting)}"
-        )
-    if beyond:
-        scene.notes.append(
-            "start at a limit, beyond which the file draws them and names no keyframe:"
-            f" {listed(beyond)}"
-        )
+    said = {
+        "rates of a keyframe are left out for joints in loops, which start at rest: {}": resting,
+        "start at a limit, beyond which the file draws them and names no keyframe: {}": beyond,
+    }
+    scene.notes += told(said)
 
 
 def _looped(scene: Scene) -> set[str]:

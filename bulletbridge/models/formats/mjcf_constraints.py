@@ -11,7 +11,7 @@ from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointMode
 from bulletbridge.mechanism.frames import triple
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places, turn
-from bulletbridge.models.formats.robot import Pose, Scene, free_name, listed
+from bulletbridge.models.formats.robot import Pose, Scene, free_name, listed, told
 from bulletbridge.numerics.records import Array
 
 EQUAL = 1e-12
@@ -93,16 +93,14 @@ def add_constraints(model: Any, places: Places) -> None:
         scene.notes.append(f"{what} of tendon{s} {listed(names)}: left out")
     names = [model.tendon(k).name or f"tendon_{k}" for k in range(model.ntendon)]
     wrapped = [f"'{names[k]}'" for k, path in enumerate(tendons) if path is None and k not in rigid]
-    if wrapped:
-        scene.notes.append(
-            "tendons that begin with a pulley, or have a side site on another body than what they"
-            f" go round, do nothing: {listed(wrapped)}"
-        )
-    if rigid:
-        scene.notes.append(
-            "tendons between points of one rigid body, whose length never changes, are left out:"
-            f" {listed(repr(names[k]) for k in sorted(rigid))}"
-        )
+    said = {
+        "tendons that begin with a pulley, or have a side site on another body than what they"
+        " go round, do nothing: {}": wrapped,
+        "tendons between points of one rigid body, whose length never changes, are left out: {}": [
+            repr(names[k]) for k in sorted(rigid)
+        ],
+    }
+    scene.notes += told(said)
 
 
 def _name(model: Any, places: Places, k: int, kind: Any) -> str:

@@ -8,7 +8,7 @@ from bulletbridge.models.formats.mjcf_constraints import Path, element_name, pat
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
 from bulletbridge.models.formats.mujoco_servo import Servo
-from bulletbridge.models.formats.robot import Scene, listed
+from bulletbridge.models.formats.robot import Scene, told
 from bulletbridge.models.model_spec import JointForce
 
 FREE, BALL = range(2)
@@ -76,24 +76,17 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             acting.append(f"{name} ({_add_spring(model, places, k, pull)})")
         else:
             idle.append(f"{name} ({servo})")
-    if nowhere:
-        scene.notes.append(
-            "actuators that act neither on joints nor along a line through points are left out:"
-            f" {listed(nowhere)}"
-        )
-    if off:
-        scene.notes.append(f"actuators of groups that are disabled never act: {listed(off)}")
-    if acting:
-        scene.notes.append(
-            "servos act at the control of the first keyframe, or zero: as springs and dampers, or,"
-            f" where their force is bounded, as motors: {listed(acting)}"
-        )
-    if idle:
-        rest = "" if servos else "; servos=True (--servos) lets those act that are linear"
-        scene.notes.append(
-            "joints of actuators are listed as actuated and no force acts on them; actuators that"
-            f" are more than a torque: {listed(idle)}{rest}"
-        )
+    rest = "" if servos else "; servos=True (--servos) lets those act that are linear"
+    said = {
+        "actuators that act neither on joints nor along a line through points are left out:"
+        " {}": nowhere,
+        "actuators of groups that are disabled never act: {}": off,
+        "servos act at the control of the first keyframe, or zero: as springs and dampers, or,"
+        " where their force is bounded, as motors: {}": acting,
+        "joints of actuators are listed as actuated and no force acts on them; actuators that"
+        f" are more than a torque: {{}}{rest}": idle,
+    }
+    scene.notes += told(said)
 
 
 def _first(model: Any, what: str, k: int) -> int:

@@ -33,9 +33,9 @@ from bulletbridge.models.formats.robot import (
     Shape,
     free_name,
     joined,
-    listed,
     pose_of,
     share_of_weight,
+    told,
 )
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact, principal
@@ -131,8 +131,7 @@ class _Writer:
             self._element(element)
         scene.lose_base_damping()
         lost = [f"'{wrench.name}'" for wrench in scene.wrenches if not self._lift(wrench)]
-        if lost:
-            scene.notes.append(f"wrenches are left out: {listed(lost)}")
+        scene.notes += told({"wrenches are left out: {}": lost})
         self._actuate()
         self._finish()
 
@@ -584,20 +583,14 @@ class _Writer:
         if self.lost_meshes:
             names = ", ".join(dict.fromkeys(self.lost_meshes))
             self.scene.notes.append(f"meshes of {names} are left out: MuJoCo reads STL and OBJ")
-        if self.flat:
-            names = listed(dict.fromkeys(self.flat))
-            self.scene.notes.append(
-                f"shapes of {names} with a size of zero are left out: MuJoCo has none such"
-            )
-        if self.zeroed:
-            self.scene.notes.append(
-                f"inertias that no body can have, of {listed(self.zeroed)}, are zero, as in Bullet"
-            )
-        if self.feathers:
-            self.scene.notes.append(
-                f"{listed(self.feathers)}: {FEATHER:g} kg and kg m² added, for MuJoCo moves nothing"
-                " without"
-            )
+        flat = list(dict.fromkeys(self.flat))
+        said = {
+            "shapes of {} with a size of zero are left out: MuJoCo has none such": flat,
+            "inertias that no body can have, of {}, are zero, as in Bullet": self.zeroed,
+            f"{{}}: {FEATHER:g} kg and kg m² added, for MuJoCo moves nothing"
+            " without": self.feathers,
+        }
+        self.scene.notes += told(said)
 
 
 def _start(writer: _Writer, spec: ModelSpec) -> None:

@@ -4,7 +4,7 @@ Readers make a ``Scene``, writers take one. A link's frame is the frame of the j
 it, after the joint's motion, as in URDF.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -387,6 +387,16 @@ def free_name(wanted: str, taken: Iterable[str] | Mapping[str, object]) -> str:
         count += 1
         name = f"{wanted}_{count}"
     return name
+
+
+def told(found: Mapping[str, Collection[str]]) -> list[str]:
+    """Notes with the names that they are about in the place of {}, but for those about none."""
+    return [text.replace("{}", listed(names)) for text, names in found.items() if names]
+
+
+def left_out(lost: Mapping[str, Iterable[str]]) -> list[str]:
+    """Notes of what of which links is left out."""
+    return told({f"{what}: left out ({{}})": dict.fromkeys(x) for what, x in lost.items()})
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:

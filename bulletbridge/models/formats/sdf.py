@@ -36,8 +36,10 @@ from bulletbridge.models.formats.robot import (
     Pose,
     Shape,
     free_name,
+    left_out,
     listed,
     pose_of,
+    told,
 )
 from bulletbridge.models.formats.rotors import armature_of, gains_note
 from bulletbridge.models.formats.sdf_frames import (
@@ -383,12 +385,8 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path, is_scenery: bool) -> 
         text = text_of(part, "enable_wind")
         if is_true(text):
             graph.notes.append(f"link '{full}': <enable_wind>{text}</enable_wind> is left out")
-    if assumed:
-        graph.notes.append(
-            f"without <inertial>, so 1 kg with moments of 1 kg m², as SDF has it: {listed(assumed)}"
-        )
-    for what, names in lost.items():
-        graph.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
+    said = {"without <inertial>, so 1 kg with moments of 1 kg m², as SDF has it: {}": assumed}
+    graph.notes += [*told(said), *left_out(lost)]
 
 
 def inertial_in(
@@ -498,18 +496,14 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             _add_mimic(graph, scope, mimic, full)
         elif of_drake is not None:
             _add_mimic_attributes(graph, scope, of_drake, full)
-    if beside:
-        graph.notes.append(
-            f"joints are where the child has them, not at the frames that are their parents, which"
-            f" are elsewhere ({listed(beside)}): place the links, or name the frames as"
-            " drake:parent_frame and drake:child_frame"
-        )
-    if no_second:
-        graph.notes.append(f"without <axis2>, so 0 0 1, SDF's own: {listed(no_second)}")
-    if sprung:
-        graph.notes.append(
-            f"balls have no <axis>, so neither its spring nor friction: {listed(sprung)}"
-        )
+    said = {
+        "joints are where the child has them, not at the frames that are their parents, which"
+        " are elsewhere ({}): place the links, or name the frames as drake:parent_frame and"
+        " drake:child_frame": beside,
+        "without <axis2>, so 0 0 1, SDF's own: {}": no_second,
+        "balls have no <axis>, so neither its spring nor friction: {}": sprung,
+    }
+    graph.notes += told(said)
 
 
 def _attach(graph: JointGraph, scope: Scope) -> None:

@@ -37,9 +37,9 @@ from bulletbridge.models.formats.robot import (
     Shape,
     end_b,
     free_name,
-    listed,
     pose_of,
     share_of_weight,
+    told,
     with_ends,
 )
 from bulletbridge.models.formats.sdf_frames import (
@@ -115,10 +115,8 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     for element in scene.elements:
         _add_drake(scene, models, element)
     scene.lose_base_damping()
-    lost = [wrench for wrench in scene.wrenches if not _weightless(scene, models, wrench)]
-    if lost:
-        names = listed(f"'{wrench.name}'" for wrench in lost)
-        scene.notes.append(f"wrenches are left out: {names}")
+    lost = [f"'{each.name}'" for each in scene.wrenches if not _weightless(scene, models, each)]
+    scene.notes += told({"wrenches are left out: {}": lost})
     if scene.actuated:
         scene.notes.append("which joints are actuated is left out: SDF has no word for it")
     if spec.allow_structure:
@@ -173,8 +171,7 @@ def _name_plainly(scene: Scene) -> None:
     scene.loops = [named(loop) for loop in scene.loops]
     scene.elements = [named(element) for element in scene.elements]
     scene.wrenches = [replace(each, frame=moved(each.frame)) for each in scene.wrenches]
-    if changed:
-        scene.notes.append(f"'{SCOPE}' in names is '_': {listed(dict.fromkeys(changed))}")
+    scene.notes += told({f"'{SCOPE}' in names is '_': {{}}": dict.fromkeys(changed)})
 
 
 def _name_apart(scene: Scene) -> None:
@@ -198,8 +195,7 @@ def _name_apart(scene: Scene) -> None:
     for k, loop in enumerate(scene.loops):
         if loop.name in taken and not isinstance(loop, Coupling):
             scene.loops[k] = replace(loop, name=free_name(f"{loop.name}_loop", taken))
-    if renamed:
-        scene.notes.append(f"joints called like links got '_joint' added: {listed(renamed)}")
+    scene.notes += told({"joints called like links got '_joint' added: {}": renamed})
 
 
 def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
@@ -288,8 +284,7 @@ def _model(
     _pose(model, robot.place)
     carrying = robot.carrying()
     bare = [name for name in carrying if robot.links[name].inertial is None]
-    if bare:
-        notes.append(f"links without mass, which Gazebo refuses: {listed(bare)}")
+    notes += told({"links without mass, which Gazebo refuses: {}": bare})
     for link in robot.links.values():
         if standing and link.name == WORLD:
             if link.visuals or link.collisions:
@@ -318,15 +313,12 @@ def _model(
     balls = [joint for joint in robot.joints.values() if joint.kind == "spherical"]
     acting = [ball.name for ball in balls if ball.damping or ball.friction or ball.armature]
     limited = [joint.name for joint in balls if joint.limited]
-    if acting:
-        notes.append(
-            f"damping, friction and armature of ball joints {listed(acting)} are in {BALL_TAG},"
-            " which SDF has no words for and bulletbridge alone reads"
-        )
-    if limited:
-        notes.append(
-            f"largest turns of ball joints {listed(limited)}: left out, SDF has no word for it"
-        )
+    said = {
+        f"damping, friction and armature of ball joints {{}} are in {BALL_TAG},"
+        " which SDF has no words for and bulletbridge alone reads": acting,
+        "largest turns of ball joints {}: left out, SDF has no word for it": limited,
+    }
+    notes += told(said)
     return model
 
 

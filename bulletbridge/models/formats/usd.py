@@ -20,7 +20,16 @@ from bulletbridge.models.formats.joint_graph import (
     scene_of,
 )
 from bulletbridge.models.formats.mujoco_servo import Servo
-from bulletbridge.models.formats.robot import UNLIMITED, Link, Pose, Scene, free_name, listed
+from bulletbridge.models.formats.robot import (
+    UNLIMITED,
+    Link,
+    Pose,
+    Scene,
+    free_name,
+    left_out,
+    listed,
+    told,
+)
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.formats.usd_bodies import Units, link_of, place_of
 from bulletbridge.models.formats.usd_mujoco import (
@@ -250,26 +259,19 @@ def _add_links(read: Read, folder: Path) -> None:
             moving.append(name)
         if any(number(prim, f"physxRigidBody:{way}Damping", 0.0) for way in ("linear", "angular")):
             dragged.append(name)
-    if dragged:
-        graph.notes.append(
-            f"drag of bodies (physxRigidBody:...Damping) is left out: {listed(dragged)}"
-        )
-    if moving:
-        graph.notes.append(f"velocities of {listed(moving)} are left out: they start at rest")
-    if assumed:
-        graph.notes.append(
-            "without mass and shapes, so a ball of 1 kg and 0.1 m radius, as of PhysX:"
-            f" {listed(assumed)}"
-        )
-    for what, names in lost.items():
-        graph.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
+    said = {
+        "drag of bodies (physxRigidBody:...Damping) is left out: {}": dragged,
+        "velocities of {} are left out: they start at rest": moving,
+        "without mass and shapes, so a ball of 1 kg and 0.1 m radius, as of PhysX: {}": assumed,
+    }
+    graph.notes += [*told(said), *left_out(lost)]
 
 
 def _add_joints(read: Read) -> None:
     """Joints between bodies, or of bodies with the world."""
     graph, paths = read.graph, dict[str, str]()
     prims = [prim for prim in _prims(read) if prim.IsA(read.physics.Joint)]
-    told = {
+    springy = {
         "friction in proportion to what joints bear (physxJoint:jointFriction) is left out": [
             "physxJoint:jointFriction"
         ],
@@ -280,7 +282,7 @@ def _add_joints(read: Read) -> None:
             f"physxMimicJoint:{tag}:naturalFrequency" for tag in TURNS + WAYS
         ],
     }
-    for what, attributes in told.items():
+    for what, attributes in springy.items():
         having = [p.GetName() for p in prims if any(number(p, x, 0.0) > 0.0 for x in attributes)]
         if having:
             graph.notes.append(f"{what}: {listed(having)}")
@@ -323,10 +325,8 @@ def _add_gears(read: Read, paths: Mapping[str, str]) -> None:
         pair = edges[names[0]], edges[names[1]]
         name = free_name(prim.GetName(), [each.name for each in (*graph.connections, *graph.loops)])
         graph.loops.append(_gear(read, prim, name, pair, number(prim, ratio, 1.0)))
-    if left:
-        graph.notes.append(f"PhysX's are left out: {listed(left)}")
-    if idle:
-        graph.notes.append(f"actuators of Newton do not act: {listed(idle)}")
+    said = {"PhysX's are left out: {}": left, "actuators of Newton do not act: {}": idle}
+    graph.notes += told(said)
 
 
 def _gear(
@@ -746,9 +746,10 @@ def _settle(read: Read, scene: Scene) -> None:
                 continue
         scene.start_guess[full] = position
     scene.actuated += [prefixes[name] for name in dict.fromkeys(read.driven) if name in prefixes]
-    if read.idle:
-        rest = "" if read.servos else "; servos=True (--servos) lets those act that are forces"
-        scene.notes.append(f"drives that do not act: {listed(read.idle)}{rest}")
-    if read.unbounded:
-        names = listed(dict.fromkeys(read.unbounded))
-        scene.notes.append(f"drives whose bounds do not act, of several axes or in loops: {names}")
+    rest = "" if read.servos else "; servos=True (--servos) lets those act that are forces"
+    unbounded = dict.fromkeys(read.unbounded)
+    said = {
+        f"drives that do not act: {{}}{rest}": read.idle,
+        "drives whose bounds do not act, of several axes or in loops: {}": [*unbounded],
+    }
+    scene.notes += told(said)
