@@ -4,7 +4,7 @@ The format is described in docs/loops-file.md. Unknown keys are errors.
 """
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from bulletbridge.models.model_spec import (
     ModelSpec,
     pybullet_data_folder,
 )
-from bulletbridge.models.strict_yaml import Keys, Node, Readers, read_given
+from bulletbridge.models.strict_yaml import Keys, Node, Readers, items_of, read_given
 from bulletbridge.models.urdf_file import XACRO, is_file
 from bulletbridge.models.urdf_names import BASE, check_names, read_names
 from bulletbridge.models.xml_file import read_xml
@@ -105,16 +105,16 @@ def _model(root: Node) -> ModelSpec:
     _require_version(root)  # first: another version may have other keys
     keys = root.mapping(("bulletbridge",), ROOT)
     start = _start(keys["start"]) if "start" in keys else {}
-    loops, actuated = list(_items(keys, "loops")), list(_items(keys, "actuated"))
+    loops, actuated = items_of(keys, "loops"), items_of(keys, "actuated")
     constraints = tuple(read_constraint(loop) for loop in loops)
-    forces = list(_items(keys, "forces"))
+    forces = items_of(keys, "forces")
     elements = tuple(read_element(force) for force in forces if is_element(force))
-    wrenches = list(_items(keys, "wrenches"))
+    wrenches = items_of(keys, "wrenches")
     pushes = tuple(read_wrench(wrench) for wrench in wrenches)
     joining = [*loops, *(force for force in forces if is_element(force)), *wrenches]
     _require_unique([entry.table()["name"] for entry in joining])
     _require_unique(actuated)
-    scenery = [item.mapping(("name", "urdf"), SCENERY) for item in _items(keys, "scenery")]
+    scenery = [item.mapping(("name", "urdf"), SCENERY) for item in items_of(keys, "scenery")]
     _require_unique([entry["name"] for entry in scenery])
     spec = ModelSpec(
         root.path.name.removesuffix(".yaml").removesuffix(".loops"),
@@ -126,7 +126,7 @@ def _model(root: Node) -> ModelSpec:
         start_v=_coordinates(start, "v", (SPIN, TWIST)),
         start_guess=_coordinates(start, "guess", (QUATERNION, POSE)),
         forces=tuple(_force(item) for item in forces if not is_element(item)),
-        beams=tuple(_beam(item) for item in _items(keys, "beams")),
+        beams=tuple(_beam(item) for item in items_of(keys, "beams")),
         elements=elements,
         wrenches=pushes,
         scenery=tuple(
@@ -235,10 +235,6 @@ def _require_version(root: Node) -> None:
             f"version {version.number():g} is unknown; this release reads {VERSION}: "
             f"update bulletbridge, or write version {VERSION}"
         )
-
-
-def _items(keys: Keys, name: str) -> Iterator[Node]:
-    return keys[name].items() if name in keys else iter(())
 
 
 def _require_unique(names: Sequence[Node]) -> None:

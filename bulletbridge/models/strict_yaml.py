@@ -344,6 +344,11 @@ def read_given(keys: Keys, readers: Readers) -> dict[str, Any]:
     return {name: read(keys[name]) for name, read in readers.items() if name in keys}
 
 
+def items_of(keys: Keys, name: str) -> list[Node]:
+    """Elements of a list that need not be there."""
+    return list(keys[name].items()) if name in keys else []
+
+
 _QUOTABLE = ("int", "float", "bool", "null", "timestamp")
 
 

@@ -1,11 +1,11 @@
 """Names of links and joints in URDF files, so that a loops file is checked before Bullet runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from xml.etree import ElementTree
 
 from bulletbridge.models.model_spec import BEAM, BodySpec
-from bulletbridge.models.strict_yaml import Node
+from bulletbridge.models.strict_yaml import Node, items_of
 
 WORLD, BASE = "world", "base"
 FIXED = ("fixed", "floating")
@@ -110,43 +110,41 @@ def check_names(root: Node, names: Names) -> None:
             column and the nearest name.
     """
     keys = root.table()
-    for loop in _items(keys, "loops"):
+    for loop in items_of(keys, "loops"):
         entries = loop.table()
-        for end in ("a", "b"):
-            if end in entries:
-                names.link(entries[end].table()["link"])
-        for joint in entries["joints"].names() if "joints" in entries else ():
-            _require_single(joint, names)
+        _check_ends(entries, names)
     chains = {name: kind for name, kind in names.joints.items()}
-    for beam in _items(keys, "beams"):
+    for beam in items_of(keys, "beams"):
         names = _with_beam(beam.table(), names)
-    for joint in _items(keys, "actuated"):
+    for joint in items_of(keys, "actuated"):
         names.joint(joint)
     for joint in keys["joints"].names() if "joints" in keys else ():
         if names.joint(joint) not in (*SINGLE, "spherical", BASE):
             _require_single(joint, names)
-    for force in _items(keys, "forces"):
+    for force in items_of(keys, "forces"):
         entries = force.table()
-        for joint in entries["joints"].names() if "joints" in entries else ():
-            _require_single(joint, names)
         if "joint" in entries:  # springs of a chain that is a beam may stay
             _require_single(entries["joint"], replace(names, joints=chains | names.joints))
-        for end in ("a", "b"):
-            if end in entries:
-                names.link(entries[end].table()["link"])
-        for point in _items(entries, "via"):
+        _check_ends(entries, names)
+        for point in items_of(entries, "via"):
             entries = point.table()
             if "pulley" not in entries:
                 names.link(entries.get("round", point).table()["link"])
-    for wrench in _items(keys, "wrenches"):
-        entries = wrench.table()
-        for end in ("frame", "axes"):
-            if end in entries:
-                names.link(entries[end].table()["link"])
+    for wrench in items_of(keys, "wrenches"):
+        _check_ends(wrench.table(), names)
     for key, values in (keys["start"].table() if "start" in keys else {}).items():
         given, sizes = values.table(), COORDINATES["v" if key == "v" else "q"]
         for joint in values.names():
             _require_count(given[joint.text()], names.joint(joint), sizes)
+
+
+def _check_ends(entries: dict[str, Node], names: Names) -> None:
+    """The same of frames of a loop, spring or wrench, and of joints that it couples."""
+    for end in ("a", "b", "frame", "axes"):
+        if end in entries:
+            names.link(entries[end].table()["link"])
+    for joint in entries["joints"].names() if "joints" in entries else ():
+        _require_single(joint, names)
 
 
 def _with_beam(entry: dict[str, Node], names: Names) -> Names:
@@ -160,10 +158,6 @@ def _with_beam(entry: dict[str, Node], names: Names) -> Names:
         )
     joints = {n: kind for n, kind in names.joints.items() if not n.startswith(f"{link}_bend_")}
     return replace(names, joints=joints | {link + BEAM: f"beam of {modes}"})
-
-
-def _items(keys: dict[str, Node], name: str) -> Iterator[Node]:
-    return keys[name].items() if name in keys else iter(())
 
 
 def _require_single(node: Node, names: Names) -> None:

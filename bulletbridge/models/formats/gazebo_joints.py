@@ -14,15 +14,14 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.constraints.force_elements import Wrench
-from bulletbridge.constraints.joints import Coupling, Frame, LoopAxis, LoopJoint, Triple
+from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.attaching_plugins import attachment, closing_joint, hinged_note
 from bulletbridge.models.formats.joint_graph import (
-    LOOP_MODELS,
+    Along,
     digits_worth,
-    loop_axis,
-    rounded,
+    loop_joint,
 )
 from bulletbridge.models.formats.robot import free_name, lifting, listed, share_of_weight, told
 from bulletbridge.models.formats.sdf import GEARBOX, KINDS, along_in, direction_in, screw_pitch
@@ -356,29 +355,15 @@ def _gear(
 def _loop(scope: Scope, joint: Xml.Element, name: str, digits: int | None) -> LoopJoint:
     """What closes a loop, joints at zero."""
     kind, place = KINDS[joint.get("type", "")], scope.pose_of(joint)
-    ends = [scope.joint_end(joint, which) for which in ENDS]
-    places = [scope.pose(link).inverse @ place for link in ends]
-    a, b = (
-        Frame(link, rounded(at.xyz, digits), rounded(at.rpy, digits))
-        for link, at in zip(ends, places, strict=True)
-    )
-    if kind in ("ball", "fixed"):
-        return LoopJoint(name, LOOP_MODELS[kind], a, b)
-    first = along_in(scope, joint, "axis", place, name)
-    second = direction_in(scope, joint, "axis2", place, name) if kind == "universal" else None
-    along = loop_axis(first)
-    acting = None if along == LoopAxis() else along
-    return LoopJoint(
-        name,
-        LOOP_MODELS[kind],
-        a,
-        b,
-        rounded(first.axis, digits),
-        None if second is None else rounded(second, digits),
-        screw_pitch(joint, name) if kind == "screw" else 0.0,
-        turn=acting if kind in ("revolute", "screw") else None,
-        travel=acting if kind == "prismatic" else None,
-    )
+    links = [scope.joint_end(joint, which) for which in ENDS]
+    ends = [(scope.pose(link).inverse @ place).on(link) for link in links]
+    alongs: list[Along] = []
+    if kind not in ("ball", "fixed"):
+        alongs.append(along_in(scope, joint, "axis", place, name))
+    if kind == "universal":
+        alongs.append(Along(direction_in(scope, joint, "axis2", place, name)))
+    pitch = screw_pitch(joint, name) if kind == "screw" else 0.0
+    return loop_joint(name, kind, ends, alongs, pitch, digits)
 
 
 def _link(tree: UrdfTree, joint: Xml.Element, which: str, where: str) -> str:

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 
@@ -28,7 +28,7 @@ from bulletbridge.models.formats.robot import (
     with_ends,
 )
 from bulletbridge.models.formats.sdf_frames import SCOPE
-from bulletbridge.models.model_spec import EARTH, FileConstraint
+from bulletbridge.models.model_spec import EARTH, FileConstraint, Z
 from bulletbridge.numerics.records import Array
 
 TREE_RANK = {
@@ -280,7 +280,7 @@ def _lift(
     """Take a share of a link's weight, and return whether it had any that moves something."""
     robot, link, _ = where[name]
     inertial = robot.links[link].inertial
-    stands = robot.fixed and _carrier(robot, link) == robot.root
+    stands = robot.fixed and robot.carrier(link) == robot.root
     if inertial is None or not inertial.mass or stands:
         return False
     x, y, z = (float(each) for each in inertial.com)
@@ -288,20 +288,12 @@ def _lift(
     return any(scene.gravity)
 
 
-def _carrier(robot: Robot, link: str) -> str:
-    """The uppermost of the links that one is fixed to."""
-    carrying = robot.carrying()
-    while link != robot.root and carrying[link].kind == "fixed":
-        link = carrying[link].parent
-    return link
-
-
 def _is_void(where: Mapping[str, tuple[Robot, str, Pose]], edge: Connection) -> bool:
     """Whether a joint is at one place of what is one rigid body, so that it does nothing."""
     (one, a, _), (other, b, _) = where[edge.parent], where[edge.child]
     here, there = edge.places
     apart = max(np.abs(here.p - there.p).max(), np.abs(here.R - there.R).max())
-    return one is other and apart < MEETING and _carrier(one, a) == _carrier(one, b)
+    return one is other and apart < MEETING and one.carrier(a) == one.carrier(b)
 
 
 def _roots(graph: JointGraph) -> list[str]:
@@ -438,39 +430,44 @@ def _loop(
         (where[link][2] @ graph.places[link].inverse @ place).on(_full(scene, where, link))
         for link, place in zip((edge.parent, edge.child), edge.places, strict=True)
     ]
-    ends = [
-        Frame(end.link, rounded(end.xyz, graph.digits), rounded(end.rpy, graph.digits))
-        for end in ends
-    ]
-    axis, axis_b = (0.0, 0.0, 1.0), None
-    if edge.along:
-        axis = rounded(edge.along[0].axis, graph.digits)
-    if edge.kind == "universal":
+    if edge.kind == "universal" and not edge.is_loop:
         first, second = (along.axis for along in edge.along)
-        if not edge.is_loop and abs(first @ second) > PERPENDICULAR:
+        if abs(first @ second) > PERPENDICULAR:
             raise ModelError(
                 f"joint '{edge.name}' has two axes that are not at right angles and closes a loop;"
                 " write two revolute joints with a light link between"
             )
-        axis_b = rounded(second, graph.digits)
-    turn, travel = None, None
-    acting = LoopAxis() if not edge.along else loop_axis(edge.along[0])
-    if acting != LoopAxis() and edge.kind in ("revolute", "screw"):
-        turn = acting
-    elif acting != LoopAxis() and edge.kind == "prismatic":
-        travel = acting
-    elif any(along.acts for along in edge.along):
+    made = loop_joint(edge.name, edge.kind, ends, edge.along, edge.pitch, graph.digits)
+    if made.turn is None and made.travel is None and any(along.acts for along in edge.along):
         lost.append(edge.name)
+    return made
+
+
+def loop_joint(
+    name: str,
+    kind: str,
+    ends: Iterable[Frame],
+    alongs: Sequence[Along],
+    pitch: float,
+    digits: int | None,
+) -> LoopJoint:
+    """A joint of a graph's kinds as a loop, its numbers with so many digits after the point.
+
+    What acts along a motion that is neither the only turn nor the only way is left out.
+    """
+    a, b = (Frame(end.link, rounded(end.xyz, digits), rounded(end.rpy, digits)) for end in ends)
+    first, *_, last = (*alongs, *alongs) or (Along(np.array(Z)),) * 2
+    acting = loop_axis(first) if alongs and loop_axis(first) != LoopAxis() else None
     return LoopJoint(
-        edge.name,
-        LOOP_MODELS[edge.kind],
-        ends[0],
-        ends[1],
-        axis,
-        axis_b,
-        edge.pitch,
-        turn=turn,
-        travel=travel,
+        name,
+        LOOP_MODELS[kind],
+        a,
+        b,
+        rounded(first.axis, digits),
+        rounded(last.axis, digits) if kind == "universal" else None,
+        pitch,
+        turn=acting if kind in ("revolute", "screw") else None,
+        travel=acting if kind == "prismatic" else None,
     )
 
 

@@ -119,9 +119,7 @@ class Places:
         if not self.has(body):
             return WORLD
         robot, link, _ = self.of(body)
-        carried = {joint.child: joint for joint in robot.joints.values()}
-        while link in carried and carried[link].kind == "fixed":
-            link = carried[link].parent
+        link = robot.carrier(link)
         return WORLD if link == WORLD else f"{robot.name}/{link}"
 
     def full_link(self, body: int) -> str:

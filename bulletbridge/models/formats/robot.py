@@ -207,6 +207,13 @@ class Robot:
         """The joint that carries each link but the root."""
         return {joint.child: joint for joint in self.joints.values()}
 
+    def carrier(self, link: str) -> str:
+        """The uppermost of the links that one is fixed to."""
+        carrying = self.carrying()
+        while link in carrying and carrying[link].kind == "fixed":
+            link = carrying[link].parent
+        return link
+
     def rename(self, name: Callable[[str], str]) -> None:
         """Call its links and joints otherwise."""
         self.root = name(self.root)

@@ -17,7 +17,7 @@ from bulletbridge.models.formats.loop_tags import seen_from_both
 from bulletbridge.models.formats.robot import Pose, free_name, listed
 from bulletbridge.models.formats.urdf_tree import UrdfTree, X, end
 from bulletbridge.models.model_spec import Z
-from bulletbridge.models.strict_yaml import Node
+from bulletbridge.models.strict_yaml import Node, items_of
 from bulletbridge.models.urdf_file import is_file
 from bulletbridge.models.yaml_text import read_yaml
 
@@ -158,7 +158,7 @@ def _pairs(tree: UrdfTree, keys: dict[str, Node]) -> list[Pair]:
         LoopFileError: An entry does not name two, or no two links have the word and a number.
     """
     pairs: list[Pair] = []
-    for pair in _items(keys, "closed_loop"):
+    for pair in items_of(keys, "closed_loop"):
         ends = list(pair.items())
         if len(ends) != 2:
             pair.fail(f"has {len(ends)} frames; name two")
@@ -204,7 +204,7 @@ def _kinds(root: Node, keys: dict[str, Node], pairs: int, found: Sidecar) -> lis
 
 
 def _read_retyped(tree: UrdfTree, root: Node, keys: dict[str, Node], found: Sidecar) -> None:
-    names, kinds = _items(keys, "joint_name"), _items(keys, "joint_type")
+    names, kinds = items_of(keys, "joint_name"), items_of(keys, "joint_type")
     if len(names) != len(kinds):
         root.fail(f"'joint_name' has {len(names)} entries and 'joint_type' {len(kinds)}; pair them")
     moving, absent = _moving(tree), list[Node]()
@@ -277,7 +277,7 @@ def _read_closures(tree: UrdfTree, root: Node, found: Sidecar) -> None:
     keys = root.table()
     _note_unknown(root, CLOSURE_KEYS, found)
     taken = {loop.name for loop in found.loops}
-    for node in _items(keys, "closures"):
+    for node in items_of(keys, "closures"):
         entry = node.mapping(("link_a", "link_b", "point"), ("axis", "name", "type", "joint"))
         ends = [entry[key].known(tree.links, "link ") for key in ("link_a", "link_b")]
         point = np.array(entry["point"].triple())
@@ -288,7 +288,7 @@ def _read_closures(tree: UrdfTree, root: Node, found: Sidecar) -> None:
         model = JointModel.BALL if axis is None else JointModel.REVOLUTE
         found.loops.append(LoopJoint(name, model, a, b, axis or Z))
     for key, model in (("ball_loops", JointModel.BALL), ("pin_loops", JointModel.REVOLUTE)):
-        for node in _items(keys, key):
+        for node in items_of(keys, key):
             entry = node.mapping(("name", "parent", "child"), ("parent_xyz", "child_xyz", "axis"))
             a, b = (_point_of(tree, entry, end) for end in ("parent", "child"))
             axes = Z, None
@@ -296,10 +296,10 @@ def _read_closures(tree: UrdfTree, root: Node, found: Sidecar) -> None:
                 axis = entry["axis"].direction() if "axis" in entry else X
                 axes = seen_from_both(tree, axis, (a, b))
             found.loops.append(LoopJoint(entry["name"].text(), model, a, b, *axes))
-    for node in _items(keys, "ball_upgrades"):
+    for node in items_of(keys, "ball_upgrades"):
         found.retyped[node.known(tree.joints, "joint ")] = Retyped("spherical")
-    found.actuated += [each.known(tree.joints, "joint ") for each in _items(keys, "independent")]
-    driven = _items(keys, "actuated_joints")
+    found.actuated += [each.known(tree.joints, "joint ") for each in items_of(keys, "independent")]
+    driven = items_of(keys, "actuated_joints")
     found.actuated += [each.text() for each in driven if each.text() in tree.joints]
     absent = [each for each in driven if each.text() not in tree.joints]
     _note_absent("actuated_joints", absent, list(tree.joints), found)
@@ -314,7 +314,3 @@ def _point_of(tree: UrdfTree, entry: dict[str, Node], end: str) -> Frame:
 def _frame_at(tree: UrdfTree, link: str, point: np.ndarray) -> Frame:
     """The frame of a link that is at a point of the root's frame and has the root's axes."""
     return (tree.poses[link].inverse @ Pose(p=point)).on(link)
-
-
-def _items(keys: dict[str, Node], name: str) -> list[Node]:
-    return list(keys[name].items()) if name in keys else []
