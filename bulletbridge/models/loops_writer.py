@@ -12,16 +12,12 @@ from ruamel.yaml import YAML
 
 from bulletbridge.constraints.force_elements import (
     ForceElement,
-    LinePoint,
     Pulley,
     Round,
     Tendon,
-    Wrench,
 )
 from bulletbridge.constraints.joints import (
-    SOFTNESS,
     Coupling,
-    Distance,
     Frame,
     LoopAxis,
     LoopJoint,
@@ -31,13 +27,10 @@ from bulletbridge.constraints.motion import (
     Components,
     Motion,
     Polynomial,
-    Signal,
     Sine,
     Spline,
-    still,
 )
 from bulletbridge.errors import LoopFileError
-from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.models.force_entries import ELEMENTS
 from bulletbridge.models.model_spec import (
     ORIGIN,
@@ -45,9 +38,7 @@ from bulletbridge.models.model_spec import (
     VERSION,
     BodySpec,
     FileConstraint,
-    JointForce,
     ModelSpec,
-    Z,
     pybullet_data_folder,
 )
 
@@ -78,11 +69,15 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
     data |= _unless("joint_friction", spec.joint_friction, False)
     data |= _unless("allow_structure", spec.allow_structure, False)
-    data |= _unless("joints", {n: _say_properties(p) for n, p in spec.joints.items()}, {})
-    forces = [_without_zeros(force) for force in spec.forces]
+    data |= _unless("joints", {name: _fields(x, name) for name, x in spec.joints.items()}, {})
+    forces = [_fields(force, f"{{}} of joint {force.joint}") for force in spec.forces]
     forces += [_say_element(element) for element in spec.elements]
     data |= _unless("forces", forces, [])
-    data |= _unless("wrenches", [_say_wrench(wrench) for wrench in spec.wrenches], [])
+    wrenches = [
+        {"name": wrench.name, **_fields(wrench, f"{{}} of wrench '{wrench.name}'", "name")}
+        for wrench in spec.wrenches
+    ]
+    data |= _unless("wrenches", wrenches, [])
     stands = [_say_body(body, path) for body in spec.scenery]
     for said in stands:
         del said["fixed_base"]
@@ -133,7 +128,55 @@ def _say_body(body: BodySpec, path: Path) -> dict[str, Any]:
     return said | _unless("base", base, {}) | _unless("scale", body.scale, 1.0)
 
 
+def _fields(record: Any, what: str, *others: str) -> dict[str, Any]:
+    """Fields of a record, without some others, that differ from what the reader would put in.
+
+    ``what`` is what errors call them, {} the name of a field.
+    """
+    said: dict[str, Any] = {}
+    for field in fields(record):
+        value = _plain(getattr(record, field.name))
+        if field.name not in others and value != _plain(field.default):
+            said[field.name] = _say(value, what.replace("{}", field.name))
+    return said
+
+
+def _say(value: Any, what: str) -> Any:
+    """A value of a field.
+
+    Raises:
+        LoopFileError: It is a Python function.
+    """
+    if isinstance(value, list):
+        return [_say(each, what) for each in cast("list[object]", value)]
+    if isinstance(value, Components):
+        return [_say(each, what) for each in value.parts]
+    if isinstance(value, Polynomial):
+        return {"polynomial": value.coefficients}
+    if isinstance(value, Sine | Spline):
+        return {type(value).__name__.lower(): asdict(value)}
+    if callable(value):
+        raise LoopFileError(
+            f"the {what} is the Python function {value!r}, which no file can hold; use Sine, "
+            f"Polynomial or Spline"
+        )
+    if isinstance(value, Pulley):
+        return {"pulley": value.divisor}
+    if isinstance(value, Round):
+        return {"round": _say(value.frame, what), **_fields(value, what, "frame")}
+    if isinstance(value, LoopAxis):
+        return _fields(value, "{} along a free motion")
+    if isinstance(value, Motion):
+        return _fields(value, "motion along {}")
+    if isinstance(value, Frame | Motor):
+        return _fields(value, what)
+    return value
+
+
 def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
+    others = ["name", "model", "coefficients", "higher"]
+    if constraint.max_force is None:
+        others.append("erp")
     said: dict[str, Any] = {"name": constraint.name}
     if isinstance(constraint, Coupling):
         higher = constraint.higher
@@ -142,129 +185,13 @@ def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
             for name, factor in constraint.coefficients.items()
         }
         said |= {"type": "gear", "joints": factors}
-        said |= _unless("offset", constraint.offset, 0.0)
     else:
-        kind = constraint.model.value if isinstance(constraint, LoopJoint) else "distance"
-        said |= {"type": kind, "a": _say_frame(constraint.a), "b": _say_frame(constraint.b)}
-    if isinstance(constraint, Distance):
-        said["length"] = constraint.length
-    if isinstance(constraint, LoopJoint):
-        said |= _unless("axis", constraint.axis, Z) | _unless("axis_b", constraint.axis_b, None)
-        said |= _unless("pitch", constraint.pitch, 0.0)
-        said |= _unless("radius", constraint.radius, 0.0)
-        said |= _unless("free", [list(twist) for twist in constraint.free], [])
-    if constraint.motion is not None:
-        said["motion"] = _say_motion(constraint.motion)
-    if constraint.max_force is not None:
-        said |= {"max_force": constraint.max_force} | _unless("erp", constraint.erp, SOFTNESS)
-    if isinstance(constraint, LoopJoint):
-        for key, freedom in (("turn", constraint.turn), ("travel", constraint.travel)):
-            if freedom is not None:
-                said[key] = _say_freedom(freedom)
-    return said
-
-
-def _say_freedom(freedom: LoopAxis) -> dict[str, Any]:
-    said = _unless("limits", freedom.limits, None) | _unless("friction", freedom.friction, 0.0)
-    if freedom.motor is not None:
-        said["motor"] = _say_motor(freedom.motor)
-    for name in ("stiffness", "damping", "rest"):
-        said |= _unless(name, getattr(freedom, name), 0.0)
-    return said | _say_effort("force", freedom.force, "force along a free motion")
-
-
-def _say_motor(motor: Motor) -> dict[str, Any]:
-    plain = asdict(Motor(motor.force))
-    return {k: v for k, v in asdict(motor).items() if k == "force" or v != plain[k]}
-
-
-def _say_effort(key: str, effort: float | Signal, what: str) -> dict[str, Any]:
-    if callable(effort):
-        return {key: _say_signal(effort, what)}
-    return _unless(key, effort, 0.0)
+        said["type"] = constraint.model.value if isinstance(constraint, LoopJoint) else "distance"
+    return said | _fields(constraint, f"{{}} of '{constraint.name}'", *others)
 
 
 def _say_element(element: ForceElement) -> dict[str, Any]:
     said: dict[str, Any] = {"name": element.name, "type": ELEMENTS[type(element)]}
     if isinstance(element, Tendon):
         said["joints"] = element.coefficients
-    else:
-        said |= {"a": _say_frame(element.a), "b": _say_frame(element.b)}
-    for field in fields(element):
-        value = getattr(element, field.name)
-        if field.name in ("force", "torque"):
-            said |= _say_effort(field.name, value, f"{field.name} of spring {element.name}")
-        elif isinstance(value, Motor):
-            said["motor"] = _say_motor(value)
-        elif field.name == "via":
-            said |= {"via": [_say_point(point) for point in value]} if value else {}
-        elif field.name not in said and field.name != "coefficients":
-            said |= _unless(field.name, value, field.default)
-    return said
-
-
-def _say_point(point: LinePoint) -> dict[str, Any]:
-    """What a line goes through, round or over."""
-    if isinstance(point, Pulley):
-        return {"pulley": point.divisor}
-    if isinstance(point, Round):
-        said = {"round": _say_frame(point.frame), "radius": point.radius}
-        said |= _unless("cylinder", point.cylinder, False)
-        return said | _unless("side", point.side, None)
-    return _say_frame(point)
-
-
-def _say_wrench(wrench: Wrench) -> dict[str, Any]:
-    said: dict[str, Any] = {"name": wrench.name, "frame": _say_frame(wrench.frame)}
-    for part in ("force", "torque"):
-        given: object = getattr(wrench, part)
-        what = f"{part} of wrench '{wrench.name}'"
-        if isinstance(given, Components):
-            said[part] = [_say_signal(x, what) if callable(x) else x for x in given.parts]
-        elif callable(given):
-            raise LoopFileError(
-                f"the {what} is the Python function {given!r}, which no file can hold; give"
-                " three numbers, or signals in the entry itself"
-            )
-        else:
-            said |= _unless(part, given, ORIGIN)
-    return said | ({} if wrench.axes is None else {"axes": _say_frame(wrench.axes)})
-
-
-def _say_frame(frame: Frame) -> dict[str, Any]:
-    return (
-        {"link": frame.link} | _unless("xyz", frame.xyz, ORIGIN) | _unless("rpy", frame.rpy, ORIGIN)
-    )
-
-
-def _say_motion(motion: Motion) -> dict[str, Any]:
-    said: dict[str, Any] = {}
-    for name in ("x", "y", "z", "angle"):
-        signal: Signal = getattr(motion, name)
-        if signal is not still:
-            said[name] = _say_signal(signal, f"motion along {name}")
-    return said | _unless("axis", motion.axis, None)
-
-
-def _say_signal(signal: Signal, what: str) -> dict[str, Any]:
-    if isinstance(signal, Sine):
-        return {"sine": asdict(signal)}
-    if isinstance(signal, Polynomial):
-        return {"polynomial": signal.coefficients}
-    if isinstance(signal, Spline):
-        return {"spline": asdict(signal)}
-    raise LoopFileError(
-        f"the {what} is the Python function {signal!r}, which no file can hold; use Sine, "
-        f"Polynomial or Spline"
-    )
-
-
-def _say_properties(given: JointProperties) -> dict[str, Any]:
-    return {name: value for name, value in asdict(given).items() if value is not None}
-
-
-def _without_zeros(force: JointForce) -> dict[str, Any]:
-    said = {name: value for name, value in vars(force).items() if value}
-    if callable(force.torque):
-        said["torque"] = _say_signal(force.torque, f"torque of joint {force.joint}")
-    return said
+    return said | _fields(element, f"{{}} of spring {element.name}", "name", "coefficients")
