@@ -29,6 +29,7 @@ from bulletbridge.models.formats.joint_graph import (
     digits_worth,
     scene_of,
 )
+from bulletbridge.models.formats.mimic import TAGS as MIMICS
 from bulletbridge.models.formats.robot import (
     GROUND,
     Inertial,
@@ -489,13 +490,9 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
                 place_b,
             )
         )
-        mimic = part.find("axis/mimic")
-        axis = part.find("axis")
-        of_drake = None if axis is None else axis.find("drake:mimic")
+        mimic = next((each for each in part.iterfind("axis/*") if each.tag in MIMICS), None)
         if mimic is not None:
             _add_mimic(graph, scope, mimic, full)
-        elif of_drake is not None:
-            _add_mimic_attributes(graph, scope, of_drake, full)
     said = {
         "joints are where the child has them, not at the frames that are their parents, which"
         " are elsewhere ({}): place the links, or name the frames as drake:parent_frame and"
@@ -547,7 +544,7 @@ def _follow(graph: JointGraph, scope: Scope) -> None:
             graph.notes.append(uncoupled_note(plugin))
             continue
         followers.append(scope.prefix + made[0])
-        _add_mimic_attributes(graph, scope, made[1], followers[-1])
+        _add_mimic(graph, scope, made[1], followers[-1])
     if followers:
         graph.notes.append(followed_note(f"'{name}'" for name in followers))
 
@@ -664,10 +661,24 @@ def screw_pitch(part: Xml.Element, name: str) -> float:
 
 
 def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
-    """SDF 1.11: position = multiplier * (leader - reference) + offset."""
+    """Position = multiplier * (leader - reference) + offset.
+
+    SDF 1.11 says them in elements, Drake and Gazebo's plugins in attributes.
+    """
+
+    def number(key: str, default: float) -> float:
+        if key not in mimic.attrib:
+            return number_of(mimic, key, default)
+        try:
+            return float(mimic.attrib[key])
+        except ValueError:
+            raise ModelError(
+                f"joint '{full}': <{mimic.tag}> has {key}=\"{mimic.get(key)}\"; give a number"
+            ) from None
+
+    multiplier = number("multiplier", 1.0)
+    offset = number("offset", 0.0) - multiplier * number("reference", 0.0)
     leader = _leader(scope, mimic, full)
-    multiplier = number_of(mimic, "multiplier", 1.0)
-    offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
     graph.loops.append(Coupling(f"{full}_mimic", {full: 1.0, leader: -multiplier}, offset))
 
 
@@ -686,20 +697,6 @@ def _leader(scope: Scope, mimic: Xml.Element, full: str) -> str:
             return found.prefix + name
         around = around.outer
     raise ModelError(f"joint '{full}' mimics '{said}', which does not exist; name a joint")
-
-
-def _add_mimic_attributes(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
-    """Drake's and Gazebo's plugins': position = multiplier * leader + offset."""
-    values: list[float] = []
-    for key, default in (("multiplier", "1"), ("offset", "0")):
-        try:
-            values.append(float(mimic.get(key, default)))
-        except ValueError:
-            raise ModelError(
-                f"joint '{full}': <{mimic.tag}> has {key}=\"{mimic.get(key)}\"; give a number"
-            ) from None
-    leader = _leader(scope, mimic, full)
-    graph.loops.append(Coupling(f"{full}_mimic", {full: 1.0, leader: -values[0]}, values[1]))
 
 
 def _add_drake(graph: JointGraph, scope: Scope) -> None:

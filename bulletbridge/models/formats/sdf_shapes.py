@@ -29,8 +29,6 @@ NOT_THERE = "it is not there: put it there"
 PLANE, THICK, THIN = 100.0, 1.0, 0.01
 """Width of the box that a plane becomes [m], its thickness, and that of one which is only seen."""
 
-ROUND = {"cylinder": solids.cylinder, "capsule": solids.capsule, "cone": solids.cone}
-
 
 def read_shapes(
     part: Xml.Element, link: Link, scope: Scope, top: Path, lost: dict[str, list[str]]
@@ -116,17 +114,20 @@ def _solid(
         facets = read_mesh(file)
         facets.apply_scale(numbers_in(text_of(geometry, "scale", "1 1 1"), 3, "<scale> of a mesh"))
         found = solids.of_mesh(facets)
-    elif kind == "box":
-        found = solids.box(*numbers_in(text_of(geometry, "size", "1 1 1"), 3, "<size> of a box"))
-    elif kind == "ellipsoid":
-        radii = numbers_in(text_of(geometry, "radii", "1 1 1"), 3, "<radii> of an ellipsoid")
-        found = solids.ellipsoid(*radii)
-    elif kind == "sphere":
-        found = solids.ellipsoid(*[number_of(geometry, "radius", 1.0)] * 3)
-    elif kind in ROUND:
-        sizes = number_of(geometry, "radius", 0.5), number_of(geometry, "length", 1.0)
-        found = ROUND[kind](*sizes)
+    elif kind in solids.SOLIDS:
+        found = solids.SOLIDS[kind](*_sizes(geometry))
     return found.placed(_place(element, part, scope)) if found else None
+
+
+def _sizes(geometry: Xml.Element) -> tuple[float, ...]:
+    """Lengths of a shape with a closed form, as SDF has them where they are not given [m]."""
+    for kind, tag in (("box", "size"), ("ellipsoid", "radii")):
+        if geometry.tag == kind:
+            what = f"<{tag}> of {'an' if kind == 'ellipsoid' else 'a'} {kind}"
+            return tuple(numbers_in(text_of(geometry, tag, "1 1 1"), 3, what).tolist())
+    if geometry.tag == "sphere":
+        return (number_of(geometry, "radius", 1.0),)
+    return number_of(geometry, "radius", 0.5), number_of(geometry, "length", 1.0)
 
 
 def _plane(element: Xml.Element, endless: bool, touched: bool) -> Shape:
@@ -147,17 +148,10 @@ def _shape(element: Xml.Element, scope: Scope, top: Path, touched: bool) -> Shap
     if geometry is None or geometry.tag == "empty":
         return "shapes without geometry"
     kind = geometry.tag
-    if kind == "box":
-        size = numbers_in(text_of(geometry, "size", "1 1 1"), 3, "<size> of a box")
-        return Shape("box", tuple(size.tolist()), Pose())
-    if kind == "sphere":
-        return Shape("sphere", (number_of(geometry, "radius", 1.0),), Pose())
-    if kind in ("cylinder", "capsule"):
-        sizes = number_of(geometry, "radius", 0.5), number_of(geometry, "length", 1.0)
-        return Shape(kind, sizes, Pose())
+    if kind in ("box", "sphere", "cylinder", "capsule"):
+        return Shape(kind, _sizes(geometry), Pose())
     if kind == "ellipsoid":
-        radii = numbers_in(text_of(geometry, "radii", "1 1 1"), 3, "<radii> of an ellipsoid")
-        return Shape("mesh", tuple(radii.tolist()), Pose(), str(unit_sphere()))
+        return Shape("mesh", _sizes(geometry), Pose(), str(unit_sphere()))
     if kind == "plane":
         return _plane(element, scope.static and touched, touched)
     if kind == "mesh":

@@ -1,6 +1,6 @@
 """Homogeneous solids, whose mass some formats leave to be computed from shapes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,8 +34,9 @@ def box(x: float, y: float, z: float) -> Solid:
     return _about_centre(x * y * z, np.array([y * y + z * z, x * x + z * z, x * x + y * y]) / 12.0)
 
 
-def ellipsoid(x: float, y: float, z: float) -> Solid:
-    """One with half axes along the axes [m]; three alike make a ball."""
+def ellipsoid(x: float, *others: float) -> Solid:
+    """One with half axes along the axes [m]; a ball where one is given alone."""
+    y, z = others or (x, x)
     squares = np.array([y * y + z * z, x * x + z * z, x * x + y * y])
     return _about_centre(4.0 / 3.0 * np.pi * x * y * z, squares / 5.0)
 
@@ -64,6 +65,17 @@ def cone(radius: float, length: float) -> Solid:
     across = 0.15 * r2 + 0.0375 * length**2
     J = volume * np.diag([across, across, 0.3 * r2])
     return Solid(volume, np.array([0.0, 0.0, -0.25 * length]), J)
+
+
+SOLIDS: dict[str, Callable[..., Solid]] = {
+    "box": box,
+    "sphere": ellipsoid,
+    "ellipsoid": ellipsoid,
+    "cylinder": cylinder,
+    "capsule": capsule,
+    "cone": cone,
+}
+"""What has a closed form, by what formats call it."""
 
 
 def of_mesh(facets: Any) -> Solid | None:

@@ -31,13 +31,14 @@ from bulletbridge.models.formats.robot import (
     told,
 )
 from bulletbridge.models.formats.urdf_text import specify
-from bulletbridge.models.formats.usd_bodies import Units, link_of, place_of
+from bulletbridge.models.formats.usd_bodies import Units, link_of, place_of, value_of
 from bulletbridge.models.formats.usd_mujoco import (
     ACTUATORS,
     TENDONS,
     add_mujocos,
     free_in,
     number,
+    targets_of,
 )
 from bulletbridge.models.model_spec import EARTH, JointForce, ModelSpec
 from bulletbridge.numerics.records import Array
@@ -202,8 +203,8 @@ def _open(path: Path, top: Path) -> tuple[Any, str, list[str]]:
 
 def _angle(stage: Any) -> float:
     """What a scene says that angles of MuJoCo's attributes are counted in [rad]; degrees if not."""
-    said = [each.GetAttribute("mjc:compiler:angle") for each in stage.Traverse()]
-    return 1.0 if any(each and each.Get() == "radian" for each in said) else DEGREE
+    said = [value_of(each, "mjc:compiler:angle") for each in stage.Traverse()]
+    return 1.0 if "radian" in said else DEGREE
 
 
 def _gravity(read: Read, up: str) -> tuple[float, float, float]:
@@ -250,8 +251,8 @@ def _add_links(read: Read, folder: Path) -> None:
             graph.connections.append(
                 Connection(f"{name}_held", "fixed", WORLD, name, graph.places[name])
             )
-        off = prim.GetAttribute("physxRigidBody:disableGravity")
-        share = 1.0 if off and off.Get() else number(prim, "mjc:gravcomp", 0.0)
+        off = value_of(prim, "physxRigidBody:disableGravity")
+        share = 1.0 if off else number(prim, "mjc:gravcomp", 0.0)
         if share:
             graph.carried[name] = share
         rates = body.GetVelocityAttr().Get(), body.GetAngularVelocityAttr().Get()
@@ -312,10 +313,9 @@ def _add_gears(read: Read, paths: Mapping[str, str]) -> None:
         if any(str(each).startswith(PHYSX_TENDONS) for each in schemas):
             left.append(f"tendon of {prim.GetName()}")
         kind = str(prim.GetTypeName())
-        enabled = prim.GetAttribute("physics:jointEnabled")
         if kind == NEWTON_ACTUATOR:
             idle.append(prim.GetName())
-        if kind not in GEARS or (enabled and enabled.Get() is False):
+        if kind not in GEARS or value_of(prim, "physics:jointEnabled") is False:
             continue
         *ends, ratio = (f"physics:{word}" for word in GEARS[kind])
         names = [paths.get(_target(prim, end), "") for end in ends]
@@ -701,8 +701,7 @@ def _mimic(read: Read, prim: Any, name: str, paths: Mapping[str, str]) -> Coupli
         if followed:
             linear = [-number(prim, f"{said}:{x}", n) for x, n in (("offset", 0), ("gearing", 1))]
             break
-    enabled = prim.GetAttribute("newton:mimicEnabled")
-    if not followed and not (enabled and enabled.Get() is False):
+    if not followed and value_of(prim, "newton:mimicEnabled") is not False:
         followed = _target(prim, "newton:mimicJoint")
         linear = [number(prim, f"newton:mimicCoef{k}", float(k)) for k in (0, 1)]
         if not followed:
@@ -727,9 +726,7 @@ def _mimic(read: Read, prim: Any, name: str, paths: Mapping[str, str]) -> Coupli
 
 def _target(prim: Any, relation: str) -> str:
     """Path of what a relation names first; empty for none."""
-    found = prim.GetRelationship(relation)
-    targets: Any = found.GetTargets() if found else ()
-    return str(targets[0]) if targets else ""
+    return next(iter(targets_of(prim, relation)), "")
 
 
 def _settle(read: Read, scene: Scene) -> None:

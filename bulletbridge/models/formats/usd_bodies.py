@@ -32,6 +32,12 @@ class Units(NamedTuple):
         return self.kilogram * self.metre**2
 
 
+def value_of(prim: Any, name: str) -> Any:
+    """Value of an attribute; None where there is none."""
+    attribute = prim.GetAttribute(name)
+    return attribute.Get() if attribute else None
+
+
 def schema(name: str) -> Any:
     """A module of USD, which is there since a stage was opened."""
     return import_module(f"pxr.{name}")
@@ -113,8 +119,7 @@ def _shape(part: Any, body: Pose, units: Units, file: Path) -> tuple[Shape, Soli
     frame, place = matrix_of(part), place_of(part, units)
     scale = np.linalg.norm(frame[:3, :3], axis=0) * units.metre
     at, kind = body @ place, str(part.GetTypeName())
-    colour = part.GetAttribute("primvars:displayColor")
-    shown = colour.Get() if colour else None
+    shown = value_of(part, "primvars:displayColor")
     rgba = tuple(float(x) for x in (*shown[0], 1.0)) if shown else ()
 
     def value(name: str) -> float:
@@ -127,8 +132,7 @@ def _shape(part: Any, body: Pose, units: Units, file: Path) -> tuple[Shape, Soli
         if np.ptp(scale) > ROUND * scale.max():
             return "ellipsoids"
         radius = value("radius") * float(scale.max())
-        solid = solids.ellipsoid(radius, radius, radius)
-        return Shape("sphere", (radius,), at, "", rgba), solid.placed(at)
+        return Shape("sphere", (radius,), at, "", rgba), solids.SOLIDS["sphere"](radius).placed(at)
     if kind in ("Cylinder", "Capsule"):
         axis = ALONG[str(part.GetAttribute("axis").Get())]
         across = np.delete(scale, axis)
@@ -136,8 +140,8 @@ def _shape(part: Any, body: Pose, units: Units, file: Path) -> tuple[Shape, Soli
             return "cylinders that are not round"
         sizes = value("radius") * float(across.max()), value("height") * float(scale[axis])
         at = at @ Pose(np.roll(np.eye(3), axis + 1, axis=0))
-        solid = (solids.capsule if kind == "Capsule" else solids.cylinder)(*sizes)
-        return Shape(kind.lower(), sizes, at, "", rgba), solid.placed(at)
+        kind = kind.lower()
+        return Shape(kind, sizes, at, "", rgba), solids.SOLIDS[kind](*sizes).placed(at)
     if kind == "Mesh":
         return _mesh(part, frame, body, units, file, rgba)
     return f"shapes that URDF has not ({kind.lower() or 'without a type'})"
@@ -171,9 +175,8 @@ def _mesh(
 
 def _is_shell(part: Any) -> bool:
     """Whether a collider weighs as a shell by Newton's or MuJoCo's attributes."""
-    model, shell = (part.GetAttribute(x) for x in ("newton:massModel", "mjc:shellinertia"))
-    said = model.Get() if model else None
-    return str(said) == "shell" if said else bool(shell and shell.Get())
+    said, shell = (value_of(part, name) for name in ("newton:massModel", "mjc:shellinertia"))
+    return str(said) == "shell" if said else bool(shell)
 
 
 def _inertial(prim: Any, colliders: list[tuple[Any, Solid]], units: Units) -> Inertial | None:
@@ -223,8 +226,7 @@ def _tensor(prim: Any, units: Units) -> Array | None:
     Raises:
         ModelError: It is not six finite numbers.
     """
-    attribute = prim.GetAttribute("newton:inertia")
-    given = attribute.Get() if attribute else None
+    given = value_of(prim, "newton:inertia")
     if given is None:
         return None
     numbers = np.array(given, float)

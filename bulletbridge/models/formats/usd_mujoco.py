@@ -14,6 +14,7 @@ from bulletbridge.constraints.force_elements import Tendon
 from bulletbridge.models.formats.joint_graph import JointGraph
 from bulletbridge.models.formats.mujoco_servo import Servo
 from bulletbridge.models.formats.robot import free_name, listed
+from bulletbridge.models.formats.usd_bodies import value_of
 
 TENDONS, ACTUATORS = ("MjcTendon", "MjcPhysicsTendon"), ("MjcActuator", "MjcPhysicsActuator")
 AUTOMATIC = -1.0
@@ -35,8 +36,7 @@ class Found:
 
 def number(prim: Any, name: str, default: float) -> float:
     """Value of an attribute that may not be there."""
-    attribute = prim.GetAttribute(name)
-    value = attribute.Get() if attribute else None
+    value = value_of(prim, name)
     return default if value is None else float(value)
 
 
@@ -75,7 +75,7 @@ def add_mujocos(
     for prim in prims:
         if str(prim.GetTypeName()) not in ACTUATORS:
             continue
-        targets = _targets(prim, "mjc:target")
+        targets = targets_of(prim, "mjc:target")
         if not targets or targets[0] not in sums:
             left.append(f"actuator {prim.GetName()}")
             continue
@@ -161,7 +161,7 @@ def _tendon(prim: Any, factors: dict[str, float], zero: float) -> Tendon:
 
 def _factors(prim: Any, sums: Mapping[str, dict[str, float]]) -> dict[str, float]:
     """Joints of a tendon, by name; none of one along a line, or along what is no joint."""
-    targets = _targets(prim, "mjc:path")
+    targets = targets_of(prim, "mjc:path")
     order = [int(k) for k in _numbers(prim, "mjc:path:indices", range(len(targets)))]
     along = [targets[k] for k in order if 0 <= k < len(targets)]
     if _word(prim, "mjc:type", "spatial") != "fixed" or not all(path in sums for path in along):
@@ -189,18 +189,16 @@ def free_in(graph: JointGraph, name: str) -> str:
 
 
 def _word(prim: Any, name: str, default: str) -> str:
-    attribute = prim.GetAttribute(name)
-    value = attribute.Get() if attribute else None
+    value = value_of(prim, name)
     return default if value is None else str(value)
 
 
 def _numbers(prim: Any, name: str, default: Any) -> tuple[float, ...]:
-    attribute = prim.GetAttribute(name)
-    value = attribute.Get() if attribute else None
+    value = value_of(prim, name)
     return tuple(float(x) for x in (default if value is None or not len(value) else value))
 
 
-def _targets(prim: Any, relation: str) -> list[str]:
+def targets_of(prim: Any, relation: str) -> list[str]:
     """Paths of what a relation names."""
     found = prim.GetRelationship(relation)
     return [str(path) for path in found.GetTargets()] if found else []
