@@ -129,9 +129,8 @@ def changes_energy(loaded: LoadedModel, q: Array) -> tuple[str, ...]:
     found += (
         ["friction of joints"] if any(j.friction > 0 for j in mechanism.joints.values()) else []
     )
-    named = ", ".join(f"'{name}'" for name in met[:MOST_NAMED])
-    more = f" and {len(met) - MOST_NAMED} more" if len(met) > MOST_NAMED else ""
-    return (*found, *([f"limits of {named}{more}"] if met else []))
+    named = listed((f"'{name}'" for name in met), MOST_NAMED)
+    return (*found, *([f"limits of {named}"] if met else []))
 
 
 def dead_loads(loaded: LoadedModel) -> tuple[str, ...]:

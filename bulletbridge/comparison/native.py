@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pybullet
@@ -141,20 +142,14 @@ class NativeWorld:
             limits = given.limits or (joint.lower, joint.upper)
             if not self.settings.limits and np.any(np.isfinite(limits)):
                 limits = -np.inf, np.inf
-            body, link = self._joints[name]
+            change: dict[str, Any] = {}
             if given.damping is not None:
-                pybullet.changeDynamics(
-                    body, link, jointDamping=given.damping, physicsClientId=self.client
-                )
+                change["jointDamping"] = given.damping
             if limits != (joint.lower, joint.upper):
-                lower, upper = np.clip(limits, -NO_LIMIT, NO_LIMIT).tolist()
-                pybullet.changeDynamics(
-                    body,
-                    link,
-                    jointLowerLimit=lower,
-                    jointUpperLimit=upper,
-                    physicsClientId=self.client,
-                )
+                ends = np.clip(limits, -NO_LIMIT, NO_LIMIT).tolist()
+                change["jointLowerLimit"], change["jointUpperLimit"] = ends
+            if change:
+                pybullet.changeDynamics(*self._joints[name], **change, physicsClientId=self.client)
 
     def drive(self, torques: Mapping[str, float], gravity: Array) -> None:
         """Torques by joint [N m or N] besides the model's, and gravity (3,) [m/s²], from now on."""

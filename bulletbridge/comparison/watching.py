@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.models.formats.robot import listed
 
 ENDINGS = (
     *(".yaml", ".yml", ".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world"),
@@ -69,9 +70,8 @@ def show_again(path: Path, show: Callable[[], None], wait: Callable[[], None] | 
         for changed in changes(path, wait):
             if sys.stdout.isatty():
                 print("\033[2J\033[3J\033[H", end="")  # an empty screen, nothing to scroll back to
-            said = ", ".join(str(file.relative_to(path.parent)) for file in changed[:3])
-            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-            what = f" {said}{more} changed" if changed else ""
+            said = listed((str(file.relative_to(path.parent)) for file in changed), 3)
+            what = f" {said} changed" if changed else ""
             print(f"[{time.strftime('%H:%M:%S')}]{what}; Ctrl+C ends", flush=True)
             try:
                 show()

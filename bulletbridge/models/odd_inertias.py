@@ -13,6 +13,7 @@ import pybullet
 from bulletbridge.bullet.state import BulletBodies
 from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
@@ -37,9 +38,8 @@ def tell_of_odd_inertias(system: System, bodies: BulletBodies) -> None:
         return
     names = mechanism.first_links
     told = [f"'{names[number]}' ({ratio:.1e})" for number, ratio in found.items()]
-    more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
     warn_user(
-        f"inertias of {', '.join(told[:SHOWN])}{more} are so many times what their mass would have"
+        f"inertias of {listed(told, SHOWN)} are so many times what their mass would have"
         " at the edge of their size: is the file in other units? Inertias are kg m² (1 kg mm² is"
         " 1e-6 kg m², 1 g mm² 1e-9), masses kg, lengths m; 'bulletbridge inertia' computes them"
         " from shapes"

@@ -4,6 +4,7 @@ import numpy as np
 
 from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.records import BUSHING
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.model_spec import EARTH
 from bulletbridge.models.odd_inertias import extent
 from bulletbridge.numerics.records import Array
@@ -29,10 +30,9 @@ def tell_of_strained_bushings(system: System) -> None:
     if not energy > FALLS * weight * size:
         return
     worst = sorted(apart, key=lambda name: -apart[name][1])
-    named = ", ".join(f"'{name}' ({apart[name][0]:.2g} m)" for name in worst[:SHOWN])
-    more = f" and {len(worst) - SHOWN} more" if len(worst) > SHOWN else ""
+    named = listed((f"'{name}' ({apart[name][0]:.2g} m)" for name in worst), SHOWN)
     warn_user(
-        f"bushings start apart: {named}{more} hold {energy:.2g} J, as if it had fallen"
+        f"bushings start apart: {named} hold {energy:.2g} J, as if it had fallen"
         f" {energy / weight:.2g} m, and throw it at the first steps. They close no loop: write"
         " them as loop joints, which assembling closes, or start it where they are shut"
     )

@@ -531,7 +531,5 @@ def _massless(link: Xml.Element) -> Xml.Element:
 def _listed(names: list[str], one: str, several: str) -> str:
     """Names with their number, the first ones of many."""
     unique = list(dict.fromkeys(names))
-    shown = ", ".join(repr(name) for name in unique[:MOST_NAMED])
-    more = f" and {len(unique) - MOST_NAMED} more" if len(unique) > MOST_NAMED else ""
-    verb = "is" if len(unique) == 1 else "are"
-    return f"{one if len(unique) == 1 else several} {shown}{more} {verb}"
+    shown = listed(map(repr, unique), MOST_NAMED)
+    return f"{one} {shown} is" if len(unique) == 1 else f"{several} {shown} are"

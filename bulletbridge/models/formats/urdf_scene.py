@@ -55,11 +55,9 @@ def scene_of(spec: ModelSpec) -> Scene:
         if name not in joints:  # a floating base
             scene.base_damping[name] = given.damping or 0.0
             continue
-        joint = joints[name]
-        joint.armature = given.armature or 0.0
-        joint.damping = joint.damping if given.damping is None else given.damping
-        joint.friction = joint.friction if given.friction is None else given.friction
-        joint.limits = given.limits or joint.limits
+        for key, value in vars(given).items():
+            if value is not None:
+                setattr(joints[name], key, value)
     for force in spec.forces:
         joint = joints[force.joint]
         joint.add_spring(force.stiffness, force.rest, force.damping)
