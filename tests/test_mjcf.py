@@ -28,6 +28,7 @@ from bulletbridge.errors import (
 )
 from bulletbridge.models.bundled import find
 from bulletbridge.models.formats.convert import convert
+from bulletbridge.models.formats.how import How
 from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.mjcf_writer import write_mjcf
 from bulletbridge.models.formats.recognise import read_model
@@ -447,7 +448,7 @@ def test_servos_that_are_no_springs_of_one_joint_are_told(tmp_path: Path) -> Non
     <general name="pushes" joint="b" biastype="affine" biasprm="0 -1 0" forcerange="1 2"/>
     <general name="away" joint="b" biastype="affine" biasprm="0 1 0"/>"""
     controls = CONTROLS.format(more=more, rest="0 0 0 ", act=" 0")
-    spec = read_mjcf(write(tmp_path, SERVOS, controls, ANGLES), tmp_path, servos=True)
+    spec = read_mjcf(write(tmp_path, SERVOS, controls, ANGLES), tmp_path, How(servos=True))
     (told,) = (note for note in spec.notes if "no force acts" in note)
     assert all(name in told for name in ("late", "pushes", "away")) and "--servos" not in told
 
@@ -891,7 +892,7 @@ def test_what_mujoco_has_had_since_its_fourth_version_is_told(
     body = """<site name="r"/><body><joint name="a" axis="0 1 0" range="-9 9"/><geom size="0.1"/>
     <site name="s"/></body><body pos="1 0 0"><joint name="b"/><geom size="0.1"/></body>"""
     tie = '<equality><joint joint1="a" joint2="b"/></equality>'
-    spec = read_mjcf(write(tmp_path, body, more + tie, settings), tmp_path, servos=True)
+    spec = read_mjcf(write(tmp_path, body, more + tie, settings), tmp_path, How(servos=True))
     assert said(spec, words)
     assert len(spec.constraints) == (0 if "constraint" in settings else 1)
     assert bool(spec.forces) is (" kp=" in more and not settings or "stiffness" in settings + more)

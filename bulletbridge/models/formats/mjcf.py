@@ -8,6 +8,7 @@ import numpy as np
 from bulletbridge.constraints.force_elements import Bushing
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.how import AS_IT_IS, How
 from bulletbridge.models.formats.mjcf_constraints import add_constraints, element_name
 from bulletbridge.models.formats.mjcf_drives import add_drives
 from bulletbridge.models.formats.mjcf_file import compile_mjcf, library
@@ -43,27 +44,19 @@ WIDTHS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
 """Rates of a joint."""
 
 
-def read_mjcf(
-    path: Path,
-    folder: Path,
-    inside: Path | None = None,
-    servos: bool = False,
-    keyframe: str | None = None,
-) -> ModelSpec:
+def read_mjcf(path: Path, folder: Path, how: How = AS_IT_IS) -> ModelSpec:
     """Read an MJCF file.
 
     Args:
         path: The file.
         folder: Where the generated URDFs and meshes go.
-        inside: Folder that included files must be in; that of the file unless given.
-        servos: Whether actuators that follow the position or rate of a joint act.
-        keyframe: Where it starts; at the first one unless given.
+        how: Servos are actuators that follow the position or rate of a joint.
 
     Raises:
         ModelError: MuJoCo cannot read the file; something that the file needs is missing.
         MissingExtraError: MuJoCo is not installed.
     """
-    spec, model, notes = compile_mjcf(path, inside, keyframe)
+    spec, model, notes = compile_mjcf(path, how.inside, how.keyframe)
     places = Places(model, path.stem)
     scene = places.scene
     scene.notes += notes
@@ -79,7 +72,7 @@ def read_mjcf(
     add_constraints(model, places)
     _judge_equalities(model, scene)
     _start(model, places)
-    add_drives(model, places, servos)
+    add_drives(model, places, how.servos)
     _note_rest(spec, model, scene)
     return specify(scene, path, folder)
 

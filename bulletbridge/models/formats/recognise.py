@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from typing_extensions import Unpack
 
@@ -14,6 +14,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING, find, split_arguments
 from bulletbridge.models.folding import with_folded_links
 from bulletbridge.models.formats.directives import DIRECTIVES, read_directives
+from bulletbridge.models.formats.how import How
 from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.formats.sdf import read_sdf
@@ -37,24 +38,6 @@ OLDER = {GAZEBO: "sdf"}
 """Outermost elements of older versions, and what they are called now."""
 MJCF_PART = "mujocoinclude"
 """Outermost element of a file that is no model."""
-
-
-class How(NamedTuple):
-    """How a file is read, as far as its reader has a choice.
-
-    Attributes:
-        inside: Folder that what it includes must be in; that of the file unless given.
-        servos: Whether these act.
-        arguments: For xacro.
-        fixed_base: Whether the base is part of the world; None for what the file says.
-        keyframe: Of MJCF, where it starts; None for the first one.
-    """
-
-    inside: Path | None
-    servos: bool
-    arguments: dict[str, str]
-    fixed_base: bool | None
-    keyframe: str | None
 
 
 Reader = Callable[[Path, Path, How], ModelSpec]
@@ -81,27 +64,10 @@ class Format:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format(
-        "URDF",
-        lambda path, folder, how: read_robot(path, folder, how.arguments, how.fixed_base),
-        "robot",
-        says_base=False,
-    ),
-    Format(
-        "MJCF",
-        lambda path, folder, how: read_mjcf(path, folder, how.inside, how.servos, how.keyframe),
-        root="mujoco",
-    ),
-    Format(
-        "SDF",
-        lambda path, folder, how: read_sdf(path, folder, how.inside, how.arguments),
-        root="sdf",
-    ),
-    Format(
-        "USD",
-        lambda path, folder, how: read_usd(path, folder, how.inside, how.servos),
-        endings=ENDINGS,
-    ),
+    Format("URDF", read_robot, root="robot", says_base=False),
+    Format("MJCF", read_mjcf, root="mujoco"),
+    Format("SDF", read_sdf, root="sdf"),
+    Format("USD", read_usd, endings=ENDINGS),
     Format(
         "Drake's model directives",
         lambda path, folder, how: read_directives(path, folder, lambda file: _read_part(file, how)),

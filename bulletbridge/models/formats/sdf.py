@@ -1,6 +1,5 @@
 """SDF as a scene: models, nested and included ones, and joints that need not make a tree."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +21,7 @@ from bulletbridge.models.formats.attaching_plugins import (
     uncoupled_note,
 )
 from bulletbridge.models.formats.drake_elements import READERS, Source, drake_elements
+from bulletbridge.models.formats.how import AS_IT_IS, How
 from bulletbridge.models.formats.joint_graph import (
     Along,
     Connection,
@@ -105,14 +105,9 @@ HARD = 1e8
 """Stiffness of a limit in SDF unless it is said [N/m or N m/rad]."""
 
 
-def read_sdf(
-    path: Path,
-    folder: Path,
-    inside: Path | None = None,
-    arguments: Mapping[str, str] | None = None,
-) -> ModelSpec:
+def read_sdf(path: Path, folder: Path, how: How = AS_IT_IS) -> ModelSpec:
     """Read an SDF file: models, or a world with them."""
-    root, settled = read_sdf_xml(path, arguments or {})
+    root, settled = read_sdf_xml(path, how.arguments)
     version = version_of(root, path)
     worlds, models = root.findall("world"), root.findall("model")
     if len(worlds) > 1 or bool(worlds) == bool(models):
@@ -120,7 +115,7 @@ def read_sdf(
             f"{path} has {len(worlds)} worlds and {len(models)} models; give it one world, or"
             " models alone"
         )
-    top = (inside or path.parent).resolve()
+    top = (how.inside or path.parent).resolve()
     outermost, around = _outermost(worlds, models)
     if outermost.tag == "include":
         scope = included_scope(outermost, path.resolve(), top)

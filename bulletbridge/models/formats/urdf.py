@@ -1,6 +1,5 @@
 """A URDF as a model, with every extension that says which joints depend and which loops close."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -13,6 +12,7 @@ from bulletbridge.models.formats.gazebo_joints import (
     weightless_links,
 )
 from bulletbridge.models.formats.gazebo_links import take_gazebo_links
+from bulletbridge.models.formats.how import AS_IT_IS, How
 from bulletbridge.models.formats.loadable import (
     angle_notes,
     empty_frames,
@@ -53,25 +53,19 @@ GENERIC = ("robot", "model")
 """Names of files that tell nothing: the folder's is taken."""
 
 
-def read_robot(
-    path: Path,
-    folder: Path,
-    arguments: Mapping[str, str] | None = None,
-    fixed_base: bool | None = None,
-) -> ModelSpec:
+def read_robot(path: Path, folder: Path, how: How = AS_IT_IS) -> ModelSpec:
     """The model in a URDF: its tree as Bullet loads it, loops, joints that mimic others.
 
     Args:
         path: The file.
         folder: Where a URDF that Bullet can load goes, if it is not this one.
-        arguments: For xacro, where the file is to be expanded.
-        fixed_base: Whether its base will be held; None for what the file says.
+        how: Arguments for xacro, and whether its base will be held.
 
     Raises:
         ModelError: The file cannot be read, or something in it cannot be modelled.
         LoopFileError: A file of loops beside it cannot be understood.
     """
-    robot, of_xacro, expanded = read_expanded(path, arguments or {})
+    robot, of_xacro, expanded = read_expanded(path, how.arguments)
     tree = UrdfTree(path, robot)
     turned, about_turns = tree.settle_turns()
     hung = tree.add_world()
@@ -127,7 +121,7 @@ def read_robot(
     if values:
         said = (f"{name} at {x:g}" for name, x in values.items())
         notes.append(f"joints start as <ros2_control> has it, within limits: {listed(said)}")
-    lifts = weightless_links(tree, held if fixed_base is None else fixed_base)
+    lifts = weightless_links(tree, held if how.fixed_base is None else how.fixed_base)
     if lifts:
         names = listed(each.frame.link for each in lifts)
         notes.append(f"gravity does not act on {names}: forces take their weight (wrenches)")

@@ -12,6 +12,7 @@ from bulletbridge.constraints.force_elements import Spring
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.how import AS_IT_IS, How
 from bulletbridge.models.formats.joint_graph import (
     LEAST_DIGITS,
     Along,
@@ -113,39 +114,33 @@ def library(name: str) -> Any:
         return import_module(f"pxr.{name}")
 
 
-def read_usd(
-    path: Path, folder: Path, inside: Path | None = None, servos: bool = False
-) -> ModelSpec:
+def read_usd(path: Path, folder: Path, how: How = AS_IT_IS) -> ModelSpec:
     """Read a USD file: rigid bodies and joints of UsdPhysics, those of articulations or not.
 
     Args:
         path: The file: usda, usdc, usd or usdz.
         folder: Where the generated URDFs and meshes go.
-        inside: Folder that layers which it is composed of must be in; that of the file unless
-            given.
-        servos: Whether drives act, as springs and dampers of joints, or motors with their bounds.
+        how: Servos are drives: springs and dampers of joints, or motors with their bounds.
 
     Raises:
         ModelError: USD cannot read the file; a layer is elsewhere; something in it cannot be
             modelled.
         MissingExtraError: USD is not installed.
     """
-    stage, lost, told = _open(path, (inside or path.parent).resolve())
+    stage, lost, said = _open(path, (how.inside or path.parent).resolve())
     physics = library("UsdPhysics")
     geometry = library("UsdGeom")
     units = Units(
         float(geometry.GetStageMetersPerUnit(stage)),
         float(physics.GetStageKilogramsPerUnit(stage)),
     )
-    read = Read(
-        stage, physics, units, {}, JointGraph(path.stem), {}, servos, _angle(stage), [], [], {}, []
-    )
-    read.graph.notes += told
-    read.graph.digits = LEAST_DIGITS  # single precision has no more
-    read.graph.gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
+    graph = JointGraph(path.stem, notes=said)
+    read = Read(stage, physics, units, {}, graph, {}, how.servos, _angle(stage), [], [], {}, [])
+    graph.digits = LEAST_DIGITS  # single precision has no more
+    graph.gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
     _add_links(read, folder)
     _add_joints(read)
-    scene = scene_of(read.graph)
+    scene = scene_of(graph)
     _settle(read, scene)
     if lost and not scene.robots:
         raise ModelError(
