@@ -172,38 +172,36 @@ def mass_matrices(loaded: LoadedModel) -> tuple[MassReport, ...]:
     """Compare our mass matrix with Bullet's, body by body, at the start."""
     ours, mechanism = loaded.system.terms().M, loaded.system.mechanism
     q = loaded.system.q
-    found: list[MassReport] = []
-    for name, body in loaded.ids.items():
-        prefix = f"{name}/" if len(loaded.ids) > 1 else ""
-        joints = {n: j for n, j in mechanism.joints.items() if n.startswith(prefix)}
-        if any(joint.kind == "spherical" for joint in joints.values()):
-            note = "Bullet's is wrong with spherical joints"
-            found.append(MassReport(name, None, note))
-            continue
+
+    def compared(prefix: str, body: int) -> tuple[float | None, str]:
+        joints = [j for name, j in mechanism.joints.items() if name.startswith(prefix)]
+        if any(joint.kind == "spherical" for joint in joints):
+            return None, "Bullet's is wrong with spherical joints"
         if not joints:
-            found.append(MassReport(name, None, "nothing moves"))
-            continue
-        positions = [float(q[j.q.start]) for j in joints.values() if j.kind != "free"]
+            return None, "nothing moves"
+        positions = [float(q[j.q.start]) for j in joints if j.kind != "free"]
         try:
             theirs = np.array(
                 pybullet.calculateMassMatrix(body, positions, physicsClientId=loaded.client)
             )
         except (SystemError, pybullet.error):
             # over a tensor that is symmetric but for the last digit, among other reasons
-            found.append(MassReport(name, None, "Bullet refuses to calculate its own"))
-            continue
-        rates = [k for j in joints.values() for k in range(j.v.start, j.v.stop)]
+            return None, "Bullet refuses to calculate its own"
+        rates = [k for j in joints for k in range(j.v.start, j.v.stop)]
         armature = mechanism.axes["armature"][rates]
         block = ours[np.ix_(rates, rates)] - np.diag(armature)
-        if any(joint.kind == "free" for joint in joints.values()):
+        if any(joint.kind == "free" for joint in joints):
             block = _in_base_axes(block, body, loaded.client)
         if block.shape != theirs.shape:
-            found.append(MassReport(name, None, "Bullet's has another size"))
-            continue
-        scale = float(np.abs(theirs).max())
+            return None, "Bullet's has another size"
         note = "without armature, which Bullet does not have" if armature.any() else ""
-        found.append(MassReport(name, float(np.abs(block - theirs).max()) / scale, note))
-    return tuple(found)
+        return float(np.abs(block - theirs).max()) / float(np.abs(theirs).max()), note
+
+    several = len(loaded.ids) > 1
+    return tuple(
+        MassReport(name, *compared(f"{name}/" if several else "", body))
+        for name, body in loaded.ids.items()
+    )
 
 
 def _in_base_axes(M: Array, body: int, client: int) -> Array:

@@ -1,6 +1,6 @@
 """MuJoCo's equality constraints and tendons as loops, couplings and springs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -306,27 +306,26 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
     shortest, longest = (float(x) for x in model.tendon_range[k])
     held = path is not None and path.straight  # bounds act along lines through points alone
     bounded = held and (limited or friction > 0.0)
-    limits = (shortest, longest) if limited and held else None
-    rubbing = friction if held else 0.0
     middle, slack = (lower + upper) / 2.0, (upper - lower) / 2.0
     if not stiffness:
         middle = slack = 0.0
+    acts: dict[str, Any] = {"stiffness": stiffness, "damping": damping, "slack": slack}
+    if held:
+        acts |= {"limits": (shortest, longest) if limited else None, "friction": friction}
     lost: list[str] = []
     if stiffness or damping or bounded:
         if path is None:
             lost.append("spring and damper")
         elif path.points:
-            numbers = {"stiffness": stiffness, "damping": damping, "length": middle}
-            numbers |= {"slack": slack, "limits": limits, "friction": rubbing}
-            scene.elements.append(path.spring(element_name(scene, name), **numbers))
+            spring = path.spring(element_name(scene, name), length=middle, **acts)
+            scene.elements.append(spring)
         elif len(path.factors) == 1 and lower == upper and not bounded:
             ((joint, c),) = path.factors.items()
             scene.joints()[joint].add_spring(c * c * stiffness, lower / c, c * c * damping)
         else:
             factors = {joint: c for joint, c in path.factors.items() if c}
             name = element_name(scene, name)
-            spring = Tendon(name, factors, stiffness, damping, middle, slack)
-            scene.elements.append(replace(spring, limits=limits, friction=friction))
+            scene.elements.append(Tendon(name, factors, rest=middle, **acts))
     others = {
         "limits": limited and not held,
         "friction": friction and not held,

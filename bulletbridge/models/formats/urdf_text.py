@@ -46,18 +46,14 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         raise ModelError(f"{path} has no body that moves, or stands still; nothing to simulate")
     for robot in scene.robots:
         _weigh_root(scene, robot)
-    bodies: list[BodySpec] = []
-    for robot in scene.robots:
-        name = robot.name if len(scene.robots) > 1 else "robot"
-        urdf = folder / f"{robot.name.replace('/', '_')}.urdf"
+
+    def written(robot: Robot, name: str, prefix: str = "") -> BodySpec:
+        urdf = folder / f"{prefix}{robot.name.replace('/', '_')}.urdf"
         write_text(urdf, urdf_text(robot, folder))
         # URDF's base pose is that of the link; a floating one starts where ``start_q`` says, too
-        bodies.append(BodySpec(name, urdf, robot.fixed, robot.place.xyz, robot.place.rpy))
-    scenery: list[BodySpec] = []
-    for robot in scene.scenery:
-        urdf = folder / f"{SCENERY}_{robot.name.replace('/', '_')}.urdf"
-        write_text(urdf, urdf_text(robot, folder))
-        scenery.append(BodySpec(robot.name, urdf, True, robot.place.xyz, robot.place.rpy))
+        return BodySpec(name, urdf, robot.fixed, robot.place.xyz, robot.place.rpy)
+
+    several = len(scene.robots) > 1
     joints = scene.joints()
     springs = [
         JointForce(name, stiffness=joint.stiffness, rest=joint.rest)
@@ -67,7 +63,7 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
     return ModelSpec(
         scene.name,
         path,
-        tuple(bodies),
+        tuple(written(robot, robot.name if several else "robot") for robot in scene.robots),
         tuple(scene.loops),
         tuple(scene.actuated),
         None if scene.gravity == EARTH else scene.gravity,
@@ -81,7 +77,7 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         | {name: JointProperties(damping=d) for name, d in scene.base_damping.items()},
         notes=tuple(scene.notes),
         wrenches=tuple(scene.wrenches),
-        scenery=tuple(scenery),
+        scenery=tuple(written(robot, robot.name, f"{SCENERY}_") for robot in scene.scenery),
         allow_structure=scene.allow_structure,
         drawn_apart=scene.drawn_apart,
     )
