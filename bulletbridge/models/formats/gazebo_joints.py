@@ -24,11 +24,17 @@ from bulletbridge.models.formats.joint_graph import (
     loop_joint,
 )
 from bulletbridge.models.formats.robot import free_name, lifting, listed, share_of_weight, told
-from bulletbridge.models.formats.sdf import GEARBOX, KINDS, along_in, direction_in, screw_pitch
+from bulletbridge.models.formats.sdf import (
+    GEARBOX,
+    KINDS,
+    along_in,
+    direction_in,
+    gear_factors,
+    screw_pitch,
+)
 from bulletbridge.models.formats.sdf_frames import (
     SCOPE,
     Scope,
-    number_of,
     numbers_in,
     open_scope,
     text_of,
@@ -264,6 +270,7 @@ def weightless_links(tree: UrdfTree, held: bool) -> list[Wrench]:
         ModelError: A number of such a link's ``<inertial>`` is none.
     """
     found: dict[str, Wrench] = {}  # a file may say it twice
+    standing = tree.rigid_groups(("fixed", "floating")) if held else {}
     for element in tree.robot.iterfind("gazebo"):
         name = element.get("reference", "")
         off = text_of(element, OFF) in YES or text_of(element, "gravity") in NO
@@ -272,19 +279,11 @@ def weightless_links(tree: UrdfTree, held: bool) -> list[Wrench]:
         mass = None if inertial is None else inertial.find("mass")
         if not off or inertial is None or mass is None or name == WORLD:
             continue
-        if held and _stands_on(tree, name) == tree.root:
+        if held and standing[name] == tree.root:
             continue
         at = Frame(name, tree.origin(inertial.find("origin"), f"link '{name}'")[0])
         found[name] = lifting(f"{name}_lift", at, float(mass.get("value", "0")), EARTH)
     return list(found.values())
-
-
-def _stands_on(tree: UrdfTree, name: str) -> str:
-    """The lowest link that a link is one body with."""
-    above = tree.above
-    while name in above and above[name].get("type") in {"fixed", "floating"}:
-        name = end(above[name], "parent")
-    return name
 
 
 def set_weightless(tree: UrdfTree, wrenches: Iterable[Wrench], gravity: Triple) -> list[Wrench]:
@@ -324,16 +323,10 @@ def add_gazebo_spring(robot: Xml.Element, spring: JointForce) -> None:
 def _gear(
     tree: UrdfTree, scope: Scope, joint: Xml.Element, ends: list[str]
 ) -> dict[str, float] | None:
-    """Factors of the two joints of a gearbox; None where it does not say which these are.
-
-    The turn of the child about the reference body is -ratio times that of the parent. Without a
-    second axis both are about the first, without any about the parent's joint.
-    """
+    """Factors of the two joints of a gearbox; None where it does not say which these are."""
     base = text_of(joint, "gearbox_reference_body").rpartition(SCOPE)[2]
-    ratio, place = number_of(joint, "gearbox_ratio", 1.0), scope.pose_of(joint)
-    factors: dict[str, float] = {}
-    about: Array | None = None
-    for link, tag, factor in zip(ends, ("axis", "axis2"), (ratio, 1.0), strict=True):
+    turns = list[tuple[str, bool, Array]]()
+    for link in ends:
         found = [
             (name, each)
             for name, each in tree.joints.items()
@@ -343,12 +336,11 @@ def _gear(
             return None
         ((name, each),) = found
         along = scope.pose(end(each, "child")).R @ np.array(tree.axis(each))
-        if joint.find(tag) is not None:
-            about = place.R @ direction_in(scope, joint, tag, place, name)
-        elif about is None:
-            about = along
-        sign = float(np.sign(along @ about)) * (1.0 if end(each, "parent") == base else -1.0)
-        factors[name] = factors.get(name, 0.0) + sign * factor
+        turns.append((name, end(each, "parent") == base, along))
+    try:
+        factors = gear_factors(scope, joint, joint.get("name", ""), turns)
+    except ModelError:
+        return None  # its axes are no joints'
     return factors if len(factors) == 2 and all(factors.values()) else None
 
 

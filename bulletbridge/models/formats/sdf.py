@@ -1,5 +1,6 @@
 """SDF as a scene: models, nested and included ones, and joints that need not make a tree."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -753,19 +754,12 @@ def _drakes_joint(graph: JointGraph, scope: Scope, part: Xml.Element) -> Connect
 
 
 def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) -> None:
-    """Turns of two links about a third one: that of the child is -ratio times that of the parent.
-
-    Both turns are joints of their own; they are looked up among the revolute ones. A gearbox that
-    has no axis counts them about the parent's.
-    """
-    ratio = number_of(part, "gearbox_ratio", 1.0)
+    """Turns of two links about a third one, looked up among the revolute joints."""
     reference = text_of(part, "gearbox_reference_body")
     if not reference:
         raise ModelError(f"gearbox '{full}' has no <gearbox_reference_body>; name it")
-    base, at = scope.link_of(reference), scope.pose_of(part)
-    factors: dict[str, float] = {}
-    axis: Array | None = None
-    for end, tag, factor in (("parent", "axis", ratio), ("child", "axis2", 1.0)):
+    base, turns = scope.link_of(reference), list[tuple[str, bool, Array]]()
+    for end in ("parent", "child"):
         link = scope.link_of(scope.joint_end(part, end))
         found = [
             edge
@@ -777,21 +771,44 @@ def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) 
                 f"gearbox '{full}': there are {len(found)} revolute joints between '{base}' and"
                 f" '{link}'; it needs one"
             )
-        edge = found[0]
-        along = edge.place.R @ edge.along[0].axis
+        (edge,) = found
+        turns.append((edge.name, edge.parent == base, edge.place.R @ edge.along[0].axis))
+    graph.loops.append(Coupling(full, gear_factors(scope, part, full, turns)))
+
+
+def gear_factors(
+    scope: Scope, part: Xml.Element, full: str, turns: Sequence[tuple[str, bool, Array]]
+) -> dict[str, float]:
+    """Factors of the turns that a gearbox couples: the child's is -ratio times the parent's.
+
+    Without a second axis both are about the first, without any about that of the parent's joint.
+
+    Args:
+        scope: The model.
+        part: The gearbox.
+        full: Its name.
+        turns: Of the parent's joint and the child's: name, whether the link about which both turn
+            is its parent, and its axis (3,) in the world.
+
+    Raises:
+        ModelError: A turn is about an axis at right angles to the joint's.
+    """
+    place, ratio = scope.pose_of(part), number_of(part, "gearbox_ratio", 1.0)
+    factors, about = dict[str, float](), turns[0][2]
+    for (name, outward, along), tag, factor in zip(
+        turns, ("axis", "axis2"), (ratio, 1.0), strict=True
+    ):
         if part.find(tag) is not None:
-            axis = (scope.placed @ at).R @ direction_in(scope, part, tag, at, full)
-        elif axis is None:
-            axis = along
-        cosine = float(along @ axis)
+            about = (scope.placed @ place).R @ direction_in(scope, part, tag, place, full)
+        cosine = float(along @ about)
         if abs(cosine) < PARALLEL:
             raise ModelError(
-                f"gearbox '{full}': its <{tag}> is at right angles to that of '{edge.name}', whose"
+                f"gearbox '{full}': its <{tag}> is at right angles to that of '{name}', whose"
                 f" turns it is to count; correct it"
             )
-        sign = np.sign(cosine) * (1.0 if edge.parent == base else -1.0)
-        factors[edge.name] = factors.get(edge.name, 0.0) + float(sign) * factor
-    graph.loops.append(Coupling(full, factors))
+        sign = float(np.sign(cosine)) * (1.0 if outward else -1.0)
+        factors[name] = factors.get(name, 0.0) + sign * factor
+    return factors
 
 
 def _hold_kinematic(graph: JointGraph, scope: Scope) -> None:

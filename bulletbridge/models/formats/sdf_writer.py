@@ -53,6 +53,7 @@ from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.written import Written
 from bulletbridge.models.model_spec import EARTH, FileConstraint, ModelSpec
+from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.models.xml_file import write_xml
 from bulletbridge.numerics.records import Array
 
@@ -66,6 +67,7 @@ LOOPS = {
     JointModel.UNIVERSAL: "universal",
     JointModel.SCREW: "screw",
 }
+ENDS = "lower", "upper"
 FREE, REST, OPEN = 1e9, 1e-12, 1e-9
 """Effort and limits that stand for none; positions that count as zero; gaps worth a note."""
 
@@ -325,15 +327,9 @@ def _model(
 def _axis(element: Xml.Element, joint: Joint) -> None:
     axis = Xml.SubElement(element, "axis")
     Xml.SubElement(axis, "xyz").text = exact(joint.axis)
-    limit = Xml.SubElement(axis, "limit")
-    for tag, value in zip(("lower", "upper"), joint.limits, strict=True):
-        if np.isfinite(value):
-            Xml.SubElement(limit, tag).text = exact((value,))
-    for tag, value in (("effort", joint.effort), ("velocity", joint.velocity)):
-        if 0.0 < value < FREE:
-            Xml.SubElement(limit, tag).text = exact((value,))
-    if not len(limit):
-        axis.remove(limit)
+    drive = {"effort": joint.effort, "velocity": joint.velocity}
+    ends = {tag: x for tag, x in zip(ENDS, joint.limits, strict=True) if np.isfinite(x)}
+    _numbers(axis, "limit", ends | {tag: x for tag, x in drive.items() if 0.0 < x < FREE})
     _dynamics(axis, joint)
     if joint.armature:
         Xml.SubElement(element, ROTOR_TAG).text = exact((joint.armature,))
@@ -347,9 +343,14 @@ def _dynamics(axis: Xml.Element, acts: Joint | LoopAxis) -> None:
         "spring_reference": acts.rest if acts.stiffness else 0.0,
     }
     if any(values.values()):
-        dynamics = Xml.SubElement(axis, "dynamics")
-        for tag, value in values.items():
-            Xml.SubElement(dynamics, tag).text = exact((value,))
+        _numbers(axis, "dynamics", values)
+
+
+def _numbers(parent: Xml.Element, tag: str, numbers: Mapping[str, float]) -> None:
+    """An element of numbers, unless there are none."""
+    element = Xml.SubElement(parent, tag) if numbers else parent
+    for key, value in numbers.items():
+        Xml.SubElement(element, key).text = exact((value,))
 
 
 def _ends(joint: Xml.Element, parent: str, child: str) -> None:
@@ -369,11 +370,7 @@ def _inertial(element: Xml.Element, link: Link) -> None:
     if link.inertial is not None:
         _pose(inertial, Pose(np.eye(3), link.inertial.com))
     Xml.SubElement(inertial, "mass").text = exact((mass,))
-    tensor = Xml.SubElement(inertial, "inertia")
-    for i, x in enumerate("xyz"):
-        for k, y in enumerate("xyz"):
-            if i <= k:
-                Xml.SubElement(tensor, f"i{x}{y}").text = exact((J[i, k],))
+    _numbers(inertial, "inertia", {key: J[i, k] for key, i, k in ENTRIES})
 
 
 def _shapes(element: Xml.Element, link: Link, file: Path) -> None:
@@ -383,9 +380,7 @@ def _shapes(element: Xml.Element, link: Link, file: Path) -> None:
             _shape(made, shape, file)
             if tag == "collision" and link.friction is not None:
                 rubs = Xml.SubElement(Xml.SubElement(made, "surface"), "friction")
-                ode = Xml.SubElement(rubs, "ode")
-                for key in ("mu", "mu2"):
-                    Xml.SubElement(ode, key).text = exact((link.friction**2,))
+                _numbers(rubs, "ode", dict.fromkeys(("mu", "mu2"), link.friction**2))
 
 
 def _shape(element: Xml.Element, shape: Shape, file: Path) -> None:
@@ -433,9 +428,7 @@ def _loop(holder: Xml.Element, loop: LoopJoint | Distance, scene: Scene) -> None
     axis = Xml.SubElement(joint, "axis")
     Xml.SubElement(axis, "xyz").text = exact(_unit(loop.axis))
     if along.limits is not None:
-        limit = Xml.SubElement(axis, "limit")
-        for tag, value in zip(("lower", "upper"), along.limits, strict=True):
-            Xml.SubElement(limit, tag).text = exact((value,))
+        _numbers(axis, "limit", dict(zip(ENDS, along.limits, strict=True)))
     _dynamics(axis, along)
     if along.motor or along.force:
         notes.append(f"motor or force of loop '{loop.name}' is left out")

@@ -152,12 +152,12 @@ class UrdfTree:
         where = f"joint '{joint.get('name')}'"
         return X if element is None else self.triple(element, "xyz", X, where)
 
-    def rigid_groups(self) -> dict[str, str]:
-        """The uppermost of the links that are fixed to each other, by the name of each."""
+    def rigid_groups(self, kinds: tuple[str, ...] = ("fixed",)) -> dict[str, str]:
+        """The uppermost of the links on joints of some kinds, by the name of each."""
         above, found = self.above, dict[str, str]()
         for name in self.links:
             line = [name]
-            while line[-1] in above and above[line[-1]].get("type") == "fixed":
+            while line[-1] in above and above[line[-1]].get("type") in kinds:
                 line.append(end(above[line[-1]], "parent"))
             found[name] = line[-1]
         return found
