@@ -6,13 +6,14 @@ drake:linear_spring_damper, drake:linear_bushing_rpy. A URDF has values in attri
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Bushing, ForceElement, Spring, Tendon
+from bulletbridge.constraints.force_elements import Bushing, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
+from bulletbridge.models.formats.extension import Extension
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
 from bulletbridge.numerics.records import are_numbers
 
@@ -20,14 +21,6 @@ PREFIX = "drake:"
 ELSEWHERE = f"{PREFIX}joint", f"{PREFIX}collision_filter_group"
 """What is read by others, or is of contacts alone."""
 Joining = LoopJoint | Coupling | Spring | Bushing | Tendon
-
-
-class DrakeElements(NamedTuple):
-    """What joins links, besides joints, and what is to be said about it."""
-
-    loops: list[LoopJoint | Coupling]
-    elements: list[ForceElement]
-    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ class Source:
         return pose.on(frame.link)
 
 
-def drake_elements(parent: Xml.Element, source: Source, taken: Iterable[str]) -> DrakeElements:
+def drake_elements(parent: Xml.Element, source: Source, taken: Iterable[str]) -> Extension:
     """Read the elements below a robot or model.
 
     Args:
@@ -94,7 +87,7 @@ def drake_elements(parent: Xml.Element, source: Source, taken: Iterable[str]) ->
     Raises:
         ModelError: One lacks something, or names what does not exist.
     """
-    found = DrakeElements([], [], [])
+    found = Extension()
     names = list(taken)
     unread: list[str] = []
     for element in parent:

@@ -8,7 +8,6 @@ which SDFormat's reader of URDF makes the joint's spring_stiffness and spring_re
 
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -18,6 +17,7 @@ from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.attaching_plugins import attachment, closing_joint, hinged_note
+from bulletbridge.models.formats.extension import Extension
 from bulletbridge.models.formats.joint_graph import (
     Along,
     digits_worth,
@@ -56,21 +56,7 @@ OFF, DECAY = "turnGravityOff", "dampingFactor"
 YES, NO = ("1", "true", "True"), ("0", "false", "False")
 
 
-class GazeboJoints(NamedTuple):
-    """What <gazebo> elements say of joints.
-
-    Attributes:
-        loops: What closes loops, and gears.
-        held: Whether one of them fixes the root link to the world.
-        notes: What is to be said about it.
-    """
-
-    loops: list[LoopJoint | Coupling]
-    held: bool
-    notes: list[str]
-
-
-def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
+def gazebo_joints(tree: UrdfTree, taken: set[str]) -> Extension:
     """Read the joints inside of <gazebo>.
 
     Args:
@@ -153,7 +139,7 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
         "joints in <gazebo> of kinds that are not read: {}; left out": left,
     }
     notes += told(about)
-    return GazeboJoints(loops, held, notes)
+    return Extension(loops, held=held, notes=notes)
 
 
 def scope_of(tree: UrdfTree, added: tuple[str, ...] = ()) -> Scope:

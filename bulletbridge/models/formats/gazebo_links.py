@@ -5,11 +5,11 @@ placed in the model's frame, which is the root's, unless it says else. Steering 
 no tree can have are written so.
 """
 
-from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.models.formats.extension import Extension
 from bulletbridge.models.formats.gazebo_joints import ENDS, OFF, scope_of
 from bulletbridge.models.formats.robot import Joint, Link, Pose, free_name, left_out, told
 from bulletbridge.models.formats.sdf import KINDS, along_in, inertial_in
@@ -30,19 +30,7 @@ SAME = 1e-12
 """Distance of two points that are one [m]."""
 
 
-class GazeboLinks(NamedTuple):
-    """What <gazebo> adds to the tree.
-
-    Attributes:
-        forces: Springs and friction of the joints that hold its links.
-        notes: What is to be said about it.
-    """
-
-    forces: tuple[JointForce, ...]
-    notes: list[str]
-
-
-def take_gazebo_links(tree: UrdfTree) -> GazeboLinks:
+def take_gazebo_links(tree: UrdfTree) -> Extension:
     """Make links in <gazebo> links of the robot, each on one of the joints there.
 
     Raises:
@@ -50,7 +38,7 @@ def take_gazebo_links(tree: UrdfTree) -> GazeboLinks:
     """
     waiting = {part.get("name", ""): part for part in tree.robot.iterfind("gazebo/link")}
     if not waiting:
-        return GazeboLinks((), [])
+        return Extension()
     scope = scope_of(tree, ("link", "joint", "frame"))
     forces = list[JointForce]()
     assumed, lost = list[str](), dict[str, list[str]]()
@@ -80,7 +68,7 @@ def take_gazebo_links(tree: UrdfTree) -> GazeboLinks:
             f"<gazebo> link '{name}' hangs on no {' or '.join(HOLDING)} joint in <gazebo>; join it"
             " to the robot by one of these"
         )
-    return GazeboLinks(tuple(forces), notes)
+    return Extension(forces=forces, notes=notes)
 
 
 def _ends(scope: Scope) -> dict[str, list[str]]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
+from bulletbridge.models.formats.extension import Retyped
 from bulletbridge.models.formats.robot import listed, told
-from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_text import MOMENTS, exact, inertial_element
 from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end
 from bulletbridge.models.mesh_places import find_named, why_no_mesh

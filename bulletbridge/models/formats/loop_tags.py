@@ -8,7 +8,6 @@ constraint_joint before); onshape-to-robot and PlaCo (closing frames).
 import math
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -22,6 +21,7 @@ from bulletbridge.constraints.joints import (
     Triple,
 )
 from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.models.formats.extension import Extension
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, X, end
 from bulletbridge.models.model_spec import Z
 
@@ -49,13 +49,6 @@ LOOP_CONSTRAINT = "loop_constraint"
 PLUS = "predecessor", "successor"
 OTHERS = "link", "joint", "gazebo", "group", "sensor"
 """Elements below <robot> that name links and close no loop, beside filters of collisions."""
-
-
-class Closures(NamedTuple):
-    """Loops, and what is to be said about them."""
-
-    loops: list[LoopJoint | Coupling]
-    notes: list[str]
 
 
 def take_second_parents(tree: UrdfTree) -> list[str]:
@@ -93,13 +86,13 @@ def take_second_parents(tree: UrdfTree) -> list[str]:
     return [f"links with a parent already; these further joints are loops: {', '.join(made)}"]
 
 
-def loops_in(tree: UrdfTree) -> Closures:
+def loops_in(tree: UrdfTree) -> Extension:
     """Every loop that the URDF itself has.
 
     Raises:
         ModelError: An element lacks something, or names a link that does not exist.
     """
-    found = Closures([], [])
+    found = Extension()
     for element in tree.robot:
         tag = str(element.tag)
         if tag in READERS:
@@ -131,7 +124,7 @@ def _unknown_notes(tree: UrdfTree) -> list[str]:
     ]
 
 
-def _add_closing_frames(tree: UrdfTree, found: Closures) -> None:
+def _add_closing_frames(tree: UrdfTree, found: Extension) -> None:
     """A joint for each pair of links that onshape-to-robot made of a closing mate.
 
     That of a hinge has a second pair, ``..._z``, on its axis.

@@ -7,11 +7,11 @@ drake:gear_ratio, each with an attribute ``value``. Others' exporters write an `
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.models.formats.extension import Extension
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sdf_frames import GAINS_TAG, GEAR_TAG, ROTOR_TAG, XMLNS
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
@@ -20,14 +20,7 @@ MOVED = (*MOVING, "spherical")
 """Kinds of joints that can have an armature."""
 
 
-class Rotors(NamedTuple):
-    """Properties of joints by name, and what is to be said about them."""
-
-    joints: dict[str, JointProperties]
-    notes: list[str]
-
-
-def rotors_in(tree: UrdfTree) -> Rotors:
+def rotors_in(tree: UrdfTree) -> Extension:
     """Armature of every joint: rotor inertia times the square of the gear's ratio.
 
     Actuators of one joint add up. A joint may have the elements itself, too, as in SDF; these take
@@ -60,7 +53,8 @@ def rotors_in(tree: UrdfTree) -> Rotors:
         said = "does not turn or slide" if name in kinds else "does not exist"
         notes.append(f"the rotor of joint '{name}' is left out, for the joint {said}")
         del found[name]
-    return Rotors({name: JointProperties(armature=each) for name, each in found.items()}, notes)
+    joints = {name: JointProperties(armature=each) for name, each in found.items()}
+    return Extension(joints=joints, notes=notes)
 
 
 def drive_notes(tree: UrdfTree) -> list[str]:

@@ -6,13 +6,13 @@ Humanoid-Project/robonex-description, which has frames on both links.
 """
 
 import re
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.errors import nearest
+from bulletbridge.models.formats.extension import Extension, Retyped
 from bulletbridge.models.formats.loop_tags import seen_from_both
 from bulletbridge.models.formats.robot import Pose, free_name, listed
 from bulletbridge.models.formats.urdf_tree import UrdfTree, X, end
@@ -49,21 +49,6 @@ UNIVERSAL = {"ujoint": "xy", "universal": "xy"} | {
 RETYPED = ("spherical", "fixed", *UNIVERSAL)
 
 
-class Retyped(NamedTuple):
-    """A joint of the tree that is to be another one.
-
-    Attributes:
-        kind: What it is to be.
-        axes: Of a universal joint.
-        numbers: Dampings of a planar joint along x and y and about its normal; the advance of a
-            screw [m a turn].
-    """
-
-    kind: str
-    axes: str = ""
-    numbers: tuple[float, ...] = ()
-
-
 class Pair(NamedTuple):
     """What closes one loop: the names of its ends as they stand in the file, and their links."""
 
@@ -71,33 +56,14 @@ class Pair(NamedTuple):
     links: tuple[str, str]
 
 
-@dataclass
-class Sidecar:
-    """What a file beside a URDF says.
-
-    Attributes:
-        loops: What closes loops.
-        actuated: Joints with a drive.
-        held: Whether the base is part of the world.
-        retyped: What joints of the tree are to be.
-        notes: What is to be said about it.
-    """
-
-    loops: list[LoopJoint] = field(default_factory=lambda: [])
-    actuated: list[str] = field(default_factory=lambda: [])
-    held: bool = False
-    retyped: dict[str, Retyped] = field(default_factory=lambda: {})
-    notes: list[str] = field(default_factory=lambda: [])
-
-
-def read_sidecars(tree: UrdfTree) -> Sidecar:
+def read_sidecars(tree: UrdfTree) -> Extension:
     """What the files beside a URDF say: ``<robot>.yaml`` of Gepetto, ``loop_closures.yaml``.
 
     Raises:
         LoopFileError: One cannot be understood; the message has line, key and remedy.
     """
     path = tree.path
-    found = Sidecar()
+    found = Extension()
     beside = path.with_suffix(".yaml")
     if not is_file(beside) and not is_file(path.with_stem(GEPETTO)):
         beside = beside.with_stem(GEPETTO)
@@ -114,7 +80,7 @@ def read_sidecars(tree: UrdfTree) -> Sidecar:
     return found
 
 
-def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
+def _read_gepetto(tree: UrdfTree, root: Node, found: Extension) -> None:
     keys = root.table()
     found.held = True
     found.notes.append(
@@ -135,7 +101,7 @@ def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
         _read_motors(tree, keys["name_mot"], found)
 
 
-def _note_unknown(root: Node, known: tuple[str, ...], found: Sidecar) -> None:
+def _note_unknown(root: Node, known: tuple[str, ...], found: Extension) -> None:
     """Tell of keys that nobody here knows.
 
     Raises:
@@ -178,7 +144,7 @@ def _pairs(tree: UrdfTree, keys: dict[str, Node]) -> list[Pair]:
     return pairs
 
 
-def _kinds(root: Node, keys: dict[str, Node], pairs: int, found: Sidecar) -> list[JointModel]:
+def _kinds(root: Node, keys: dict[str, Node], pairs: int, found: Extension) -> list[JointModel]:
     """The joint model of each pair: one for all, or a list as long."""
     given = keys.get("type")
     if given is None:
@@ -203,7 +169,7 @@ def _kinds(root: Node, keys: dict[str, Node], pairs: int, found: Sidecar) -> lis
     return [ROWS.get(each, ROWS[OTHERWISE]) for each in said]
 
 
-def _read_retyped(tree: UrdfTree, root: Node, keys: dict[str, Node], found: Sidecar) -> None:
+def _read_retyped(tree: UrdfTree, root: Node, keys: dict[str, Node], found: Extension) -> None:
     names, kinds = items_of(keys, "joint_name"), items_of(keys, "joint_type")
     if len(names) != len(kinds):
         root.fail(f"'joint_name' has {len(names)} entries and 'joint_type' {len(kinds)}; pair them")
@@ -224,7 +190,7 @@ def _read_retyped(tree: UrdfTree, root: Node, keys: dict[str, Node], found: Side
                 found.retyped[joint] = Retyped("spherical")
 
 
-def _read_motors(tree: UrdfTree, node: Node, found: Sidecar) -> None:
+def _read_motors(tree: UrdfTree, node: Node, found: Extension) -> None:
     """Joints that are named, or those in whose names a single name occurs."""
     moving = [name for name in _moving(tree) if name not in found.retyped]
     if not node.is_list():
@@ -241,7 +207,7 @@ def _moving(tree: UrdfTree) -> list[str]:
     return [name for name, joint in tree.joints.items() if joint.get("type") not in still]
 
 
-def _note_absent(key: str, absent: list[Node], moving: list[str], found: Sidecar) -> None:
+def _note_absent(key: str, absent: list[Node], moving: list[str], found: Extension) -> None:
     """Tell what a list names that no joint is called."""
     if absent:
         hint = nearest(absent[0].text(), moving, most=1, cutoff=0.8)
@@ -270,7 +236,7 @@ def _common(a: str, b: str, taken: set[str]) -> str:
     return name
 
 
-def _read_closures(tree: UrdfTree, root: Node, found: Sidecar) -> None:
+def _read_closures(tree: UrdfTree, root: Node, found: Extension) -> None:
     """Hinges by point and axis in the root's frame, joints at zero, or by points of both links."""
     if not root.is_mapping():
         root.mapping()

@@ -5,7 +5,8 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
-from bulletbridge.models.formats.drake_elements import DrakeElements, Source, drake_elements
+from bulletbridge.models.formats.drake_elements import Source, drake_elements
+from bulletbridge.models.formats.extension import Extension
 from bulletbridge.models.formats.gazebo_joints import (
     gazebo_joints,
     joint_springs,
@@ -156,7 +157,7 @@ def read_robot(path: Path, folder: Path, how: How = AS_IT_IS) -> ModelSpec:
     )
 
 
-def _drake_elements(tree: UrdfTree, taken: list[str]) -> DrakeElements:
+def _drake_elements(tree: UrdfTree, taken: list[str]) -> Extension:
     """Constraints and springs in Drake's words; frames of bushings may be those of <frame>."""
     frames = {frame.get("name", ""): frame for frame in tree.robot.iterfind("frame")}
 
@@ -177,7 +178,7 @@ def _drake_elements(tree: UrdfTree, taken: list[str]) -> DrakeElements:
 
 
 def _told_apart(
-    loops: list[LoopJoint | Coupling], more: list[LoopJoint]
+    loops: list[LoopJoint | Coupling], more: list[LoopJoint | Coupling]
 ) -> list[LoopJoint | Coupling]:
     """Loops of two sources, each with a name of its own."""
     taken, found = {loop.name for loop in loops}, list(loops)
