@@ -1,6 +1,6 @@
 """From a trajectory to a result, by the same measures for everybody."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -44,17 +44,11 @@ def judge(
     result = blank(loaded.spec, plan, solver, status, message, len(trace.step_us))
     mechanism = loaded.system.mechanism
     changing = changes_energy(loaded, trace.q)
+    gaps = {f.name: getattr(seen, f.name) for f in fields(seen) if f.name.startswith("gap")}
     return replace(
         result,
+        **{name: extent(x[1:] if "acceleration" in name else x) for name, x in gaps.items()},
         integrator=result.integrator if solver in NATIVE else loaded.system.integrator,
-        gap_m=extent(seen.gap_m),
-        gap_rad=extent(seen.gap_rad),
-        gap_kept=extent(seen.gap_kept),
-        gap_kept_rad=extent(seen.gap_kept_rad),
-        gap_rate=extent(seen.gap_rate),
-        gap_rate_rad=extent(seen.gap_rate_rad),
-        gap_acceleration=extent(seen.gap_acceleration[1:]),
-        gap_acceleration_rad=extent(seen.gap_acceleration_rad[1:]),
         energy=energy_of(seen.kinetic, seen.potential, not changing),
         trajectory_error=error_against(loaded, trace, reference),
         step_us=timing(trace.step_us),

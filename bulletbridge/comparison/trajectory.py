@@ -10,6 +10,9 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
+LEVELS = [f"{level}{unit}" for level in ("", "kept_", "rate_") for unit in ("metres", "radians")]
+"""What a gap has, in the order in which ``Observed`` has it."""
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -66,17 +69,7 @@ def _observe(system: System, trace: Trace, dead: Sequence[str]) -> Observed:
     before: Array | None = None
     for n, (t, q, v) in enumerate(zip(trace.t, trace.q, trace.v, strict=True)):
         seen = system.evaluate(q, v, float(t))
-        gaps = [
-            (
-                gap.metres,
-                gap.radians,
-                gap.kept_metres,
-                gap.kept_radians,
-                gap.rate_metres,
-                gap.rate_radians,
-            )
-            for gap in seen.gaps
-        ]
+        gaps = [[getattr(gap, name) for name in LEVELS] for gap in seen.gaps]
         table[:6, n] = np.max(gaps, axis=0) if gaps else 0.0
         if before is not None:
             mean = (seen.rates - before) / (t - trace.t[n - 1])

@@ -95,20 +95,14 @@ def potential(body: SliderCrank, turn: float) -> float:
     return body.energy(q, np.zeros(12))
 
 
-RULES: dict[str, Rule] = {
-    "norm<0.75": Norm(),
-    "cond<100": Condition(100.0),
-    "cond<1000": Condition(1e3),
-    "condrel<10": Condition(10.0, relative=True),
-    "condrel<20": Condition(20.0, relative=True),
+RULES: dict[str, tuple[Rule, str]] = {
+    "norm<0.75": (Norm(), "|v| < 0.75"),
+    "cond<100": (Condition(100.0), "condition below 100"),
+    "cond<1000": (Condition(1e3), "condition below 1000"),
+    "condrel<10": (Condition(10.0, relative=True), "condition below 10 times the first"),
+    "condrel<20": (Condition(20.0, relative=True), "condition below 20 times the first"),
 }
-SAID = {
-    "norm<0.75": "|v| < 0.75",
-    "cond<100": "condition below 100",
-    "cond<1000": "condition below 1000",
-    "condrel<10": "condition below 10 times the first",
-    "condrel<20": "condition below 20 times the first",
-}
+"""When to change charts, by what the references call it, and in words."""
 
 
 def on_charts(
@@ -135,8 +129,9 @@ def charts(end: float | None) -> Outcome:
         asked = steps if end is None else min(steps, round(end / h))
         component: Component = 1 if part == "C1" else 3
         first = Iterations(1e-8, 1e-8, u_first=False, B_first=False)
-        run, ok = on_charts(component, h, asked, RULES[rule], first)
-        label = f"{part}, {h:g} s, {SAID[rule]}"
+        leaving, said = RULES[rule]
+        run, ok = on_charts(component, h, asked, leaving, first)
+        label = f"{part}, {h:g} s, {said}"
         # a blow-up that goes on for some steps changes charts as it pleases
         whole = asked == steps and known[4] == "ok" and ok
         rows.append(Row(label, float(run.changes), known[0] if whole else None,

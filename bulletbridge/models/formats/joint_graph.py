@@ -3,7 +3,7 @@
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
@@ -62,13 +62,6 @@ PERPENDICULAR = 1e-9
 """Cosine up to which the axes of a universal joint are at right angles."""
 
 
-OF_AXIS = (
-    *("axis", "limits", "effort", "velocity"),
-    *("damping", "friction", "stiffness", "rest"),
-)
-"""What ``Along`` and joints of a tree have alike."""
-
-
 @dataclass(frozen=True)
 class Along:
     """What acts along one axis of a joint, and that axis (3,) in the joint's frame."""
@@ -93,6 +86,10 @@ class Along:
     def reversed(self) -> "Along":
         """The same motion seen from the other link."""
         return replace(self, axis=-self.axis)
+
+
+OF_AXIS = tuple(field.name for field in fields(Along) if field.name != "slides")
+"""What it and joints of a tree have alike."""
 
 
 @dataclass(frozen=True)
