@@ -87,12 +87,10 @@ def run_native(
     try:
         settings = replace(NATIVE[solver], limits=plan.limits)
         world = NativeWorld(loaded.spec, *start, plan.dt, settings)
-    except NoNativeTwinError as error:
-        progress(plan.steps)
-        return Run(blank(loaded.spec, plan, solver, "unsupported", str(error)), None)
     except BulletBridgeError as error:
         progress(plan.steps)
-        return Run(blank(loaded.spec, plan, solver, "failed", str(error)), None)
+        status = "unsupported" if isinstance(error, NoNativeTwinError) else "failed"
+        return Run(blank(loaded.spec, plan, solver, status, str(error)), None)
     table = Table(plan.steps, *start)
     with closing(world):
         failure = table.fill(world.advance, world.state, progress)

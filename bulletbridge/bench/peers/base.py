@@ -1,5 +1,6 @@
 """Interface that measurements ask of a simulator."""
 
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from time import perf_counter
 from typing import Any
@@ -49,11 +50,15 @@ class Stepped:
 
     def record(self, steps: int, every: int) -> tuple[Array, Array, Array]:
         """States every so many steps; reading them is not in the time."""
+        return self._seen(lambda _: self.loop(every), range(steps // every))
+
+    def _seen(self, move: Callable[[Any], None], ways: Iterable[Any]) -> tuple[Array, Array, Array]:
+        """Seconds and states at the start and after each of some moves, while these are finite."""
         self.reset()
         seconds, states = [0.0], [self.state()]
-        for _ in range(steps // every):
+        for way in ways:
             begun = perf_counter()
-            self.loop(every)
+            move(way)
             seconds.append(seconds[-1] + perf_counter() - begun)
             states.append(self.state())
             if not np.all(np.isfinite(states[-1][0])):

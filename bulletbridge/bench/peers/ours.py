@@ -1,6 +1,5 @@
 """bulletbridge itself, any integrator and formulation by name."""
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -40,17 +39,12 @@ class Ours(Stepped):
 
     def visit(self, times: Array) -> tuple[Array, Array, Array]:
         """Seconds and states at the start and at times (n,), under error control in between."""
-        self.reset()
-        seconds, states, last = [0.0], [self.state()], 0.0
-        for t in times.tolist():
-            begun = perf_counter()
-            self.system.dt = t - last
+
+        def advance(dt: float) -> None:
+            self.system.dt = dt
             self.system.rollout(1)
-            seconds.append(seconds[-1] + perf_counter() - begun)
-            states.append(self.state())
-            last = t
-        q, v = zip(*states, strict=True)
-        return np.array(seconds), np.array(q), np.array(v)
+
+        return self._seen(advance, np.diff(times, prepend=0.0).tolist())
 
     def state(self) -> tuple[Array, Array]:
         """q and v now."""
