@@ -14,7 +14,7 @@ import numpy as np
 from bulletbridge.constraints.force_elements import Bushing, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint, Triple
 from bulletbridge.models.formats.extension import Extension
-from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
+from bulletbridge.models.formats.robot import Pose, free_name, pose_of, told
 from bulletbridge.numerics.records import are_numbers
 
 PREFIX = "drake:"
@@ -102,14 +102,13 @@ def drake_elements(parent: Xml.Element, source: Source, taken: Iterable[str]) ->
             found.loops.append(made)
         else:
             found.elements.append(made)
-    if bushings := [f"'{each.name}'" for each in found.elements if isinstance(each, Bushing)]:
-        found.notes.append(
-            f"<{PREFIX}linear_bushing_rpy> act along the axes of their first frames and on rotation"
-            " vectors: as Drake's on roll, pitch and yaw as long as turns are small:"
-            f" {listed(bushings)}"
-        )
-    if unread:
-        found.notes.append(f"left out: {listed([f'<{tag}>' for tag in dict.fromkeys(unread)])}")
+    said = {
+        f"<{PREFIX}linear_bushing_rpy> act along the axes of their first frames and on rotation"
+        " vectors: as Drake's on roll, pitch and yaw as long as turns are small:"
+        " {}": [f"'{each.name}'" for each in found.elements if isinstance(each, Bushing)],
+        "left out: {}": [f"<{tag}>" for tag in dict.fromkeys(unread)],
+    }
+    found.notes += told(said)
     return found
 
 

@@ -11,13 +11,7 @@ from bulletbridge.console import write_text
 from bulletbridge.models.bundled import unit_sphere
 from bulletbridge.models.formats.mjcf_file import asset_path, library
 from bulletbridge.models.formats.mjcf_places import Places, turn
-from bulletbridge.models.formats.robot import (
-    GROUND,
-    Link,
-    Pose,
-    Shape,
-    listed,
-)
+from bulletbridge.models.formats.robot import GROUND, Link, Pose, Shape, left_out, told
 from bulletbridge.models.formats.urdf_text import BULLETS_MESHES
 
 Flags = NDArray[np.bool_]
@@ -71,8 +65,7 @@ def add_shapes(spec: Any, model: Any, places: Places, path: Path, folder: Path) 
             link.visuals.append(shape)
     if ground.visuals or ground.collisions:
         scene.stand(GROUND, ground, Pose())
-    for what, names in lost.items():
-        scene.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
+    scene.notes += left_out(lost)
     _say_what_meets(model, places, meets, still, collides)
 
 
@@ -126,10 +119,8 @@ def _say_what_meets(
         name = places.full_link(int(model.geom_bodyid[k]))
         passing[name] = passing.get(name, True) and not meets[k, touched].any()
     through = [name for name, passes in passing.items() if passes]
-    if len(touched) and through:
-        scene.notes.append(
-            f"links that MuJoCo lets pass through the scenery meet it here: {listed(through)}"
-        )
+    said = {"links that MuJoCo lets pass through the scenery meet it here: {}": through}
+    scene.notes += told(said) if len(touched) else []
     rubbing = [_friction(model, int(k)) ** 2 for k in (*touched, *moving)]
     if len(touched) and rubbing and min(rubbing) < max(rubbing):
         scene.notes.append(
