@@ -115,6 +115,53 @@ def test_a_force_limit_may_come_go_and_change(connect, tmp_path):
     assert len(client.getConstraintState(made)) == 3
 
 
+@pytest.mark.parametrize("gap", [0.1, 0.4])
+def test_a_robot_that_begins_far_open_is_shut_at_a_bounded_speed(connect, gap):
+    """Two sliders, whose gap falls by no more than a tenth of it in 10 ms; a restore goes on so.
+
+    Bullet takes a fifth of what is left in each; where that is less, so do we.
+    """
+    client, still = connect(), [0, 0, 0, 1]
+    client.setTimeStep(DT)
+    body = client.createMultiBody(
+        *(0, -1, -1, [0, 0, 0], still),
+        linkMasses=[1.0, 2.0],
+        linkCollisionShapeIndices=[-1] * 2,
+        linkVisualShapeIndices=[-1] * 2,
+        linkPositions=[[0, 0, 0], [gap, 0, 0]],
+        linkOrientations=[still] * 2,
+        linkInertialFramePositions=[[0, 0, 0]] * 2,
+        linkInertialFrameOrientations=[still] * 2,
+        linkParentIndices=[0, 0],
+        linkJointTypes=[pybullet.JOINT_PRISMATIC] * 2,
+        linkJointAxis=[[1, 0, 0]] * 2,
+    )
+    for joint in range(2):
+        client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+    made = client.createConstraint(
+        *(body, 0, body, 1, pybullet.JOINT_POINT2POINT), *([0, 0, 0],) * 3
+    )
+    client.changeConstraint(made, maxForce=1e5)
+    client.setBridgeMode("exact")
+
+    def gaps(steps):
+        found = []
+        for _ in range(steps):
+            client.stepSimulation()
+            a, b = (client.getJointState(body, joint)[0] for joint in range(2))
+            found.append(abs(gap + b - a))
+        return np.array(found)
+
+    first = gaps(10)
+    falls = -np.diff(first, prepend=gap)
+    assert falls == pytest.approx(10 * gap * DT, rel=1e-5)  # shown in single precision
+    kept = client.saveState()
+    after = gaps(90)
+    assert after[-1] < 1e-6 * gap
+    client.restoreState(kept)
+    assert np.array_equal(gaps(90), after)
+
+
 def dragged(client, kind, limit, way, every, steps=150, turn=(0, 0, 0, 1)):
     """A box at a frame that is moved by ``way`` in every so many steps; gaps and speeds along x."""
     client.setGravity(0, 0, -G)

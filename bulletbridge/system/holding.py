@@ -5,7 +5,7 @@ way: that step is done again with it as an inequality. When it is not saturated 
 gap is closed but for what a step opens by itself, it holds again.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +42,9 @@ UNSATURATED = 1.0 - 1e-9
 """Share of a force limit up to which a row is not saturated."""
 IN_VAIN = 1e-9
 """Mobility, as a share of the largest of any, along which forces move nothing."""
+CLOSES_IN = 0.1
+"""Time [s] in which a gap that a robot begins with would be shut at the highest speed. Bullet's, a
+fifth of it in every step, is metres a second, and flings robots that begin far open."""
 NOBODY: frozenset[str] = frozenset()
 
 
@@ -52,6 +55,8 @@ class HoldingMemory:
     holding: frozenset[str] | None
     pause: int
     failed: int
+    closing: Mapping[int, float] | None
+    erp: tuple[float, ...]
     rigid: RigidLimitsMemory | None
     stepped: bool  # whether the last step was that solver's
 
@@ -97,6 +102,8 @@ class Holding:
         self._holding: frozenset[str] | None = None  # names; None: to be found from the gaps
         self._pause, self._failed = 0, 0  # steps until it is tried again, after it failed so often
         self._room: GapRoom | None = None
+        self._erp = inequalities.force_limits["erp"].copy()  # as written
+        self._closing: Mapping[int, float] | None = None  # gaps that those open then began with
 
     def forget(self, *, decisions: bool) -> None:
         """Find from the gaps what holds, as in the beginning, and which of its rows are redundant.
@@ -105,6 +112,7 @@ class Holding:
             decisions: Whether the latter too, which goes by the pose that it was decided at.
         """
         self._holding, self._pause, self._failed = None, 0, 0
+        self._closing = None
         if decisions:
             self._decide_nothing()
 
@@ -129,7 +137,9 @@ class Holding:
     def _near(self) -> frozenset[str]:
         """Constraints with a force limit that are closed, but for what is redundant in them."""
         limits, names = self._inequalities.force_limits, self._inequalities.force_limited.rows
-        gaps = dict(zip(names, self._gaps_of_limited(), strict=True))
+        found = self._gaps_of_limited()
+        self._close_slowly(found)
+        gaps = dict(zip(names, found, strict=True))
         able = {name for name, force in zip(names, limits["force"], strict=True) if force > 0.0}
         close_by = {name for name in able if gaps[name] <= WIDEST}
         if not close_by or not self._decide_limits(close_by):
@@ -138,6 +148,36 @@ class Holding:
         allowed = ASSEMBLED + self.rigid.decision.allowance
         gaps = dict(zip(names, self._gaps_of_limited(), strict=True))
         return frozenset(name for name in close_by if gaps[name] <= allowed)
+
+    def _close_slowly(self, gaps: Array) -> None:
+        """Have those that are open since the beginning shut in ``CLOSES_IN``."""
+        known, limits = self._closing, self._inequalities.force_limits
+        now = self._loops_of_robots() if known is None else known
+        self._closing = {k: now[k] or gaps[k] for k in now if gaps[k] > WIDEST}
+        share = float(self._active.solver.control[0]["dt"]) / CLOSES_IN
+        limits["erp"] = self._erp
+        for k, first in self._closing.items():
+            limits[k]["erp"] = min(self._erp[k], share * first / gaps[k])
+
+    def _loops_of_robots(self) -> Mapping[int, float]:
+        """Those between links that hang together besides, and that nothing leads."""
+        mechanism, limited = self._active.mechanism, self._inequalities.force_limited
+        given = (c for c in self._active.constraints if isinstance(c, LIMITABLE))
+        led = {c.name for c in given if c.motion is not None}
+        joints, below = mechanism.joints.values(), mechanism.axes["below"].tolist()
+        floating = {joint.v.start for joint in joints if joint.kind == "free"}
+
+        def floats(axis: int) -> bool:
+            while axis >= 0 and below[axis] >= 0:
+                axis = below[axis]
+            return axis in floating
+
+        return {
+            k: 0.0
+            for k, (loop, name) in enumerate(zip(limited.loops, limited.rows, strict=False))
+            if name not in led
+            and (loop["common_axis"] >= 0 or not (floats(loop["axis_a"]) or floats(loop["axis_b"])))
+        }
 
     def rigid_for(self, names: frozenset[str]) -> RigidLimits | None:
         """The solver in which the named constraints hold; None if there is none, for now."""
@@ -241,6 +281,8 @@ class Holding:
         self._holding = holding
         if len(holding) == len(limits):
             return
+        if self._closing:
+            self._close_slowly(self._gaps_of_limited())
         rigid = self.rigid  # which a saved state has if it is of now
         known = rigid.names if rigid is not None and self.is_by(rigid) else ()
         most = np.maximum.reduceat(self._exerted(step), limits["row"])
@@ -295,6 +337,8 @@ class Holding:
             self._holding,
             self._pause,
             self._failed,
+            self._closing,
+            tuple(self._inequalities.force_limits["erp"].tolist()),
             rigid.memory() if rigid is not None and self.is_by(rigid) else None,
             step is not None and step.rigid is not None and self.is_by(step.rigid),
         )
@@ -309,6 +353,7 @@ class Holding:
             return
         self._holding, self._pause = memory.holding, memory.pause
         self._failed, known, kept = memory.failed, self.rigid, memory.rigid
+        self._closing, self._inequalities.force_limits["erp"] = memory.closing, memory.erp
         if kept is None:
             self._decide_nothing()
             return
