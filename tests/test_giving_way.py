@@ -162,6 +162,61 @@ def test_a_robot_that_begins_far_open_is_shut_at_a_bounded_speed(connect, gap):
     assert np.array_equal(gaps(90), after)
 
 
+def unit(x):
+    """A list as long as one."""
+    return (np.array(x) / np.linalg.norm(x)).tolist()
+
+
+@pytest.mark.parametrize("limit", [300.0, 7000.0])
+def test_what_is_led_from_rest_gets_its_rate_whatever_has_a_force_limit(connect, limit):
+    """Steps that led sliders give energy to are made in parts, with pulls as strong as of one.
+
+    A gap's share of a step, taken back in each part, pulled the harder the shorter the parts were,
+    so that no two lengths led to the same, and the step was refused as a leap.
+    """
+    client, still, turn = connect(), [0, 0, 0, 1], unit([-0.2, -0.53, 0.665, -0.486])
+    client.setTimeStep(DT)
+    client.setGravity(0, 0, -G)
+    places = [[0.12, -0.23, -0.29], [0.04, -0.17, -0.11]]
+    body = client.createMultiBody(
+        *(2.65, client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.05, 0.04, 0.03])),
+        *(-1, [0, 0, 1], turn),
+        linkMasses=[0.98, 0.72],
+        linkCollisionShapeIndices=[-1] * 2,
+        linkVisualShapeIndices=[-1] * 2,
+        linkPositions=places,
+        linkOrientations=[still] * 2,
+        linkInertialFramePositions=[[0, 0, 0]] * 2,
+        linkInertialFrameOrientations=[still] * 2,
+        linkParentIndices=[0, 1],
+        linkJointTypes=[pybullet.JOINT_PRISMATIC] * 2,
+        linkJointAxis=[unit(axis) for axis in ([0.22, -0.94, 0.26], [-0.77, -0.56, -0.29])],
+    )
+    client.setJointMotorControl2(body, 1, pybullet.VELOCITY_CONTROL, force=0)
+    given = [
+        (1, limit, [0.66, 0.59, -0.46], [-0.026, 0.021, -0.018]),
+        (0, 7000.0, [-0.67, -0.22, 0.71], [0.033, 0.014, -0.018]),
+        (1, None, [0.52, 0.62, -0.58], [0.05, 0.004, 0.052]),
+    ]
+    leds = []
+    for on, force, axis, pivot in given:
+        at = client.multiplyTransforms(*client.getLinkState(body, on)[:2], pivot, still)[0]
+        made = client.createConstraint(
+            *(body, on, -1, -1, pybullet.JOINT_PRISMATIC, unit(axis), pivot, at, still, turn)
+        )
+        if force is not None:
+            client.changeConstraint(made, maxForce=force)
+        leds.append((made, at, {} if force is None else {"maxForce": force}))
+    client.setBridgeMode("exact")
+    way = np.array([-0.58, 0.04, 0.27]) * 1e-3
+    for step in range(4):
+        for made, at, force in leds:
+            client.changeConstraint(made, (at + step * way).tolist(), turn, **force)
+        client.stepSimulation()
+    rate = np.array(client.getBaseVelocity(body)[0])
+    assert np.linalg.norm(rate) < 2 * np.linalg.norm(way) / DT
+
+
 def dragged(client, kind, limit, way, every, steps=150, turn=(0, 0, 0, 1)):
     """A box at a frame that is moved by ``way`` in every so many steps; gaps and speeds along x."""
     client.setGravity(0, 0, -G)

@@ -1035,18 +1035,21 @@ class InequalityStepper:
 
     @contextmanager
     def _shorter(self, parts: int) -> Generator[None]:
-        """Steps of a length of one in so many parts."""
-        control, motor_rows = self.solver.control[0], self.motor_rows
-        kept, gains = [control[name] for name in PER_STEP], motor_rows["position_gain"].copy()
+        """Steps of a length of one in so many parts, which take back as little of a gap."""
+        control = self.solver.control[0]
+        shares = self.motor_rows["position_gain"], self.inequalities.force_limits["erp"]
+        kept, gains = [control[name] for name in PER_STEP], [share.copy() for share in shares]
         try:
             for name in PER_STEP:
                 control[name] /= parts
-            motor_rows["position_gain"] /= parts
+            for share in shares:
+                share /= parts
             yield
         finally:
             for name, value in zip(PER_STEP, kept, strict=True):
                 control[name] = value
-            motor_rows["position_gain"] = gains
+            for share, gain in zip(shares, gains, strict=True):
+                share[:] = gain
 
     def _take_parts(self, surroundings: Surroundings | None, whole: int, halvings: int) -> int:
         """The step that was found too long in two halves, and in halves of these.
