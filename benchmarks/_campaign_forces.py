@@ -208,7 +208,8 @@ class Forces:
 
         Those share what they are asked for, and give way; joints that loops lock, or loops and
         limits at which others are, get nothing. Where they are stiff servos for a while, since
-        something contradicts them, none.
+        something contradicts them, none. Next to a dead centre loops all but lock a joint, through
+        which a strong motor does more than a weak one elsewhere.
         """
         step = self.system._inequalities.latest  # pyright: ignore[reportPrivateUsage]
         if step is not None and step.report[COMPLIED] > 0.0:
@@ -223,7 +224,8 @@ class Forces:
         free = null_space(W, rcond=WEAK) if len(W) else np.eye(len(before.v))
         rows, whole = np.linalg.solve(L.T, free)[axes], np.linalg.solve(L.T, np.eye(len(L)))[axes]
         left, own = np.linalg.norm(rows, axis=1), np.linalg.norm(whole, axis=1)
-        moved = np.flatnonzero(left > CLEAR * own)
+        does = left * [self.motors[name]["force"] for name in names]
+        moved = np.flatnonzero((left > CLEAR * own) | (does > CLEAR * does.max(initial=0.0)))
         rows = rows[moved] / left[moved, None]
         if (
             len(moved) > rows.shape[1]
