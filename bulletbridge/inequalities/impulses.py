@@ -139,6 +139,7 @@ from bulletbridge.numerics.sharing import (
     Sharing,
     agree_among_motors,
     comply,
+    follow,
     push_softly,
     settle_yielding,
     weigh,
@@ -590,6 +591,9 @@ def push_rigidly(
         if is_blocked(h, i):
             p.x[i] = p.bounds[i].upper if h.sharing.gave[i] > 0.0 else p.bounds[i].lower
     outcome = solve_complementarity(p, n, tolerance, NEARBY)
+    if outcome.residual > JUST_AS_WELL * tolerance:  # what begins to slide is far
+        residual, steps = follow(p, n, tolerance)
+        outcome = Outcome(residual, outcome.sweeps, outcome.newton + steps)
     if search and outcome.residual > JUST_AS_WELL * tolerance:
         outcome = select(h, n, tolerance, outcome)
     if not outcome.residual <= enough:
