@@ -183,7 +183,9 @@ def _nearest_closed(
     least, exact = open_by(solver, found, t), TRIMMED * round_off(solver, found, t)
     enough = max(enough, exact / TRIMMED)
     is_closed = least <= exact or (least <= enough and not shakes)
-    if is_closed and (held.any() or not shakes or np.abs(found - q).max() <= LONGEST_MOVE):
+    if is_closed and (
+        held.any() or not shakes or np.abs(found - q).max(initial=0.0) <= LONGEST_MOVE
+    ):
         return found, iterations
     closed, usual = list[tuple[int, float, Array]](), locked(solver, in_general(solver, q), t)
 
