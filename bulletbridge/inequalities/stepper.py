@@ -566,15 +566,15 @@ class InequalityStepper:
 
         At contacts that were known, or that a detector finds. ASK is left to the caller.
         """
-        done, found = self._counts[[STEPS, FOUND]].tolist()
-        detector = contacts if isinstance(contacts, Detector) else None
-        points = contacts if detector is None else detector.contacts[: max(found, 0)]
+        done = int(self._counts[STEPS])
         dense = failure == DENSE_REQUIRED and done == 0
         if dense:
             self.solver.handed_over += 1
-            # made where contacts were found, whoever finds them
-            finder = None if found >= 0 else detector
-            own = (points,) if finder is None else self._room_of_contacts
+            finder, own = None, (contacts,)
+            if isinstance(contacts, Detector):  # made where they were found, whoever finds them
+                found = int(self._counts[FOUND])
+                finder = contacts if found < 0 else None
+                own = self._room_of_contacts if found < 0 else (contacts.contacts[:found],)
             failure = self.calls("dense", finder).steps.call((self._given(), *own, trace, 1))
             done = int(self._counts[STEPS])
         elif failure == DENSE_REQUIRED:
