@@ -14,7 +14,7 @@ from support.complementarity import SOLVER, solve_by
 from test_mixed import ENOUGH, solve
 
 import bulletbridge as bb
-from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 from bulletbridge.numerics.complementarity import LESS, LIGHTEST
@@ -46,27 +46,28 @@ def weigh_and_agree(D, b, bounds, weights, room, motors):
         weights[i] = p.weights[i]
 
 
-@kernel
-def solve_complying(D, b, bounds, x, w, room, motors, tolerance):
-    """Residual of ``comply``; impulses and velocities go to x and w."""
+@helper
+def weighed(D, b, bounds, x, w, room, motors):
+    """A problem with its weights, and room."""
     more = room.vectors[LINES:]
     p = complementarity_problem(D, b, bounds, x, w, room)
     weigh(p, 0, motors, len(b), HEAVIEST)
     for i in range(len(b)):
         p.centre[i] = 0.0
-    s = Sharing(more[0], more[1], more[2], more[3], more[4])
+    return p, Sharing(more[0], more[1], more[2], more[3], more[4])
+
+
+@kernel
+def solve_complying(D, b, bounds, x, w, room, motors, tolerance):
+    """Residual of ``comply``; impulses and velocities go to x and w."""
+    p, s = weighed(D, b, bounds, x, w, room, motors)
     return comply(p, s, (motors, motors, motors, len(b)), tolerance).residual
 
 
 @kernel
 def solve_yielding(D, b, bounds, x, w, room, motors, tolerance, yields):
     """Residual and steps of ``settle_yielding`` from x, in place."""
-    more = room.vectors[LINES:]
-    p = complementarity_problem(D, b, bounds, x, w, room)
-    weigh(p, 0, motors, len(b), HEAVIEST)
-    for i in range(len(b)):
-        p.centre[i] = 0.0
-    s = Sharing(more[0], more[1], more[2], more[3], more[4])
+    p, s = weighed(D, b, bounds, x, w, room, motors)
     outcome, _ = settle_yielding(p, s, motors, len(b), tolerance, yields)
     return outcome.residual, outcome.newton
 
