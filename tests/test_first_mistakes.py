@@ -382,6 +382,7 @@ def test_links_joints_and_rates_of_steps_are_not_taken_for_each_other(tmp_path):
         ),
         (lambda s: s.run(steps=10), r"'steps'; .*system.rollout\(steps\) a number"),
         (lambda s: s.rollout(duration=1.0), r"'duration'; .*system.run\(duration\) seconds"),
+        (lambda s: s.run(1.0, dt=1e-3), r"'dt'; .*dt is system.dt"),
         (lambda s: s.assemble(q1=1.0), r"'q1'; give positions by joint name"),
         (lambda s: bb.record(s, "run.gif", steps=10), "is told seconds"),
         (

@@ -693,7 +693,9 @@ class System:
     def _acting_settings(self) -> tuple[Array, float]:
         return self.gravity, self.dt
 
-    @called_as("system.rollout(steps) is told a number, system.run(duration) seconds")
+    @called_as(
+        "system.rollout(steps) is told a number, system.run(duration) seconds; dt is system.dt"
+    )
     def rollout(self, steps: int, every: int = 1, reactions: Collection[str] = ()) -> Recording:
         """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
 
@@ -863,7 +865,9 @@ class System:
         step = self._inequalities.last
         return np.zeros((len(bodies), 3)) if step is None else net_contact_forces(step, bodies)
 
-    @called_as("system.run(duration) is told seconds, system.rollout(steps) a number")
+    @called_as(
+        "system.run(duration) is told seconds, system.rollout(steps) a number; dt is system.dt"
+    )
     def run(self, duration: float, every: int = 1, reactions: Collection[str] = ()) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.
 
