@@ -11,6 +11,7 @@ from test_client import BOX, FLAGS, linkage, tips
 
 import bulletbridge as bb
 from bulletbridge.drop_in.session import session_of
+from bulletbridge.system import active_constraints
 
 G, DT = 9.81, 1 / 240
 
@@ -608,3 +609,31 @@ def test_a_led_point_does_not_pull_at_what_a_rigid_one_beside_it_carries(connect
     tips = [client.multiplyTransforms(at, turn, end, [0, 0, 0, 1])[0] for end in ends]
     assert_allclose(tips, np.array(ends) + way + [0, 0, 1], atol=3e-7)  # in single precision
     assert np.linalg.norm(client.getConstraintState(pins[1])) < 9.0
+
+
+def test_what_is_pulled_in_vain_is_not_sought_to_be_closed_in_every_step(
+    connect, tmp_path, monkeypatch
+):
+    """An arm is pulled with 0.1 N at a point out of its reach: twice as many steps go by each time.
+
+    After steps 1, 3, 7, 15, 31 that is six searches in 60 steps; and one more once it was moved.
+    """
+    client, searches = connect(), []
+    body, pin = linkage(client, tmp_path)
+    client.removeConstraint(pin)
+    far = client.createConstraint(
+        body, 2, -1, -1, pybullet.JOINT_POINT2POINT, [0] * 3, [0] * 3, [9, 0, 0]
+    )
+    client.changeConstraint(far, maxForce=0.1)
+    close = active_constraints.close
+    monkeypatch.setattr(
+        active_constraints, "close", lambda *given: searches.append(1) or close(*given)
+    )
+    for _ in range(60):
+        client.stepSimulation()
+    assert 1 <= len(searches) <= 6
+    before = len(searches)
+    client.resetJointState(body, 0, 0.5)
+    client.stepSimulation()
+    assert len(searches) == before + 1
+    assert max(map(abs, client.getConstraintState(far))) == pytest.approx(0.1, rel=1e-6)

@@ -45,6 +45,8 @@ UNEVEN = 0.05
 not converged, and loads on many points are shared at will."""
 
 UNKNOWN = -1
+RAREST = 6
+"""Binary logarithm of the most steps between searches for poses that close weak constraints."""
 
 
 @dataclass
@@ -57,6 +59,9 @@ class Attempts:
         left_for: Steps since some constraints were left to Bullet.
         leavings: How often they were.
         pulls: Their largest force or torque in Bullet's last step, which its states do not hold.
+        searches: How often no pose was found that closes what Bullet pulls in vain, before it was
+            decided which rows are redundant: twice as many steps go by until the next one.
+        unsearched: Steps since the last one.
     """
 
     failed: int = 0
@@ -64,6 +69,8 @@ class Attempts:
     left_for: int = 0
     leavings: int = 0
     pulls: Mapping[int, float] = field(default_factory=dict[int, float])
+    searches: int = 0
+    unsearched: int = 0
 
 
 class FilteredMemory(NamedTuple):
@@ -133,7 +140,7 @@ class FilteredGroup:
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
         self.joined.disturb()
-        self._attempts.pause, self.plain = 0, None
+        self._attempts.pause, self._attempts.searches, self.plain = 0, 0, None
 
     def begin_anew(self) -> bool:
         """Go on as bodies that were just read; False where they must be read for that."""
@@ -147,7 +154,7 @@ class FilteredGroup:
     def move_base(self, body: int) -> None:
         """Note that somebody has put a base elsewhere that does not move by itself."""
         self.joined.move_base(body)
-        self._attempts.pause, self.plain = 0, None
+        self._attempts.pause, self._attempts.searches, self.plain = 0, 0, None
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -520,12 +527,16 @@ class FilteredGroup:
     def _close_but(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         found, limited = self._world.finite(numbers), bool(self.joined.limited)
         was_open, undecided = self._given_way, self.system.known_filter is None
+        attempts = self._attempts
+        attempts.unsearched += 1
+        waits = pulled == was_open and attempts.unsearched < 2**attempts.searches
         try:  # what Bullet pulls in vain, where no joint yields, is not known before
-            first = NO_NAMES if undecided else pulled
+            first = NO_NAMES if undecided and not waits else pulled
             self._filter_without(first, sticking, found, write=not limited)
         except AssemblyError:
             if not was_open and not (undecided and pulled):
                 raise
+            attempts.searches, attempts.unsearched = min(attempts.searches + 1, RAREST), 0
             self._filter_without(pulled | was_open, sticking, found, write=not limited)
         if not limited:
             return
