@@ -280,3 +280,18 @@ def test_robots_without_a_collision_shape_are_told_where_contacts_are_asked_for(
         bb.attach(cube(client, 3.0), client=client, contacts=True)
     with pytest.warns(BulletBridgeWarning, match="no contact of 'bars': none of the links"):
         bb.attach({"bars": number, "cube": cube(client, 5.0)}, [], client, contacts=True)
+
+
+@pytest.mark.parametrize(
+    ("ground", "touches", "told"),
+    [(True, False, "contacts=True has it touch"), (False, True, "load a ground")],
+)
+def test_what_falls_for_want_of_ground_or_contacts_is_told(client, ground, touches, told):
+    """A fall of half a second is 4.9 m/s fast: beyond 5 m/s it is told, once."""
+    if ground:
+        cube(client, 0.0, mass=0.0)
+    system = bb.attach(cube(client, 9.0), [], client, contacts=touches)
+    system.run(0.5)
+    with pytest.warns(BulletBridgeWarning, match=f"falls, and touches nothing: .*{told}"):
+        system.run(0.1)
+    system.run(0.1)

@@ -92,9 +92,13 @@ def test_a_pose_of_the_base_in_start_is_told_where_it_goes(tmp_path):
         read_loops(pendulum(tmp_path, "start: {base: {xyz: [0, 0, 1]}}"))
 
 
-def test_limits_without_room_are_told_by_inspect(tmp_path):
-    found = inspect_model(pendulum(tmp_path, "fixed_base: true", 0.0))
-    assert any("'hip' cannot move" in said for said in found.warnings)
+def test_limits_without_room_are_told(tmp_path):
+    """As exporters of drawing programs write them: all four numbers of <limit> zero."""
+    path = pendulum(tmp_path, "fixed_base: true", 0.0)
+    assert sum("'hip' cannot move" in said for said in inspect_model(path).warnings) == 1
+    with pytest.warns(BulletBridgeWarning, match=r"'hip' cannot move: its limits are \[0, 0\]"):
+        bb.load(path, "new").close()
+    bb.load(path, "new", limits=False).close()  # it does move
     assert not inspect_model(pendulum(tmp_path, "fixed_base: true", 1.0)).warnings
 
 

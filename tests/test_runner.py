@@ -210,6 +210,12 @@ def test_a_missing_script_is_wrong_usage(arguments, capsys):
     assert "there is no" in capsys.readouterr().err
 
 
+def test_a_robot_in_the_place_of_a_script_is_told_as_that(tmp_path, capsys):
+    (tmp_path / "robot.urdf").write_text("<robot/>")
+    assert cli.run(["run", str(tmp_path / "robot.urdf")]) == cli.WRONG_INPUT
+    assert "is a robot, not a Python program: `bulletbridge inspect`" in capsys.readouterr().err
+
+
 def test_waiting_is_virtual(monkeypatch):
     waited = []
     monkeypatch.setattr("bulletbridge.drop_in.scripts.headless.real_sleep", waited.append)

@@ -233,6 +233,11 @@ class ContactFinder:
         put_surfaces(detector.links, self.names(), surfaces)
         detector.bodies[:] = bodies
 
+    @property
+    def acts(self) -> bool:
+        """Whether contacts were ever looked for."""
+        return self._detector is not None
+
     def tell_changes(self) -> None:
         """Warn once if ``changeDynamics`` has changed how links rub since that was read."""
         if self._detector is None or not self._surfaces or self._told:

@@ -18,6 +18,9 @@ MOVED = 1e-9
 """Change of a position or rate, in its unit or relative, that somebody else has made; what is
 written comes back to the last bit, or to round-off where Bullet normalises a quaternion."""
 
+FALLING = 5.0
+"""Speed [m/s] of half a second's fall: what is meant to stand has not been held by anything."""
+
 
 def how_to_join(bodies: Mapping[str, int], other: int) -> str:
     """How another body becomes part of the system of these, by name."""
@@ -85,6 +88,7 @@ class Meddling:
         self.shown: tuple[Floats, Floats] | None = None  # q and v in Bullet's coordinates
         self.told = False
         self._beside = 0  # how many bodies there were when those beside were looked at
+        self._fell = False  # whether it was told
         WATCHING.add(self)
 
     def moved(self) -> Probe | None:
@@ -168,6 +172,32 @@ class Meddling:
                 f" step moves it: {how_to_join(ours_by_name, left[0])}, or give it a fixed"
                 " base or mass 0 if it is to stand still"
             )
+
+    def tell_of_a_fall(self, pull: Array, touches: bool) -> None:
+        """Warn once of what falls past all that could hold it, or asks for contacts with nothing.
+
+        Args:
+            pull: Gravity that acts (3,) [m/s²].
+            touches: Whether contacts act.
+        """
+        ours = {probe.body for probe in self.probes if is_floating(probe.body, self.client)}
+        others = set(body_ids(self.client)) - {probe.body for probe in self.probes}
+        if self._fell or not pull.any() or touches == bool(others):
+            return
+        for name, body in ((probe.name, probe.body) for probe in self.probes):
+            rate = np.array(pybullet.getBaseVelocity(body, self.client)[0])
+            if body in ours and rate @ pull > FALLING * np.linalg.norm(pull):
+                self._fell = True
+                warn_user(
+                    f"'{name}' falls, and touches nothing: "
+                    + (
+                        "there is nothing else in its world; load a ground, by pybullet.loadURDF or"
+                        " as 'scenery' of a loops file, or hold its base"
+                        if touches
+                        else "contacts=True has it touch the other bodies in its world"
+                    )
+                )
+                return
 
     def _other(self) -> "Meddling | None":
         """Who else shows a body of these, and has shown it last."""

@@ -732,6 +732,15 @@ class BulletBodies:
             meddling.tell_settings(acting)
             meddling.tell_of_bodies_beside()
             self._contacts.tell_changes()
+            self.tell_of_a_fall(acting()[0])
+
+    def tell_of_a_fall(self, pull: Array) -> None:
+        """Warn once of what falls for want of a ground, or of contacts with it.
+
+        Args:
+            pull: Gravity that acts (3,) [m/s²].
+        """
+        self._meddling.tell_of_a_fall(pull, self._contacts.acts)
 
     def look_next(self) -> None:
         """Have the next ``check`` look at masses, inertias and bases."""

@@ -32,19 +32,8 @@ def traps(loaded: LoadedModel) -> tuple[str, ...]:
     mechanism = loaded.system.mechanism
     if not mechanism.axes["limited"].any():  # else they were told by load
         found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
-    found += immobile(loaded.system)
     found += misplaced(loaded.system)
     return (*found, *other_units(loaded.system))
-
-
-def immobile(system: System) -> list[str]:
-    """Joints whose limits leave them no way to go."""
-    return [
-        f"joint '{name}' cannot move: its limits are [{joint.lower:g}, {joint.upper:g}]; give its"
-        " range, or make it continuous, or fixed if that is meant"
-        for name, joint in system.mechanism.joints.items()
-        if joint.is_single and joint.lower == joint.upper
-    ]
 
 
 def misplaced(system: System) -> list[str]:
@@ -124,7 +113,10 @@ def from_world(body: int, prefix: str, client: int) -> list[str]:
         if info[2] == pybullet.JOINT_FIXED:  # what it has is part of what carries it
             continue
         if mass > 0.0 and max(inertia) == 0.0:
-            found.append(f"link '{name}' has mass but no inertia: a point of mass")
+            found.append(
+                f"link '{name}' has mass but no inertia: a point of mass; `bulletbridge inertia`"
+                " takes it from the shapes"
+            )
         if mass == 0.0:
             found.append(
                 f"link '{name}' on the movable joint '{prefix}{text_of(info[1])}' has no mass"

@@ -136,6 +136,16 @@ def with_watched_limits(mechanism: Mechanism) -> Mechanism:
     return replace(mechanism, axes=axes)
 
 
+def without_room(mechanism: Mechanism) -> tuple[str, ...]:
+    """What to say of joints whose limits leave them no way to go."""
+    return tuple(
+        f"joint '{name}' cannot move: its limits are [{joint.lower:g}, {joint.upper:g}]; give its"
+        " range, or make it continuous, or fixed if that is meant"
+        for name, joint in mechanism.joints.items()
+        if joint.is_single and joint.lower == joint.upper
+    )
+
+
 def beyond_limits(mechanism: Mechanism, q: Array) -> tuple[str, ...]:
     """What to say of joints that a configuration has beyond their limits."""
     found: list[str] = []

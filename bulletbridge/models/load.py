@@ -31,7 +31,7 @@ from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.engine.force_signals import JointFunctions
 from bulletbridge.errors import PACKAGE, AssemblyError, ModelError, nearest, warn_user
-from bulletbridge.inequalities.constraints import beyond_limits
+from bulletbridge.inequalities.constraints import beyond_limits, without_room
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.frames import matrix_rpy, triple
 from bulletbridge.mechanism.joint_properties import with_joint_properties
@@ -184,8 +184,8 @@ def load(
         WorldError: There is no such client, or there are several and none was given.
 
     Warns:
-        BulletBridgeWarning: A joint starts beyond its limits, and these act, or loops were not
-            found to close within them; contacts act, and a robot has no
+        BulletBridgeWarning: A joint starts beyond its limits, or has no room in them, and these
+            act, or loops were not found to close within them; contacts act, and a robot has no
             shape that could touch, or starts deep inside what stands there; one starts as far away
             as if its place were in millimetres; links have inertias as of other units than
             their masses and sizes; or something of the file was lost, changed or assumed.
@@ -251,6 +251,8 @@ def load(
             system.take_stiff_springs_implicitly()
         if limits:
             _tell_of_limits_that_loops_leave(system, asked)
+            for said in without_room(mechanism):
+                warn_user(said)
             for said in beyond_limits(mechanism, system.q):
                 warn_user(
                     f"{said} at the start; it is taken back step by step, at no more than"

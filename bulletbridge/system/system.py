@@ -891,6 +891,8 @@ class System:
             self._shown.world.look(self._acting_settings)
         recording = self.rollout(max(1, round(duration / self.dt)), every, reactions)
         self.write()
+        if self._shown.world is not None:
+            self._shown.world.tell_of_a_fall(self.gravity)
         return recording
 
     def take_stiff_springs_implicitly(self) -> None:

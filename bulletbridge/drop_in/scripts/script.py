@@ -28,6 +28,7 @@ from bulletbridge.drop_in.scripts.watch import Seen, Watch
 from bulletbridge.drop_in.session import Session
 from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.errors import BulletBridgeError, ModelError
+from bulletbridge.models.bundled import ROBOTS
 from bulletbridge.models.urdf_file import is_file
 
 
@@ -60,6 +61,11 @@ class Script:
                 raise ModelError(f"there is no module '{self.name}'; without -m give a file")
         elif not is_file(Path(self.name)):
             raise ModelError(f"there is no script '{self.name}'; give the path of a Python file")
+        elif self.name.endswith(ROBOTS):
+            raise ModelError(
+                f"'{self.name}' is a robot, not a Python program: `bulletbridge inspect` tells what"
+                " is in it, `bulletbridge view` shows it"
+            )
 
 
 @dataclass(frozen=True)
