@@ -180,23 +180,22 @@ class Meddling:
             pull: Gravity that acts (3,) [m/s²].
             touches: Whether contacts act.
         """
-        ours = {probe.body for probe in self.probes if is_floating(probe.body, self.client)}
         others = set(body_ids(self.client)) - {probe.body for probe in self.probes}
-        if self._fell or not pull.any() or touches == bool(others):
+        if self._fell or touches == bool(others):
             return
         for name, body in ((probe.name, probe.body) for probe in self.probes):
-            rate = np.array(pybullet.getBaseVelocity(body, self.client)[0])
-            if body in ours and rate @ pull > FALLING * np.linalg.norm(pull):
+            rate = pybullet.getBaseVelocity(body, self.client)[0]
+            if np.dot(rate, pull) > FALLING * np.linalg.norm(pull) and is_floating(
+                body, self.client
+            ):
                 self._fell = True
-                warn_user(
-                    f"'{name}' falls, and touches nothing: "
-                    + (
-                        "there is nothing else in its world; load a ground, by pybullet.loadURDF or"
-                        " as 'scenery' of a loops file, or hold its base"
-                        if touches
-                        else "contacts=True has it touch the other bodies in its world"
-                    )
+                what = (
+                    "there is nothing else in its world; load a ground, by pybullet.loadURDF or as"
+                    " 'scenery' of a loops file, or hold its base"
                 )
+                if not touches:
+                    what = "contacts=True has it touch the other bodies in its world"
+                warn_user(f"'{name}' falls, and touches nothing: {what}")
                 return
 
     def _other(self) -> "Meddling | None":
