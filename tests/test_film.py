@@ -110,3 +110,10 @@ def test_massless_rods_are_in_the_film_and_not_left_in_the_world(tmp_path, monke
         monkeypatch.setattr(films, "take", take)
         bb.record(model.system, tmp_path / "film.gif", 0.05)
         assert set(seen) == {there + 2} and pybullet.getNumBodies(model.client) == there
+
+
+@pytest.mark.parametrize(
+    ("metres", "said"), [(0.0, "0 m"), (2e-16, "2e-16 m"), (1.7e-3, "1.7 mm"), (0.25, "0.25 m")]
+)
+def test_gaps_are_told_in_the_unit_that_suits_them(metres, said):
+    assert films._length(metres) == said

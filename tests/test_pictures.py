@@ -1,14 +1,17 @@
 """Pictures without a display, and what the window is fed with."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pybullet
 import pybullet_data
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from support.small_models import four_bar
 
+from bulletbridge.comparison import plots
 from bulletbridge.comparison.describe import direction, plainly
 from bulletbridge.comparison.plan import Plan
 from bulletbridge.comparison.playback import preview
@@ -135,3 +138,18 @@ def test_links_without_colours_can_be_told_apart_and_others_keep_theirs(world):
     colour_bare([bare, painted], world.client)
     assert len(set(colours(bare))) == 4
     assert colours(painted) == before
+
+
+@pytest.mark.parametrize(("longest", "labels"), [(50.0, 5), (5e4, 5)])
+def test_times_over_decades_have_labels_that_do_not_overlap(monkeypatch, longest, labels):
+    """From 5 µs on: 5, 10, 20, 50 and 100... of little; powers of ten alone of much."""
+    trace = SimpleNamespace(step_us=np.geomspace(5.0, longest, 50))
+    monkeypatch.setattr(plots, "far_enough", lambda _: [(None, trace)])
+    monkeypatch.setattr(plots, "_colour", lambda _: "k")
+    monkeypatch.setattr(plots, "_label", lambda _: "ours")
+    drawn = []
+    monkeypatch.setattr(
+        plots, "svg_figure", lambda draw, _: drawn.append(draw(axes := Figure().subplots()) or axes)
+    )
+    plots.time_figure([])
+    assert len(drawn[0].get_xticks()) <= labels

@@ -164,7 +164,8 @@ def time_figure(runs: Sequence[Run]) -> str:
         if drawn:
             everything = np.concatenate([trace.step_us for _, trace in drawn])
             low, high = np.percentile(everything, [0.0, 99.5])
-            ticks = [m * 10.0**k for k in range(-1, 7) for m in (1, 2, 5)]
+            digits = (1, 2, 5) if high < 300.0 * low else (1,)
+            ticks = [m * 10.0**k for k in range(-1, 7) for m in digits]
             shown = [tick for tick in ticks if 0.7 * low <= tick <= 1.5 * high]
             axes.set_xlim(0.8 * low, 1.5 * high)
             axes.set_xticks(shown, [f"{tick:g}" for tick in shown])

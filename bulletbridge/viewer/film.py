@@ -254,7 +254,7 @@ def _project(camera: Camera, point: Array) -> tuple[float, float]:
 def _length(metres: float) -> str:
     """A length in words."""
     if metres < 1e-6:
-        return f"{metres:.0e} m"
+        return f"{metres:.1g} m"
     return f"{1e3 * metres:.2g} mm" if metres < 0.1 else f"{metres:.2g} m"
 
 

@@ -306,7 +306,7 @@ class Viewer:
             lines += ["| loop | gap | force |", "|---|---|---|"]
         placed = system.gap_vectors()  # the others act along joints, not by a force
         for gap in evaluation.gaps:
-            wide = f"{gap.metres:.0e} m" if gap.metres >= gap.radians else f"{gap.radians:.0e} rad"
+            wide = f"{gap.metres:.1g} m" if gap.metres >= gap.radians else f"{gap.radians:.1g} rad"
             force = float(np.linalg.norm(reactions[gap.name].force))
             borne = f"{force:.{'0f' if force >= 1e3 else '3g'}} N" if gap.name in placed else "–"
             lines.append(f"| {gap.name} | {wide} | {borne} |")
