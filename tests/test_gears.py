@@ -135,6 +135,28 @@ def test_a_gear_follows_its_target_and_bodies_may_be_two(tmp_path, mode):
 
 
 @MODES
+def test_a_new_gear_takes_nothing_from_what_was_done_before(tmp_path, mode):
+    """Bullet shows a ratio, target and erp that another command has left in its memory."""
+    client = connect(mode)
+    body, other = wheels(client, tmp_path), wheels(client, tmp_path)
+    mesh(client, body, erp=0.5, relativePositionTarget=0.3, gearAuxLink=2)
+    client.createConstraint(other, 0, other, 1, GEAR, (0, 0, 1), (0, 0, 0), (0, 0, 0))
+    push(client, other, 20)
+    first, second, third = (client.getJointState(other, k)[1] for k in range(3))
+    assert second == pytest.approx(-first, rel=1e-9)
+    assert first > 0.05
+    assert third == 0.0
+    client.resetSimulation()
+    body = wheels(client, tmp_path)
+    client.createMultiBody(0, client.createCollisionShape(pybullet.GEOM_PLANE))
+    gear = client.createConstraint(body, 0, body, 1, GEAR, (0, 0, 1), (0, 0, 0), (0, 0, 0))
+    client.changeConstraint(gear, gearRatio=1, erp=0.1, maxForce=100)
+    client.stepSimulation()
+    assert [client.getJointState(body, k)[0] for k in range(3)] == pytest.approx([0, 0, 0])
+    client.disconnect()
+
+
+@MODES
 def test_a_gear_of_what_does_not_turn_stays_bullets(tmp_path, mode):
     client = connect(mode)
     body = wheels(client, tmp_path, "fixed")

@@ -113,6 +113,10 @@ def in_numbers_of_today(text: str, loops: Iterable[CreatedConstraint]) -> str:
     return re.sub(r"(?<=\bconstraint )\d+", lambda m: numbers.get(m[0], m[0]), text)
 
 
+AT_FIRST = {"max_force": None, "ratio": 1.0, "auxiliary": NOBODY, "erp": 0.0, "target": 0.0}
+"""What a new constraint is, of which Bullet shows what another command has left in its memory."""
+
+
 def describe(number: int, client: int, **asked: Any) -> CreatedConstraint:
     """A constraint of Bullet as it was found, or with what of it the program asked for."""
     info = info_of(number, client)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pybullet
 
 from bulletbridge.bullet.constraints import (
+    AT_FIRST,
     NOBODY,
     ONLY_HERE,
     SHOWN_LIMIT,
@@ -67,7 +68,7 @@ class Registry:
         else:
             number = pybullet.createConstraint(**given, physicsClientId=client)
         axis = tuple(map(float, given.get("jointAxis", ())))
-        loop = describe(number, client, kind=kind, twin=twin, max_force=None, axis=axis)
+        loop = describe(number, client, kind=kind, twin=twin, axis=axis, **AT_FIRST)
         if kind == pybullet.JOINT_PRISMATIC:
             info = info_of(number, client)
             ends: tuple[tuple[int, int], ...] = (info[0], info[1]), (info[2], info[3])
