@@ -1,12 +1,14 @@
 """Frames of constraints that a program moves: what is prescribed on the way."""
 
 import numpy as np
+import pybullet as p
 import pytest
 from numpy.testing import assert_allclose
 from support.bullet_worlds import led_pendulum
 
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import MOVED
+from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.moved_frame import Way
 from bulletbridge.errors import ModelError
 
@@ -18,6 +20,7 @@ def way(rng: np.random.Generator) -> tuple[np.ndarray, Way]:
     frame["align"] = np.linalg.qr(axes)[0]
     frame["until"], frame["dt"], frame["part"] = 2.0, 0.01, 0.005
     frame["before"], frame["rates"] = rng.normal(size=4), rng.normal(size=4)
+    frame["ends"] = rng.normal(size=3)
     return frame, Way(frame=frame)
 
 
@@ -25,12 +28,13 @@ def test_a_moved_frame_is_prescribed_as_its_rates_say():
     """Sums of three products of numbers up to 300, each rounded twice: within 1e-12."""
     frame, motion = way(np.random.default_rng(3))
     (before,), (rates,) = frame["before"], frame["rates"]
+    at_end = np.array([*frame["ends"][0], rates[3]])
     start, middle, end = motion.over(np.array([1.99, 1.995, 2.0]))
     assert_allclose(
         start, np.array([-0.01 * rates, before, (rates - before) / 0.005]).T, atol=1e-12
     )
     assert_allclose(middle, np.array([-0.005 * rates, rates, 0.0 * rates]).T, atol=1e-12)
-    assert_allclose(end, np.array([0.0 * rates, rates, 0.0 * rates]).T, atol=1e-12)
+    assert_allclose(end, np.array([0.0 * rates, at_end, 0.0 * rates]).T, atol=1e-12)
     targets, others = np.zeros((2, 3, 2, 12))
     times = np.array([1.99, 1.995, 2.0])
     motion.put(times, frame["align"][0], targets, 1)
@@ -66,3 +70,38 @@ def test_what_is_moved_on_by_metres_at_once_jumps(mode: str, on_base: bool):
         top = client.multiplyTransforms(at, turn, [0, 0, 0.3], [0, 0, 0, 1])[0]
         assert_allclose(top, place, atol=1e-6)  # in single precision
         assert np.linalg.norm(client.getBaseVelocity(load)[0]) < 2.0
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_door_is_opened_by_its_handle(mode: str):
+    """The handle is led on its arc, whose tangents ways over a step are not.
+
+    The angle is that of where the handle is put, in double precision; its rate is that of ways,
+    2 sin(a / 2) / dt for an angle a a step.
+    """
+    client, radius, angle, dt = BulletClient(p.DIRECT, mode=mode), 0.4, 0.0025, 1 / 240
+    box = client.createCollisionShape(p.GEOM_BOX, halfExtents=[0.02, 0.2, 0.2])
+    door = client.createMultiBody(
+        linkMasses=[3.0],
+        linkCollisionShapeIndices=[box],
+        linkVisualShapeIndices=[-1],
+        linkPositions=[[0, 0, 0]],
+        linkOrientations=[[0, 0, 0, 1]],
+        linkInertialFramePositions=[[0, 0.2, 0]],
+        linkInertialFrameOrientations=[[0, 0, 0, 1]],
+        linkParentIndices=[0],
+        linkJointTypes=[p.JOINT_REVOLUTE],
+        linkJointAxis=[[0, 0, 1]],
+    )
+    client.setJointMotorControl2(door, 0, p.VELOCITY_CONTROL, force=2)
+    ends = door, 0, -1, -1
+    held = client.createConstraint(*ends, p.JOINT_POINT2POINT, [0] * 3, [0, 0.2, 0], [0, radius, 0])
+    for n in range(201):
+        at = n * angle
+        client.changeConstraint(held, [-radius * np.sin(at), radius * np.cos(at), 0])
+        client.stepSimulation()
+        found, rate = client.getJointState(door, 0)[:2]
+        assert found == pytest.approx(at, abs=1e-9)
+        if n > 1:
+            assert rate == pytest.approx(2 * np.sin(angle / 2) / dt, rel=1e-4)
+    client.disconnect()

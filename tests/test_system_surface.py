@@ -86,6 +86,7 @@ TOLD = {
     "holding",
     "integrator",
     "joint_loads",
+    "has_dependent_rows",
     "known_filter",
     "lone_step",
     "mechanism",

@@ -109,6 +109,12 @@ class Encoded:
             mask[loop["row"] + loop["held"] : loop["row"] + constant] = False
         return mask
 
+    @property
+    def driven(self) -> int:
+        """As in ``engine.records.Control``."""
+        chords = all(motion.along_chords for motion, _ in self.motions)
+        return (2 if chords else 1) if self.motions else 0
+
     def targets(self, times: Array) -> np.ndarray:
         """Records (times, targets) of the prescribed motions.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -176,8 +176,11 @@ class Motion:
         z: Along its z axis [m]; also drives distances and couplings.
         angle: Turn [rad] about ``axis``.
         axis: Unit vector in frame a; the loop joint's own axis unless given.
+        along_chords: Whether its rates are ways over a step: what follows at its places turns by
+            half of what they bend, which contradicts nothing.
     """
 
+    along_chords: ClassVar[bool] = False
     x: Signal = still
     y: Signal = still
     z: Signal = still

@@ -36,6 +36,8 @@ WAYS = Annotated[Array, "f8", (2, 3)]
 
 FURTHEST_AHEAD = 0.5
 """Turn [rad] up to which a frame is put ahead."""
+BENDS = 0.5
+"""Cosine of the angle from way to way of a step from which on one does not go on as the other."""
 ENDED = 1e-6
 """Share of a step that is nothing."""
 STILL = 1e-15
@@ -57,7 +59,8 @@ class Moved:
     shifted: WAYS  # [m]
     p: Vec3  # where it was told to be last, in the link's frame [m]
     q: Vec4  # likewise, xyzw
-    linear: Vec3  # velocity with which it was brought there, in the link's axes [m/s]
+    way: Vec3  # over the step that brought it there, in the link's axes [m/s]
+    linear: Vec3  # velocity with which it came there
     angular: Vec3  # [rad/s]
     until: Real  # time [s] at which it is at the next place
     dt: Real  # [s] of the step that brings it there
@@ -69,6 +72,7 @@ class Moved:
     turn: Vec3
     before: Vec4  # rates of its motion in the step before, in its axes now, and about ``turn``
     rates: Vec4  # and in this one
+    ends: Vec3  # and at its end
     target: AT_END  # its prescribed motion at the end of the step, as in ``records.Target``
 
 
@@ -109,7 +113,9 @@ def drive_frame(frames: Records[Moved], told: Array) -> int:
                 turn = add(turn, scale(f.carried[n], apply(to_frame, rotation_vector(S))))
     linear, turn = scale(1.0 / f.dt, linear), scale(1.0 / f.dt, turn)
     before, turning = apply(inverse, vec(f.linear)), apply(inverse, vec(f.angular))
-    put(f.linear, apply(R, linear))
+    ends = at_end(linear, apply(inverse, vec(f.way)))
+    put(f.way, apply(R, linear))
+    put(f.linear, apply(R, ends))
     put(f.angular, apply(R, turn))
     spin = norm(turn)
     axis = scale(1.0 / spin, turn) if spin > 0.0 else direction(turning)
@@ -120,11 +126,27 @@ def drive_frame(frames: Records[Moved], told: Array) -> int:
     for k in range(3):
         f.before[k], f.rates[k] = before[k], linear[k]
     f.before[3], f.rates[3] = dot(turning, axis), spin
-    put(f.target[3:6], apply(transpose(align), linear))
+    put(f.ends, ends)
+    put(f.target[3:6], apply(transpose(align), ends))
     f.target[10] = spin
     put(f.p, p)
     put_quat(f.q, q)
     return look_ahead(f, told, linear, turn, before, turning)
+
+
+@helper
+def at_end(way: Vector, before: Vector) -> Vector:
+    """Velocity at the end of a way, over a step, that bends as it does from the one before.
+
+    Ways are chords of what bodies are led along: a door that is led by its handle, round its
+    hinge, can follow places on its arc, not a velocity across it.
+    """
+    size, was = norm(way), norm(before)
+    if not dot(way, before) > BENDS * size * was:
+        return way
+    bend = sub(scale(1.0 / size, way), scale(1.0 / was, before))
+    along = add(scale(1.0 / size, way), scale(size / (size + was), bend))
+    return scale(size / norm(along), along)
 
 
 @helper
@@ -171,8 +193,8 @@ def place_frame(loops: Records[Loop], index: int, frames: Records[Moved]) -> Non
 def put_motion(frames: Records[Moved], times: Array, targets: Array, k: int) -> int:
     """Prescribed motion of a frame (1,) that is at its place by the end of a step.
 
-    Its rates are constant; those of the step before turn into these at the start, so that who
-    follows arrives.
+    Its rates are constant to where they bend at the end; those of the step before turn into these
+    at the start, so that who follows arrives.
 
     Args:
         frames: The frame.
@@ -186,8 +208,10 @@ def put_motion(frames: Records[Moved], times: Array, targets: Array, k: int) -> 
     f, sound = frames[0], True
     to_encoded = transpose(mat(f.align))
     before, rates = (f.before[0], f.before[1], f.before[2]), (f.rates[0], f.rates[1], f.rates[2])
-    was, rate = apply(to_encoded, before), apply(to_encoded, rates)
-    change = scale(1.0 / f.part, sub(rate, was))
+    was, rate, end = apply(to_encoded, before), apply(to_encoded, rates), vec(f.ends)
+    end = apply(to_encoded, end)
+    arrives = end if f.dt - f.part < ENDED * f.dt else rate
+    change = scale(1.0 / f.part, sub(arrives, was))
     for n in range(len(times)):
         left, past, target = (f.until - times[n]) / f.dt, times[n] - f.until, targets[n, k]
         if left < ENDED:
@@ -195,7 +219,7 @@ def put_motion(frames: Records[Moved], times: Array, targets: Array, k: int) -> 
         put(target[:3], scale(past, rate))
         target[9] = past * f.rates[3]
         if left < 1.0 - ENDED:
-            put(target[3:6], rate)
+            put(target[3:6], end if left < ENDED else rate)
             target[10] = f.rates[3]
         else:
             put(target[3:6], was)

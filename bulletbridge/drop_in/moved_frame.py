@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pybullet
@@ -40,6 +40,7 @@ class Way(Motion):
         frame: (1,) of ``moved_frames``.
     """
 
+    along_chords: ClassVar[bool] = True
     frame: np.ndarray
 
     def over(self, t: Array) -> Array:
@@ -168,6 +169,8 @@ class MovedFrame:
         if lead != self._lead:
             self._frame["lead"] = self._lead = lead
         self.put_back()
+        if not system.has_dependent_rows:
+            self._frame["way"] = 0.0  # its bodies can go straight on along its ways
         info = pybullet.getConstraintInfo(self._number, self._client)
         if self._go(info, system.t + dt, dt):
             numbers: list[float] = self._ahead.tolist()
@@ -176,7 +179,7 @@ class MovedFrame:
         if shifts:
             self._frame["carried"] = 0.0
         if steady and not self._goes_on():
-            for name in ("before", "rates", "target"):
+            for name in ("before", "rates", "ends", "target"):
                 self._frame[name] = 0.0
 
     def place_in(self, system: System) -> None:
@@ -211,7 +214,7 @@ class MovedFrame:
 
     def _rest(self) -> None:
         """Set all rates of the frame to zero."""
-        for name in ("linear", "angular", "before", "rates", "target"):
+        for name in ("way", "linear", "angular", "before", "rates", "ends", "target"):
             self._frame[name] = 0.0
 
     def _go(self, info: Info, until: float, dt: float) -> int:

@@ -249,7 +249,7 @@ def judge_left_out(
         c.failure, c.worst, c.gap, c.slipping = LEFT_OPEN, rows[c.cap].pivot, 0.0, 0
     elif not led_here or leaves_out_rates(a.loops):
         judge_rates(a, instant, v, led_here)
-    if c.failure == DONE and c.driven > 0:
+    if c.failure == DONE and c.driven == 1:
         judge_slip(a, rows, instant, v, led_here)
 
 

@@ -34,7 +34,7 @@ class Control:
     callback: Int  # its address, or 0
     asked: Int  # address of what gives forces that are functions of the state, or 0
     asked_for: Int  # what that is called with
-    driven: Int  # whether any target moves
+    driven: Int  # whether any target moves: 1, or 2 where all do along the chord of a step
     scripted: Int  # whether Python gives motions and forces time by time, not all before a call
     controlled: Int  # whether an error estimate sets the length of sub-steps
     rtol: Real

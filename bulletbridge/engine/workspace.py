@@ -169,7 +169,7 @@ class SolverArrays:
         c = self.control[0]
         c["gravity"], c["length"], c["cap"] = mechanism.gravity, encoded.length, min(nc, nv)
         c["held_cap"], c["most_left"] = min(int(encoded.has_position.sum()), nv), np.inf
-        c["integrator"], c["passes"], c["driven"] = EULER, -1, int(bool(encoded.motions))
+        c["integrator"], c["passes"], c["driven"] = EULER, -1, encoded.driven
         c["gap_tolerance"] = tolerances.gap
         c["round_off"], c["lever"] = accuracy_of(mechanism, encoded)
         c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter

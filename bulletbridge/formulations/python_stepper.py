@@ -219,7 +219,7 @@ class PythonStep:
                 return CONTRADICTED
             if solver.left_open(end.q, t) > loose:
                 return LEFT_OPEN
-            if c["driven"] and slips(solver, end, t):
+            if c["driven"] == 1 and slips(solver, end, t):
                 return CONTRADICTED
         solver.q[:], solver.v[:], solver.state[-1] = end.q, end.v, t
         c["rank"], c["margin"], c["gap"] = end.rank, end.margin, end.gap

@@ -438,6 +438,12 @@ class System:
         assert self._active.decision is not None
         return self._active.decision
 
+    @property
+    def has_dependent_rows(self) -> bool:
+        """Whether rows that were kept follow from others, as far as that was decided yet."""
+        decision = self._active.decision
+        return decision is not None and decision.cap < decision.encoded.nc
+
     def opening(self, rounding: float) -> frozenset[str]:
         """Constraints with redundant rows that open far beyond where they start, as it was decided.
 
