@@ -12,6 +12,7 @@ from test_client import BOX, FLAGS, linkage, tips
 import bulletbridge as bb
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.system import active_constraints
+from bulletbridge.system.active_constraints import ActiveConstraints
 
 G, DT = 9.81, 1 / 240
 
@@ -637,3 +638,34 @@ def test_what_is_pulled_in_vain_is_not_sought_to_be_closed_in_every_step(
     client.stepSimulation()
     assert len(searches) == before + 1
     assert max(map(abs, client.getConstraintState(far))) == pytest.approx(0.1, rel=1e-6)
+
+
+def test_cables_that_all_give_way_are_looked_at_ever_more_rarely(connect, monkeypatch):
+    """Four cables of 1 N to corners a metre apart draw a ball of 1 kg up: nothing can be closed.
+
+    What holds is looked for in the first step and 2, 4, 8, 16 after the last: forces are Bullet's.
+    """
+    looked, steps = set(), [0]
+    decide = ActiveConstraints.decide_near
+    monkeypatch.setattr(
+        ActiveConstraints, "decide_near", lambda *given: looked.add(steps[-1]) or decide(*given)
+    )
+    found = []
+    for client in (connect(), connect(Native)):
+        sphere = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1)
+        ball = client.createMultiBody(1.0, sphere)
+        ends = ball, -1, -1, -1
+        cables = [
+            client.createConstraint(*ends, pybullet.JOINT_POINT2POINT, [0] * 3, [0] * 3, [x, y, 3])
+            for x in (-1, 1)
+            for y in (-1, 1)
+        ]
+        for cable in cables:
+            client.changeConstraint(cable, maxForce=1.0)
+        for step in range(40):
+            steps.append(step)
+            client.stepSimulation()
+        at, _ = client.getBasePositionAndOrientation(ball)
+        found.append([*at, *client.getConstraintState(cables[0])])
+    assert_allclose(*found, atol=1e-12)
+    assert looked == {0, 2, 6, 14, 30}

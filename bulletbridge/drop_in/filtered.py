@@ -529,15 +529,17 @@ class FilteredGroup:
         was_open, undecided = self._given_way, self.system.known_filter is None
         attempts = self._attempts
         attempts.unsearched += 1
-        waits = pulled == was_open and attempts.unsearched < 2**attempts.searches
+        in_vain = pulled | was_open
+        unchanged = pulled == was_open or len(in_vain) == len(self.joined.loops)
+        waits = undecided and unchanged and attempts.unsearched < 2**attempts.searches
         try:  # what Bullet pulls in vain, where no joint yields, is not known before
-            first = NO_NAMES if undecided and not waits else pulled
+            first = in_vain if waits else NO_NAMES if undecided else pulled
             self._filter_without(first, sticking, found, write=not limited)
         except AssemblyError:
             if not was_open and not (undecided and pulled):
                 raise
             attempts.searches, attempts.unsearched = min(attempts.searches + 1, RAREST), 0
-            self._filter_without(pulled | was_open, sticking, found, write=not limited)
+            self._filter_without(in_vain, sticking, found, write=not limited)
         if not limited:
             return
         if undecided and self._is_compromise() and self._leave_out(closed=True):

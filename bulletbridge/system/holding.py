@@ -29,6 +29,7 @@ from bulletbridge.inequalities.rigid_limits import (
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints
@@ -305,6 +306,7 @@ class Holding:
                 found.add(name)
         self._holding = holding | found
 
+    @one_blas_thread()
     def _exerted(self, step: InequalityStepper) -> Array:
         """Forces (nc,) [N, N m] of rows with a force limit, less what they pulled at in vain.
 
