@@ -344,6 +344,42 @@ def test_a_guess_that_is_shaken_keeps_what_no_loop_has(client):
     assert model.system.q["shoulder"] == model.system.q["wrist"] == 0.0
 
 
+ARM = """<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/>
+<origin xyz="{3} 0 0" rpy="0 {4} 0"/><axis xyz="0 1 0"/>
+<limit lower="{5}" upper="{6}" effort="9" velocity="9"/></joint>"""
+
+
+def test_loops_that_are_shaken_leave_those_they_share_no_joint_with(client):
+    # a pentagon that is closed, beside two links in a straight line that are to meet their pin
+    side, fifth = 1.0, 2.0 * np.pi / 5.0
+    names = ("base", *"abcd", "one", "two")
+    links = "".join(LINK.format(name) for name in names)
+    chain = [(f"j{k}", names[k], names[k + 1], side * (k > 0), -fifth, -9, 9) for k in range(4)]
+    line = [("first", "base", "one", 5, 0, -9, 9), ("elbow", "one", "two", 1, 0, -9, 9)]
+    hinges = "".join(ARM.format(*each) for each in (*chain, *line))
+    pins = """<loop_joint name="closed" type="spherical"><link1 link="d" xyz="1 0 0"/>
+    <link1 link="base" xyz="-1 0 0"/></loop_joint><loop_joint name="open" type="spherical">
+    <link1 link="two" xyz="1 0 0"/><link1 link="base" xyz="5.5 0 0"/></loop_joint>"""
+    model = load(f'<robot name="r">{links}{hinges}{pins}</robot>', client, fixed_base=True)
+    assert {move.joint for move in model.assembly.moved} >= {"first", "elbow"}
+    for k in range(4):  # closed to round-off as it was drawn
+        assert abs(model.system.q[f"j{k}"]) < 1e-12
+
+
+def test_loops_that_are_shaken_end_within_limits_and_not_at_one(client):
+    names, pin = ("base", *"abc"), '<link1 link="base" xyz="2 0 0"/></loop_joint>'
+    links = "".join(LINK.format(name) for name in names)
+    limits = {"first": (-0.8, 3.0), "elbow": (-3.2, 0.5), "wrist": (-2.5, 1.6)}
+    hinges = "".join(
+        ARM.format(name, names[k], names[k + 1], int(k > 0), 0, *limits[name])
+        for k, name in enumerate(limits)
+    )
+    pin = f'<loop_joint name="pin" type="spherical"><link1 link="c" xyz="1 0 0"/>{pin}'
+    q = load(f'<robot name="r">{links}{hinges}{pin}</robot>', client, fixed_base=True).system.q
+    for name, (lower, upper) in limits.items():
+        assert lower + 0.1 < q[name] < upper - 0.1
+
+
 @pytest.mark.parametrize(
     "motor, turn, swing", [(2.0, 0.1, 1.0), (-2.0, 0.8, -1.0), (1.0, 0.4, 1.0)]
 )

@@ -22,8 +22,9 @@ from bulletbridge.mechanism.frames import triple
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.assembly import SEARCHED, close, open_by, round_off
+from bulletbridge.system.crossings import joints_beyond
 from bulletbridge.system.system import System
-from bulletbridge.system.within_limits import closed_within, joints_beyond
+from bulletbridge.system.within_limits import closed_within
 
 OUT_OF_REACH = (
     "the frame does not get there from here; ask for a place within reach, for less of its"

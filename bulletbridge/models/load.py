@@ -48,9 +48,9 @@ from bulletbridge.models.strained_bushings import tell_of_strained_bushings
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.assembly import Assembly
+from bulletbridge.system.crossings import joints_beyond
 from bulletbridge.system.options import Options, SystemOptions, how_to_read
 from bulletbridge.system.system import System
-from bulletbridge.system.within_limits import joints_beyond
 
 
 class LoadOptions(SystemOptions, total=False):

@@ -21,6 +21,7 @@ from bulletbridge.errors import AssemblyError, Hinting
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.system.crossings import joints_beyond
 
 NEARLY_CLOSED = 1e-6
 """Gap, in mechanism lengths or radians, from which Newton's method goes to the nearest closure."""
@@ -50,6 +51,8 @@ FEW_BENDS = 2
 STRONG = 1e-3
 """Singular value of rows, over the largest, from which a shake keeps to what they leave free; and
 part of a joint's rate in that from which it moves."""
+ROUNDED = 1e-12
+"""Share of the largest, in mechanism lengths, up to which a derivative of a gap is rounding."""
 
 
 FEW_POSES, IMMOBILE = 3, 1e-5
@@ -129,7 +132,8 @@ def close(
 
     A guess that leads nowhere, such as a stretched chain, or far to where actuated joints are
     locked, is shaken with growing force. Of what is then found, what locks the fewest of them is
-    taken, and the nearest of these. Where it is open by no more than ``enough``, it is only seen
+    taken, of these what leaves the fewest limits, and of these the nearest. Constraints that share
+    no joints are shaken apart. Where it is open by no more than ``enough``, it is only seen
     whether a slight bend closes it: a rope that is a little too long is not rounded.
 
     Args:
@@ -171,6 +175,48 @@ TRIMMED = 0.1
 its reach by more has no row that would, but a slight bend does."""
 
 
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Constraints that share joints, which no other constraint moves with.
+
+    Attributes:
+        rows: Theirs (nc,).
+        held: Rates (nv,) that are not moved: all but those of their joints, and those asked for.
+        q: Coordinates (nq,) of their joints.
+    """
+
+    rows: Mask
+    held: Mask
+    q: Mask
+
+
+def groups_of(solver: Solver, q: Array, t: float, held: Mask) -> list[Group]:
+    """Constraints near q by the joints that they share, where the held rates are not moved.
+
+    A robot's legs are found apart: what one of them starts from is no matter of the others.
+    """
+    moves, found = _moves(solver, q, t) & ~held, list[Group]()
+    meet = np.asarray(moves @ moves.T)
+    for part in solver.encoded.rows.values():
+        meet[part, part] = True
+    while (further := np.asarray(meet @ meet)).sum() > meet.sum():
+        meet = further
+    for rows in np.unique(meet, axis=0):
+        moved, own = np.logical_or.reduce(moves[rows]), np.zeros(len(q), bool)
+        for joint in solver.mechanism.joints.values():
+            own[joint.q] = moved[joint.v].any()
+        found.append(Group(rows, ~moved, own))
+    return found
+
+
+def _moves(solver: Solver, q: Array, t: float) -> Mask:
+    """Which rates change which gaps (nc, nv), not at q alone."""
+    terms = solver.terms(in_general(solver, q), np.zeros(solver.mechanism.nv), t)
+    J = solver.encoded.scale[:, None] * terms.J
+    J *= column_lengths(solver.mechanism, solver.encoded.length)
+    return np.abs(J) > ROUNDED * np.abs(J).max(initial=0.0)
+
+
 def _nearest_closed(
     solver: Solver, q: Array, t: float, held: Mask, enough: float, shakes: Sequence[float]
 ) -> tuple[Array, int]:
@@ -179,90 +225,101 @@ def _nearest_closed(
         nearest = project_by_links(solver, q, t)
         if nearest is not None:
             return nearest
-    found, iterations = descend(solver, q, t, held)
-    least, exact = open_by(solver, found, t), TRIMMED * round_off(solver, found, t)
+    found, iterations = descend(solver, q, t, held | ~_moves(solver, q, t).any(axis=0))
+    exact = TRIMMED * round_off(solver, found, t)
     enough = max(enough, exact / TRIMMED)
-    is_closed = least <= exact or (least <= enough and not shakes)
-    if is_closed and (
-        held.any() or not shakes or np.abs(found - q).max(initial=0.0) <= LONGEST_MOVE
-    ):
+    near = held.any() or np.abs(found - q).max(initial=0.0) <= LONGEST_MOVE
+    if not shakes or (near and open_by(solver, found, t) <= exact):
         return found, iterations
-    closed, usual = list[tuple[int, float, Array]](), locked(solver, in_general(solver, q), t)
-
-    def keep(candidate: Array) -> None:
-        still = max(usual, locked(solver, candidate, t))
-        closed.append((still, float(np.abs(candidate - q).sum()), candidate))
-
-    if is_closed:
-        keep(found)
-        if closed[0][0] == usual:
-            return found, iterations
-        least = np.inf
-    rng = np.random.default_rng(0)
-    lengths = column_lengths(solver.mechanism, solver.encoded.length)
-    held = held | ~moves_rows(solver, q, t)
-    if least <= enough:
-        furthest, start = BENT * np.sqrt(2.0 * least), found
-        for _ in range(FEW_BENDS):
-            move = shakes[0] * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
-            move = along_loops(solver, start, t, move, held)
-            part = bend_that_closes(solver, start, t, move)
-            candidate, more = descend(solver, displaced(solver, start, part * move), t, held)
-            iterations += more
-            near = np.abs(candidate - start).max() <= furthest * max(1.0, solver.encoded.length)
-            if near and open_by(solver, candidate, t) <= exact:
-                return candidate, iterations
-        return found, iterations
-    for number, force in enumerate(shakes):
-        for _ in range(SHAKES_EACH):
-            move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
-            if number == 0:
-                move = along_loops(solver, q, t, move, held)
-                move *= bend_that_closes(solver, q, t, move)
-            candidate, more = descend(solver, displaced(solver, q, move), t, held)
-            iterations += more
-            gap = open_by(solver, candidate, t)
-            if gap <= enough:
-                keep(candidate)
-            elif gap < least:
-                least, found = gap, candidate
-        best = min(closed, key=lambda each: each[:2], default=None)
-        if best is not None and (best[0] == usual or force == shakes[-1]):
-            return best[2], iterations
-    if shakes and len(solver.encoded.rows) > 1:
-        candidate, more = _close_in_turn(solver, q, t, held, shakes)
+    for group in groups_of(solver, q, t, held):
+        start, gap = np.where(group.q, q, found), open_by(solver, found, t, group.rows)
+        if exact < gap <= enough:
+            found, more = _bent(solver, found, t, group, exact)
+        elif gap > exact or not (near or np.abs(found - start).max() <= LONGEST_MOVE):
+            found, more = _shaken(solver, start, found, t, group, enough, shakes)
+        else:
+            continue
         iterations += more
-        if open_by(solver, candidate, t) <= enough:
-            return candidate, iterations
     return found, iterations
 
 
-def _close_in_turn(
-    solver: Solver, q: Array, t: float, held: Mask, shakes: Sequence[float]
+def _shaken(
+    solver: Solver,
+    q: Array,
+    found: Array,
+    t: float,
+    group: Group,
+    enough: float,
+    shakes: Sequence[float],
 ) -> tuple[Array, int]:
-    """Close one loop after the other, those closed before staying so; where one stays open, end.
+    """What of a group is closed the nearest to q, where the way downhill leads to ``found``."""
+    rng, iterations = np.random.default_rng(0), 0
+    lengths = column_lengths(solver.mechanism, solver.encoded.length) * ~group.held
+    usual = locked(solver, in_general(solver, q), t, group.rows)
+    closed, least, candidate = list[tuple[int, int, float, Array]](), np.inf, found
+    mechanism, before = solver.mechanism, joints_beyond(solver.mechanism, q)
+    for number, force in enumerate((0.0, *shakes)):
+        for _ in range(SHAKES_EACH if number else 1):
+            if number:
+                move = force * rng.standard_normal(mechanism.nv) * lengths
+                if number == 1:
+                    move = along_loops(solver, q, t, move, group.held)
+                    move *= bend_that_closes(solver, q, t, move)
+                start = displaced(solver, q, move)
+                candidate, more = descend(solver, start, t, group.held, group.rows)
+                iterations += more
+            gap = open_by(solver, candidate, t, group.rows)
+            if gap <= enough:
+                still = max(usual, locked(solver, candidate, t, group.rows))
+                beyond = len(joints_beyond(mechanism, candidate) - before)
+                closed.append((still, beyond, float(np.abs(candidate - q).sum()), candidate))
+            elif gap < least:
+                least, found = gap, candidate
+        best = min(closed, key=lambda each: each[:3], default=None)
+        if best is not None and (best[0] == usual or force == shakes[-1]):
+            return best[3], iterations
+    candidate, more = _close_in_turn(solver, q, t, group, shakes)
+    is_closed = open_by(solver, candidate, t, group.rows) <= enough
+    return candidate if is_closed else found, iterations + more
+
+
+def _bent(solver: Solver, q: Array, t: float, group: Group, exact: float) -> tuple[Array, int]:
+    """Where a slight bend of a group closes what is open at q by a little, or q."""
+    rng, iterations, length = np.random.default_rng(0), 0, solver.encoded.length
+    lengths = column_lengths(solver.mechanism, length) * ~group.held
+    furthest = BENT * np.sqrt(2.0 * open_by(solver, q, t, group.rows)) * max(1.0, length)
+    for _ in range(FEW_BENDS):
+        move = SHAKES[0] * rng.standard_normal(len(lengths)) * lengths
+        move = along_loops(solver, q, t, move, group.held)
+        start = displaced(solver, q, bend_that_closes(solver, q, t, move) * move)
+        candidate, more = descend(solver, start, t, group.held, group.rows)
+        iterations += more
+        near = np.abs(candidate - q).max() <= furthest
+        if near and open_by(solver, candidate, t, group.rows) <= exact:
+            return candidate, iterations
+    return q, iterations
+
+
+def _close_in_turn(
+    solver: Solver, q: Array, t: float, group: Group, shakes: Sequence[float]
+) -> tuple[Array, int]:
+    """Close one loop of a group after the other, those closed before staying so.
 
     Of many loops, as of a walker's legs on one crank, each has few joints of its own, but a
     displacement of all that leads to closure of all of them is not to be met. Next comes the loop
-    that has the fewest joints which do not move yet, and only its joints are shaken.
+    that has the fewest joints which do not move yet, and only its joints are shaken. Where one
+    stays open, the search ends.
 
     Returns:
         A configuration, and the iterations needed.
     """
     rng, iterations = np.random.default_rng(0), 0
     encoded, nv = solver.encoded, solver.mechanism.nv
-    lengths = column_lengths(solver.mechanism, encoded.length)
-    move = shakes[-1] * rng.standard_normal(nv) * lengths
-    J = encoded.scale[:, None] * solver.terms(displaced(solver, q, move), np.zeros(nv), t).J
-    sways = np.abs(J * lengths) > IMMOBILE * np.abs(J * lengths).max(initial=0.0)
-    own = {name: sways[rows].any(axis=0) & ~held for name, rows in encoded.rows.items()}
+    lengths, moves = column_lengths(solver.mechanism, encoded.length), _moves(solver, q, t)
+    names = [name for name, part in encoded.rows.items() if group.rows[part].any()]
+    own = {name: moves[encoded.rows[name]].any(axis=0) & ~group.held for name in names}
     rows, moving = np.zeros(encoded.nc, bool), np.zeros(nv, bool)
-
-    def gap(at: Array) -> float:
-        counted = rows & encoded.has_position
-        return float(np.abs(encoded.scale * solver.gaps_at(at, t))[counted].max(initial=0.0))
-
-    while own:
+    while len(names) > 1 and own:
         name = min(own, key=lambda each: int((own[each] & ~moving).sum()))
         joints = own.pop(name)
         rows[encoded.rows[name]], moving, closed = True, moving | joints, q
@@ -270,7 +327,7 @@ def _close_in_turn(
             move = force * rng.standard_normal(nv) * lengths * joints
             closed, more = descend(solver, displaced(solver, q, move), t, ~moving, rows)
             iterations += more
-            if gap(closed) <= NEARLY_CLOSED:
+            if open_by(solver, closed, t, rows) <= NEARLY_CLOSED:
                 break
         else:
             return closed, iterations
@@ -278,14 +335,8 @@ def _close_in_turn(
     return q, iterations
 
 
-def moves_rows(solver: Solver, q: Array, t: float) -> Mask:
-    """Rates (nv,) that change some gap, not at q alone; the others stay where they are."""
-    terms = solver.terms(in_general(solver, q), np.zeros(solver.mechanism.nv), t)
-    return np.abs(terms.J).max(axis=0, initial=0.0) > 0.0
-
-
-def locked(solver: Solver, q: Array, t: float) -> int:
-    """How many rates of actuated joints no motion has that the rows allow at q.
+def locked(solver: Solver, q: Array, t: float, rows: Mask | None = None) -> int:
+    """How many rates of actuated joints no motion has that all rows, or some (nc,), allow at q.
 
     Branches of a mechanism may differ in it though the rows' rank does not, as where a rod stands
     along one axis of its universal joint and may only spin there.
@@ -294,9 +345,10 @@ def locked(solver: Solver, q: Array, t: float) -> int:
     if not mechanism.actuated:
         return 0
     J = solver.encoded.scale[:, None] * solver.terms(q, np.zeros(mechanism.nv), t).J
-    _, s, Vt = np.linalg.svd(J * column_lengths(mechanism, solver.encoded.length))
-    rows = Vt[: np.count_nonzero(s > STRONG * s.max(initial=0.0))]
-    still = 1.0 - (rows**2).sum(axis=0) < STRONG**2
+    J *= column_lengths(mechanism, solver.encoded.length)
+    _, s, Vt = np.linalg.svd(J if rows is None else J[rows], full_matrices=False)
+    kept = Vt[: np.count_nonzero(s > STRONG * s.max(initial=0.0))]
+    still = 1.0 - (kept**2).sum(axis=0) < STRONG**2
     return sum(int(still[mechanism.joints[name].v].sum()) for name in mechanism.actuated)
 
 
@@ -367,9 +419,10 @@ def round_off(solver: Solver, q: Array, t: float) -> float:
     return 1e-12 * max(1.0, distance, float(np.abs(q).max(initial=0.0)))
 
 
-def open_by(solver: Solver, q: Array, t: float) -> float:
-    """Largest residual of all rows, divided by its unit."""
-    return float(np.abs(solver.encoded.scale * solver.gaps_at(q, t)).max(initial=0.0))
+def open_by(solver: Solver, q: Array, t: float, rows: Mask | None = None) -> float:
+    """Largest residual of all rows, or of some (nc,), divided by its unit."""
+    gaps = np.abs(solver.encoded.scale * solver.gaps_at(q, t))
+    return float((gaps if rows is None else gaps[rows]).max(initial=0.0))
 
 
 def why_open(solver: Solver, q: Array, t: float, held: Mask) -> str:
@@ -475,21 +528,21 @@ def descend(
 ) -> tuple[Array, int]:
     """Least residual downhill from q, of all rows or some (nc,); configuration and iterations."""
     q = q.copy()
-    positions = solver.encoded.has_position  # what only rolls may slip into its place
+    counted = solver.encoded.has_position  # what only rolls may slip into its place
     if rows is not None:
-        positions = positions & rows
-    unit, free = np.where(positions, solver.encoded.scale, 0.0), ~held
+        counted = counted & rows
+    unit, free = solver.encoded.scale[counted], ~held
     reach = LONGEST_MOVE * column_lengths(solver.mechanism, solver.encoded.length)
     damping, best, falls = 1e-4, np.inf, deque[float](maxlen=VALLEY)
     zero, trial = np.zeros(solver.mechanism.nv), q.copy()
     terms = solver.terms(q, zero, t)
     for iteration in range(MOST_ITERATIONS):
-        g = unit * terms.g
+        g = unit * terms.g[counted]
         best = float(g @ g)
         if np.abs(g).max(initial=0.0) < 1e-15 or not free.any():
             return q, iteration
         M = terms.M[np.ix_(free, free)]
-        Y = whiten(M, unit[:, None] * terms.J[:, free])
+        Y = whiten(M, unit[:, None] * terms.J[np.ix_(counted, free)])
         if not np.all(np.isfinite(Y)):  # the ends of a rod coincide, and it has no direction
             return q, iteration
         U, s, Vt = np.linalg.svd(Y, full_matrices=False)
@@ -500,7 +553,7 @@ def descend(
         move /= max(1.0, float(np.abs(move / reach).max()))
         displace(solver.bodies, q, move, 1.0, trial)
         new_terms = solver.terms(trial, zero, t)
-        new = unit * new_terms.g
+        new = unit * new_terms.g[counted]
         if float(new @ new) < best:
             q, terms = trial.copy(), new_terms
             fall = 1.0 - float(new @ new) / best

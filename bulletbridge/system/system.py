@@ -87,6 +87,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
     net_contact_forces,
 )
+from bulletbridge.system.crossings import joints_beyond, most_beyond
 from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_differentiator_of
 from bulletbridge.system.evaluation import (
     AppliedWrench,
@@ -146,14 +147,7 @@ from bulletbridge.system.shown_world import FOR_CONTACTS, FOR_STATES, ShownWorld
 from bulletbridge.system.smoothed_derivatives import SmoothStep
 from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
-from bulletbridge.system.within_limits import (
-    FARTHER,
-    NEARLY,
-    closed_within,
-    joints_beyond,
-    most_beyond,
-    way_between,
-)
+from bulletbridge.system.within_limits import FARTHER, NEARLY, closed_within, way_between
 
 
 class System:

@@ -9,10 +9,10 @@ import numpy as np
 
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW
-from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.assembly import displaced, locked, moves_rows, open_by, unwound
+from bulletbridge.system.assembly import Group, displaced, groups_of, locked, open_by, unwound
+from bulletbridge.system.crossings import joints_beyond
 
 RANDOM_STARTS, MOST_TRIALS = 8, 50
 NEARLY = 1e-7
@@ -26,22 +26,6 @@ FARTHER = 10.0
 and one to which a gap of round-off would throw a robot is not."""
 
 
-def joints_beyond(mechanism: Mechanism, q: Array) -> set[str]:
-    """Hinges and sliders that a configuration (nq,) has beyond their limits."""
-    return {name for name, far in crossings(mechanism, q).items() if far > SHALLOW}
-
-
-def most_beyond(mechanism: Mechanism, q: Array) -> float:
-    """How far beyond its limits a configuration (nq,) has a hinge or slider at most [rad or m]."""
-    return max(crossings(mechanism, q).values(), default=0.0)
-
-
-def crossings(mechanism: Mechanism, q: Array) -> dict[str, float]:
-    """How far beyond its nearer limit each hinge and slider is [rad or m]; negative within."""
-    ends = {n: (j.lower, j.upper, q[j.q.start]) for n, j in mechanism.joints.items() if j.is_single}
-    return {n: float(max(low - x, x - high)) for n, (low, high, x) in ends.items()}
-
-
 def way_between(start: Array, end: Array) -> float:
     """Sum of what all coordinates (nq,) differ by."""
     return float(np.abs(end - start).sum())
@@ -51,7 +35,8 @@ def way_between(start: Array, end: Array) -> float:
 def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: Mask) -> list[Array]:
     """Configurations that are nearly closed within limits, those nearest to the guess first.
 
-    Before these come those that lock fewer actuated joints.
+    Before these come those that lock fewer actuated joints. Constraints that share no joints are
+    looked at apart, and what is within limits stays where it is closed.
 
     Args:
         solver: What has the rows.
@@ -60,6 +45,26 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
         t: [s]
         held: (nv,) rates that are not moved.
     """
+    mechanism, found = solver.mechanism, list[Array]()
+    beyond = [mechanism.joints[name].q for name in joints_beyond(mechanism, closed)]
+    for group in groups_of(solver, guess, t, held):
+        if not any(group.q[q].any() for q in beyond):
+            continue
+        others = found or [closed]
+        parts = _group_within(solver, np.where(group.q, guess, closed), closed, t, group)
+        if not parts:
+            return []
+        found = [
+            np.where(group.q, parts[min(k, len(parts) - 1)], others[min(k, len(others) - 1)])
+            for k in range(max(len(parts), len(others)))
+        ]
+    return found
+
+
+def _group_within(
+    solver: Solver, guess: Array, closed: Array, t: float, group: Group
+) -> list[Array]:
+    """As ``closed_within``, of one group."""
     from scipy.optimize import least_squares
 
     mechanism, rng = solver.mechanism, np.random.default_rng(0)
@@ -70,8 +75,8 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
             k = joint.v.start
             single[k] = joint.q.start
             low[k], high[k] = joint.lower + INSIDE, joint.upper - INSIDE
-    free = ~held & (low < high) & moves_rows(solver, guess, t)
-    rows = solver.encoded.has_position
+    free = ~group.held & (low < high)
+    rows = group.rows & solver.encoded.has_position
     bounded = free & np.isfinite(high - low)
     turning = np.zeros(mechanism.nv, bool)  # hinges that may stand anywhere on their way round
     turning[[j.v.start for j in mechanism.joints.values() if j.kind == "revolute"]] = True
@@ -103,6 +108,7 @@ def closed_within(solver: Solver, guess: Array, closed: Array, t: float, held: M
         if number in (2, 2 + RANDOM_STARTS) and found:
             break
         q = unwound(solver, guess, search(start), t)
-        if open_by(solver, q, t) < NEARLY and not joints_beyond(mechanism, q):
-            found.append((locked(solver, q, t), way_between(guess, q), q))
+        beyond = (mechanism.joints[name].q for name in joints_beyond(mechanism, q))
+        if open_by(solver, q, t, rows) < NEARLY and not any(group.q[x].any() for x in beyond):
+            found.append((locked(solver, q, t, rows), way_between(guess, q), q))
     return [q for *_, q in sorted(found, key=lambda each: each[:2])]
