@@ -46,11 +46,7 @@ def _group(row: Row) -> tuple[str, str]:
 
 
 def _require_versions(here: dict[str, Row], there: dict[str, Row]) -> None:
-    """Raise unless simulators in both have the same version.
-
-    Raises:
-        ModelError: It names the one that has not.
-    """
+    """Raise unless simulators in both have the same version."""
     for key in here.keys() & there.keys():
         versions = here[key].get("version"), there[key].get("version")
         if None not in versions and versions[0] != versions[1]:

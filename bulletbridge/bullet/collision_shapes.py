@@ -180,11 +180,7 @@ def _hulls(
 
 
 def _by_shape(told: tuple[tuple[Any, ...], ...], points: Array) -> list[Array]:
-    """Corners (n, 3) of each mesh of a link, of which Bullet tells all in one list.
-
-    Raises:
-        ModelError: They are not as many as those of each mesh by itself.
-    """
+    """Corners (n, 3) of each mesh of a link, of which Bullet tells all in one list."""
     if len(told) == 1:
         return [points]
     numbers = [
@@ -257,9 +253,6 @@ def _objects(told: tuple[Any, ...], points: Array, margin: float) -> list[ShapeS
     """Hulls of the objects in an OBJ file, of each of which Bullet makes one.
 
     They have Bullet's corners, which it rounds, where it has as many.
-
-    Raises:
-        ModelError: It is no such file, or Bullet has other corners than they.
     """
     from scipy.spatial import cKDTree
 

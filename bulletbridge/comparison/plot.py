@@ -65,11 +65,7 @@ def _level(axes: "Axes", size: float) -> None:
 
 
 def _joint(recording: Recording, name: str) -> Joint:
-    """The joint of this name.
-
-    Raises:
-        UnknownNameError: There is none; of a constraint it tells how to draw what that bears.
-    """
+    """The joint of this name."""
     mechanism, closed = recording.mechanism, recording.constraints
     if name in closed:
         raise UnknownNameError(

@@ -183,11 +183,7 @@ class Adjoint:
         return p
 
     def _require(self, why: str, step: int) -> None:
-        """Take down why a step has no derivatives of its own.
-
-        Raises:
-            UnsupportedError: It has none, and derivatives by parameters are wanted.
-        """
+        """Take down why a step has no derivatives of its own."""
         if why:
             self.differences.append(step)
             self.reasons[why] = None

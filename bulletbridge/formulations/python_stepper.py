@@ -25,32 +25,20 @@ class FiniteTree(Tree):
     """Equations that are finite, or an error."""
 
     def moving(self, q: Array, v: Array, t: float) -> TreeMoving:
-        """The equations of motion at a state, and how their matrices change.
-
-        Raises:
-            StepError: A number is not finite.
-        """
+        """The equations of motion at a state, and how their matrices change."""
         here = super().moving(q, v, t)
         e = here.equations
         require_finite(e.M, e.f, e.J, e.gamma)
         return here
 
     def closing(self, q: Array, v: Array, t: float) -> Equations:
-        """What correction and filter need of the equations.
-
-        Raises:
-            StepError: A number is not finite.
-        """
+        """What correction and filter need of the equations."""
         e = super().closing(q, v, t)
         require_finite(e.M, e.J)
         return e
 
     def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
-        """The same module by module.
-
-        Raises:
-            StepError: A number is not finite.
-        """
+        """The same module by module."""
         e = super().modular_equations(q, v, t)
         require_finite(e.f, e.gamma, *(x for block in e.blocks for x in block))
         return e
@@ -81,11 +69,7 @@ def slips(solver: Solver, end: Stabilised, t: float) -> bool:
 
 
 def require_finite(*terms: Array) -> None:
-    """Refuse to solve for what is not finite.
-
-    Raises:
-        StepError: A number is not finite.
-    """
+    """Refuse to solve for what is not finite."""
     if not all(isfinite(x.sum()) for x in terms):  # a sum of what is not finite is not
         raise StepError(
             "numbers that are not finite; check tau for NaN and masses for zero, or use a smaller "

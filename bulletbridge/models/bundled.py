@@ -116,11 +116,7 @@ def similar_file(path: Path) -> str:
 
 
 def _require_path(model: object) -> None:
-    """Refuse what is neither a text nor a path.
-
-    Raises:
-        ModelError: It is none.
-    """
+    """Refuse what is neither a text nor a path."""
     if not isinstance(model, str | Path):
         raise ModelError(
             f"the model is {model!r}; give a bundled name, the path of a robot's file, or its text"

@@ -30,11 +30,7 @@ def is_element(node: Node) -> bool:
 
 
 def read_element(node: Node) -> ForceElement:
-    """A force element of any type.
-
-    Raises:
-        LoopFileError: An entry is wrong; the message names line, key and remedy.
-    """
+    """A force element of any type."""
     entries = node.table()
     if "type" not in entries:
         node.fail(f"key 'type' is missing; give one of {', '.join(KEYS)}, or 'joint'")
@@ -99,11 +95,7 @@ KEYS: dict[str, Readers] = {
 
 
 def read_wrench(node: Node) -> Wrench:
-    """A wrench, constant or by signals of time.
-
-    Raises:
-        LoopFileError: An entry is wrong; the message names line, key and remedy.
-    """
+    """A wrench, constant or by signals of time."""
     keys = node.mapping(("name", "frame"), ("force", "torque", "axes"))
     pushes = read_given(keys, {"force": _push, "torque": _push})
     if all(push == (0.0, 0.0, 0.0) for push in pushes.values()):

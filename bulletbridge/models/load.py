@@ -361,9 +361,6 @@ def _assemble(system: System, spec: ModelSpec, *, placed: bool, within_limits: b
 
     A single robot's floating base that was given a pose, by ``placed`` or the file, stays there,
     unless ``start`` names it; of several robots, which loops may join, bases move with the rest.
-
-    Raises:
-        AssemblyError: The loops cannot close.
     """
     held: dict[str, float | list[float]] = {}
     body, joints = spec.bodies[0], system.mechanism.joints

@@ -45,11 +45,7 @@ class LoopType:
 
 
 def read_constraint(node: Node) -> FileConstraint:
-    """A loop of any type.
-
-    Raises:
-        LoopFileError: An entry is wrong; the message names line, key and remedy.
-    """
+    """A loop of any type."""
     entries = node.table()
     if "type" not in entries:
         node.fail(f"key 'type' is missing; give one of {', '.join(TYPES)}")
@@ -141,11 +137,7 @@ def _freedom(node: Node) -> LoopAxis:
 
 
 def read_limits(node: Node) -> tuple[float, float]:
-    """Lowest and highest position.
-
-    Raises:
-        LoopFileError: They are not two numbers in order; the message names line and remedy.
-    """
+    """Lowest and highest position."""
     numbers = node.numbers()
     if len(numbers) != 2 or numbers[0] > numbers[1]:
         node.fail("must be two numbers, the lower one first")
@@ -153,20 +145,12 @@ def read_limits(node: Node) -> tuple[float, float]:
 
 
 def read_effort(node: Node) -> float | Signal:
-    """A force or torque: a number, or a function of time.
-
-    Raises:
-        LoopFileError: It is neither; the message names line, key and remedy.
-    """
+    """A force or torque: a number, or a function of time."""
     return read_signal(node) if node.is_mapping() else node.number()
 
 
 def read_motor(node: Node) -> Motor:
-    """What a motor along a free motion or a tendon does.
-
-    Raises:
-        LoopFileError: An entry is wrong; the message names line, key and remedy.
-    """
+    """What a motor along a free motion or a tendon does."""
     keys = node.mapping(("force",), MOTOR)
     numbers, servo = read_given(keys, MOTOR), ("stiffness", "damping")
     for name in ("velocity_gain", "position_gain"):
@@ -218,11 +202,7 @@ TYPES: dict[str, LoopType] = {
 
 
 def read_frame(node: Node) -> Frame:
-    """A frame on a link.
-
-    Raises:
-        LoopFileError: An entry is wrong; the message names line, key and remedy.
-    """
+    """A frame on a link."""
     entries = node.table() if node.key.startswith("loops[") else {}
     for name in AXES:
         if name in entries:
@@ -244,11 +224,7 @@ def _motion(node: Node, moves: tuple[str, ...]) -> Motion:
 
 
 def read_signal(node: Node) -> Signal:
-    """A function of time: the mapping of its kind to its numbers.
-
-    Raises:
-        LoopFileError: It is none; the message names line, key and remedy.
-    """
+    """A function of time: the mapping of its kind to its numbers."""
     keys = node.mapping((), SIGNALS)
     if len(keys) != 1:
         node.fail(f"must be one of {', '.join(SIGNALS)}")

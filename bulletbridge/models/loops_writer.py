@@ -142,11 +142,7 @@ def _fields(record: Any, what: str, *others: str) -> dict[str, Any]:
 
 
 def _say(value: Any, what: str) -> Any:
-    """A value of a field.
-
-    Raises:
-        LoopFileError: It is a Python function.
-    """
+    """A value of a field."""
     if isinstance(value, list):
         return [_say(each, what) for each in cast("list[object]", value)]
     if isinstance(value, Components):

@@ -55,6 +55,9 @@ class Node:
         path: The file.
         key: Way from the root, as in loops[0].a.xyz.
         line, column: Where it begins, from 1; where its key does when it is empty.
+
+    Whoever reads a value that is not what its function says gets a ``LoopFileError`` with file,
+    line, column and key, and what to write.
     """
 
     yaml: Any
@@ -73,11 +76,7 @@ class Node:
     def mapping(
         self, required: Iterable[str] = (), optional: Iterable[str] = ()
     ) -> dict[str, "Node"]:
-        """Its entries; unknown and missing keys are errors.
-
-        Raises:
-            LoopFileError: Not a mapping, or a key is unknown, missing or given twice.
-        """
+        """Its entries; unknown and missing keys are errors."""
         known, entries = list(dict.fromkeys([*required, *optional])), self._entries()
         for name, (key, value) in entries.items():
             if name not in known:
@@ -97,19 +96,11 @@ class Node:
         return {name: value for name, (_, value) in entries.items()}
 
     def table(self) -> dict[str, "Node"]:
-        """Its entries, whatever their keys.
-
-        Raises:
-            LoopFileError: Not a mapping, or a key is not a name or given twice.
-        """
+        """Its entries, whatever their keys."""
         return {name: value for name, (_, value) in self._entries().items()}
 
     def names(self) -> Iterator["Node"]:
-        """The keys of its entries, whatever they are.
-
-        Raises:
-            LoopFileError: Not a mapping, or a key is not a name or given twice.
-        """
+        """The keys of its entries, whatever they are."""
         return (key for key, _ in self._entries().values())
 
     def _entries(self) -> dict[str, tuple["Node", "Node"]]:
@@ -146,22 +137,14 @@ class Node:
         return self._kind() == "map"
 
     def items(self) -> Iterator["Node"]:
-        """Its elements.
-
-        Raises:
-            LoopFileError: Not a list.
-        """
+        """Its elements."""
         if not self.is_list():
             self.fail(f"must be a list, not {self._said()}{self._as_list()}")
         for i, value in enumerate(self.yaml.value):
             yield node_at(value, value, self.path, f"{self.key}[{i}]")
 
     def number(self) -> float:
-        """A finite number.
-
-        Raises:
-            LoopFileError: It is not.
-        """
+        """A finite number."""
         number = _number(self._kind(), str(self.yaml.value))
         if number is None:
             self.fail(f"must be a number, not {self._said()}{self._as_number()}")
@@ -172,44 +155,25 @@ class Node:
         return number
 
     def nonzero(self) -> float:
-        """A number other than zero.
-
-        Raises:
-            LoopFileError: It is zero.
-        """
-        number = self.number()
-        if number == 0.0:
-            self.fail("must not be zero")
-        return number
+        """A number other than zero."""
+        return self.number() or self.fail("must not be zero")
 
     def positive(self) -> float:
-        """A number above zero.
-
-        Raises:
-            LoopFileError: It is not.
-        """
+        """A number above zero."""
         number = self.number()
-        if number <= 0.0:
-            self.fail(f"must be above zero, not {number:g}")
-        return number
+        return number if number > 0.0 else self.fail(f"must be above zero, not {number:g}")
 
     def not_negative(self) -> float:
         """A number that is zero or more."""
         number = self.number()
-        if number < 0.0:
-            self.fail(f"must not be negative, not {self._said()}")
-        return number
+        return number if number >= 0.0 else self.fail(f"must not be negative, not {self._said()}")
 
     def numbers(self) -> tuple[float, ...]:
         """A list of finite numbers."""
         return tuple(item.number() for item in self.items())
 
     def quaternion(self, numbers: Sequence[float]) -> None:
-        """Require unit length of its last four numbers, x, y, z, w, as far as three digits can.
-
-        Raises:
-            LoopFileError: They have another length; the message has what would do.
-        """
+        """Require unit length of its last four numbers, x, y, z, w, as far as three digits can."""
         length = math.hypot(*numbers[-4:])
         if abs(length - 1.0) > UNIT_ATOL:
             scaled = length > NO_DIRECTION and math.isfinite(length)
@@ -221,33 +185,21 @@ class Node:
             )
 
     def triple(self) -> tuple[float, float, float]:
-        """A list of three finite numbers.
-
-        Raises:
-            LoopFileError: It is not.
-        """
+        """A list of three finite numbers."""
         numbers = self.numbers()
         if len(numbers) != 3:
             self.fail(f"must be three numbers [x, y, z], not {len(numbers)}")
         return numbers[0], numbers[1], numbers[2]
 
     def direction(self) -> tuple[float, float, float]:
-        """Three numbers that are not all zero.
-
-        Raises:
-            LoopFileError: They are all zero, or are not three numbers.
-        """
+        """Three numbers that are not all zero."""
         axis = self.triple()
         if not NO_DIRECTION < math.hypot(*axis) < math.inf:
             self.fail("has no direction: give three numbers that are not all zero, as [0, 0, 1]")
         return axis
 
     def text(self) -> str:
-        """A string that is not empty.
-
-        Raises:
-            LoopFileError: It is not.
-        """
+        """A string that is not empty."""
         kind = self._kind()
         if kind != "str" or not self.yaml.value:
             quoted = kind in _QUOTABLE and self.yaml.value
@@ -255,11 +207,7 @@ class Node:
         return str(self.yaml.value)
 
     def flag(self) -> bool:
-        """True or false.
-
-        Raises:
-            LoopFileError: Neither.
-        """
+        """True or false."""
         if self._kind() != "bool":
             meant = FLAGS.get(str(self.yaml.value).lower()) if self._kind() != "map" else None
             hint = f"; write {meant}" if meant else ""
@@ -267,19 +215,11 @@ class Node:
         return str(self.yaml.value).lower() == "true"
 
     def choice(self, table: Mapping[str, T]) -> T:
-        """What a name stands for.
-
-        Raises:
-            LoopFileError: The name is unknown.
-        """
+        """What a name stands for."""
         return table[self.known(table)]
 
     def known(self, names: Collection[str], what: str = "") -> str:
-        """One of some names; ``what`` says of what kind.
-
-        Raises:
-            LoopFileError: It is none of them; the message has the nearest.
-        """
+        """One of some names; ``what`` says of what kind."""
         name = self.text()
         if name not in names:
             hint = nearest(name, names, most=1) or f"there are: {', '.join(names)}"

@@ -110,12 +110,7 @@ class Journal:
             raise
 
     def _begin(self) -> None:
-        """Take what is in the journal, or write down whose it is.
-
-        Raises:
-            ModelError: Something in it is not of this study.
-            sqlite3.Error: It is no journal, or the disk is full.
-        """
+        """Take what is in the journal, or write down whose it is."""
         execute = self._database.execute
         execute("CREATE TABLE IF NOT EXISTS study (key TEXT, about TEXT)")
         execute(

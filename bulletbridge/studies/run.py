@@ -120,12 +120,7 @@ def study_of(function: Function, runs: Sequence[Parameters]) -> Study:
 
 
 def _require_no_import() -> None:
-    """Refuse a study that begins again in each of its processes, as that imports the program.
-
-    Raises:
-        SystemExit: The program has no guard; who has made this process says so.
-        BulletBridgeError: It has none, and some other pool's process imports it.
-    """
+    """Refuse a study that begins again in each of its processes, as that imports the program."""
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == IMPORTED and frame.f_code.co_name == "<module>":

@@ -208,11 +208,7 @@ class JointLoads:
         return self._told(self._bearing.borne(touching, step.dt, loads.all), self._shared())
 
     def _add_bounded(self, loads: Loads, step: InequalityStepper, t: float) -> None:
-        """Add what acts within bounds at frames of loops.
-
-        Raises:
-            UnsupportedError: A line through several points was at a limit, or had a motor.
-        """
+        """Add what acts within bounds at frames of loops."""
         for name, reaction in bounded_reactions(step, self._dynamics.poses, t).items():
             each = self._constraints.get(name) or self._constraints[name.rpartition("/")[0]]
             if isinstance(each, Spring) and len(each.stretches) > 1:

@@ -236,12 +236,7 @@ def _require_kind(path: Path) -> str:
 
 
 def _read_columns(path: Path) -> dict[str, np.ndarray]:
-    """Columns of a file, by name; nothing in it is run.
-
-    Raises:
-        ModelError: It cannot be read.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Columns of a file, by name; nothing in it is run."""
     kind = _require_kind(path)
     reader: Any = require_pyarrow(", or write .npz or .csv")[1] if kind == ".parquet" else None
     try:

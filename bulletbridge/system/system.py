@@ -1279,12 +1279,7 @@ class System:
         return self._smooth_step(smoothing).end()
 
     def _smooth_step(self, smoothing: float) -> SmoothStep:
-        """The next step with smooth contacts.
-
-        Raises:
-            ModelError: There are none.
-            UnsupportedError: Something besides contacts acts, or they are not found.
-        """
+        """The next step with smooth contacts."""
         self._require_compiled_steps()
         if not 0.0 < smoothing < math.inf or not self.finds_contacts:
             raise ModelError(

@@ -176,11 +176,7 @@ def split_at(solver: Solver, q: Array, t: float) -> tuple[Split, int]:
 def _freedoms(
     split: Split, rank: int, lengths: Array, rates: Ints | None, names: Sequence[str]
 ) -> Freedoms:
-    """Freedoms that the first ``rank`` directions of a split leave.
-
-    Raises:
-        ModelError: The rates that were chosen do not tell them.
-    """
+    """Freedoms that the first ``rank`` directions of a split leave."""
     from scipy.linalg import qr
 
     nv = len(lengths)

@@ -259,11 +259,7 @@ def _length(metres: float) -> str:
 
 
 def _write(path: Path, frames: Iterable[np.ndarray], rate: float = FRAMES_PER_SECOND) -> None:
-    """Write frames (height, width, 3) of a rate [1/s].
-
-    Raises:
-        ModelError: The file cannot be written.
-    """
+    """Write frames (height, width, 3) of a rate [1/s]."""
     write = _write_mp4 if path.suffix == ".mp4" else _write_gif
     try:
         write(path, frames, rate)

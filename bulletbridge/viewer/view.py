@@ -390,11 +390,7 @@ def view_model(model: str | Path | ModelSpec, duration: float, port: int) -> Non
 
 
 def _require_same(system: System, recording: Recording | None) -> None:
-    """Raise unless a recording is of the mechanism of a system.
-
-    Raises:
-        ModelError: It is not, or it is empty.
-    """
+    """Raise unless a recording is of the mechanism of a system."""
     if recording is None:
         return
     said = f"{given_as(recording)} is no recording; give what a run returns: system.run(1.0)"
@@ -411,12 +407,7 @@ def _matters(record: logging.LogRecord) -> bool:
 
 
 def _server(port: int) -> Any:
-    """Viser's server, on this machine alone.
-
-    Raises:
-        ModelError: There is no such port.
-        WorldError: No port is free.
-    """
+    """Viser's server, on this machine alone."""
     if not (is_count(port) and 0 < port < 2**16):  # viser waits for ever for such a page
         raise ModelError(f"port is {port!r}; give a whole number from 1 to 65535")
     with naming_the_extra(*VISER):

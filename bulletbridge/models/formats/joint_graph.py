@@ -413,11 +413,7 @@ def _loop(
     edge: Connection,
     lost: list[str],
 ) -> FileConstraint:
-    """A joint that is not in the tree; its name goes to ``lost`` if it loses what acts along it.
-
-    Raises:
-        ModelError: No loop has its freedoms.
-    """
+    """A joint that is not in the tree; its name goes to ``lost`` if it loses what acts along it."""
     if edge.kind == "several" and not _is_cylindrical(edge):
         raise ModelError(
             f"joint '{edge.name}' has {len(edge.along)} axes and closes a loop; write it as hinges"
@@ -520,11 +516,7 @@ def _settled(
     joints: Mapping[str, str],
     joining: Joining,
 ) -> Joining:
-    """What joins frames of the graph's links, or its joints, on those of the scene.
-
-    Raises:
-        ModelError: One of its joints is not in the tree.
-    """
+    """What joins frames of the graph's links, or its joints, on those of the scene."""
 
     def joint(name: str) -> str:
         if name not in joints:

@@ -296,11 +296,7 @@ def _planar_in_steps(tree: UrdfTree, joint: Xml.Element, damping: tuple[float, .
 
 
 def _in_steps(tree: UrdfTree, joint: Xml.Element, steps: list[Step]) -> None:
-    """Put joints with links without mass between in the place of one.
-
-    Raises:
-        ModelError: A name that they need is taken.
-    """
+    """Put joints with links without mass between in the place of one."""
     name, below = joint.get("name", ""), end(joint, "child")
     between = [f"{name}_cross", *(f"{name}_cross_{k}" for k in range(2, len(steps)))]
     taken = ({step.name for step in steps} - {name}) & tree.joints.keys()

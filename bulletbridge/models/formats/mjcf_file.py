@@ -59,11 +59,7 @@ def compile_mjcf(
 
 
 def _keep(spec: Any, keyframe: str) -> None:
-    """Have a specification start at a keyframe, by leaving all others out.
-
-    Raises:
-        ModelError: There is none of that name.
-    """
+    """Have a specification start at a keyframe, by leaving all others out."""
     names = [key.name for key in spec.keys]
     if keyframe not in names:
         there = f"there are: {listed(filter(None, names))}" if any(names) else "none has a name"
@@ -92,9 +88,6 @@ def _read(mujoco: Any, path: Path, plain: bool) -> tuple[Any, list[str]]:
         mujoco: The library.
         path: The file.
         plain: Whether MuJoCo reads its text, and that of its parts; it is in UTF-8.
-
-    Raises:
-        ModelError: It cannot be read.
     """
     # MuJoCo knows what a file is by its ending alone
     known = plain and path.suffix == ".xml"
@@ -140,11 +133,7 @@ def included(folder: Path, part: Path, include: Xml.Element) -> Path:
 
 
 def _included_inside(path: Path, top: Path) -> set[Path]:
-    """A file and what it includes, all of it inside a folder.
-
-    Raises:
-        ModelError: It includes what is outside, or not there.
-    """
+    """A file and what it includes, all of it inside a folder."""
     found, todo = set[Path](), [path]
     while todo:
         part = todo.pop()

@@ -157,11 +157,7 @@ def _read_part(file: Path, how: How) -> ModelSpec:
 
 
 def _folder(inside: str | Path) -> Path:
-    """A folder that was named.
-
-    Raises:
-        ModelError: There is none.
-    """
+    """A folder that was named."""
     folder = Path(inside)
     if not folder.is_dir():
         raise ModelError(f"inside='{inside}' is no folder; name one that holds the included files")

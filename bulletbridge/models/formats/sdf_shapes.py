@@ -93,11 +93,7 @@ def inertial_of_shapes(part: Xml.Element, full: str, scope: Scope, top: Path) ->
 def _solid(
     element: Xml.Element, part: Xml.Element, full: str, scope: Scope, top: Path
 ) -> solids.Solid | None:
-    """What a collision shape encloses, in its link; None where nothing.
-
-    Raises:
-        ModelError: It is a mesh that cannot be had.
-    """
+    """What a collision shape encloses, in its link; None where nothing."""
     geometry = element.find("geometry/*")
     if geometry is None or geometry.tag in WEIGHTLESS:
         return None

@@ -102,11 +102,7 @@ def _read_gepetto(tree: UrdfTree, root: Node, found: Extension) -> None:
 
 
 def _note_unknown(root: Node, known: tuple[str, ...], found: Extension) -> None:
-    """Tell of keys that nobody here knows.
-
-    Raises:
-        LoopFileError: One is nearly a known one.
-    """
+    """Tell of keys that nobody here knows."""
     keys = root.table()
     unknown = [key for key in keys if key not in known]
     for key in unknown:
@@ -118,11 +114,7 @@ def _note_unknown(root: Node, known: tuple[str, ...], found: Extension) -> None:
 
 
 def _pairs(tree: UrdfTree, keys: dict[str, Node]) -> list[Pair]:
-    """Frames that close loops, by name; in older files links with a word and a number in common.
-
-    Raises:
-        LoopFileError: An entry does not name two, or no two links have the word and a number.
-    """
+    """Frames that close loops, by name; in older files links with a word and a number in common."""
     pairs: list[Pair] = []
     for pair in items_of(keys, "closed_loop"):
         ends = list(pair.items())

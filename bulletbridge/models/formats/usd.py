@@ -152,11 +152,7 @@ def read_usd(path: Path, folder: Path, how: How = AS_IT_IS) -> ModelSpec:
 
 
 def _open(path: Path, top: Path) -> tuple[Any, str, list[str]]:
-    """The stage of a file, all of whose layers are in a folder; what is missing; other notes.
-
-    Raises:
-        ModelError: It cannot be read, or a layer is elsewhere.
-    """
+    """The stage of a file, all of whose layers are in a folder; what is missing; other notes."""
     usd, sdf, tf = library("Usd"), library("Sdf"), library("Tf")
     try:
         seen, lost = set[str](), list[str]()

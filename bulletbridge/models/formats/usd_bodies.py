@@ -221,11 +221,7 @@ def _inertial(prim: Any, colliders: list[tuple[Any, Solid]], units: Units) -> In
 
 
 def _tensor(prim: Any, units: Units) -> Array | None:
-    """Newton's tensor (3, 3) of a body: xx, yy, zz, xy, xz, yz; None if it has none.
-
-    Raises:
-        ModelError: It is not six finite numbers.
-    """
+    """Newton's tensor (3, 3) of a body: xx, yy, zz, xy, xz, yz; None if it has none."""
     given = value_of(prim, "newton:inertia")
     if given is None:
         return None
