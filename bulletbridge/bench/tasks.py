@@ -11,6 +11,7 @@ from bulletbridge.bench.judging import Judge, Reference, finite, largest_kinetic
 from bulletbridge.bench.problem import Problem, undamped
 from bulletbridge.bench.session import PeerError, Row, Session
 from bulletbridge.bench.settings import Setting
+from bulletbridge.numerics.records import Array
 
 STEPS = (1 / 240, 1e-3)
 """Steps of the accuracy tables [s]: Bullet's default and a usual small one."""
@@ -134,13 +135,25 @@ def drift(
     """Gaps and energy of one run."""
     try:
         running.build(setting, judge.problem, dt)
-        affordable(setting, workload.duration / dt, workload.longest, running)
-        every = max(1, round(SEEN / dt))
-        steps = every * round(workload.duration / (every * dt))
-        _, q, v = running.ask(setting, "record", steps, every)
+        every, q, v = seen_states(setting, dt, workload.longest, running, workload)
     except PeerError as error:
         return {"failed": str(error)}
-    return judge.drift(q, v, kinetic) | {"duration": steps * dt}
+    return judge.drift(q, v, kinetic) | {"duration": every * (len(q) - 1) * dt}
+
+
+def seen_states(
+    setting: Setting, dt: float, longest: float, running: Session, workload: Workload
+) -> tuple[int, Array, Array]:
+    """Steps between states that are seen, and these: q and v of a run of the model that is built.
+
+    Raises:
+        PeerError: The run failed, or would take more than ``longest`` seconds.
+    """
+    affordable(setting, workload.duration / dt, longest, running)
+    every = max(1, round(SEEN / dt))
+    steps = every * round(workload.duration / (every * dt))
+    _, q, v = running.ask(setting, "record", steps, every)
+    return every, q, v
 
 
 def affordable(setting: Setting, steps: float, seconds: float, running: Session) -> None:
@@ -210,10 +223,7 @@ def singular(made: Problem, running: Session, workload: Workload, say: Say) -> l
             rows.append(row)
             try:
                 running.build(setting, made, dt)
-                affordable(setting, workload.duration / dt, 10.0 * workload.cap, running)
-                every = max(1, round(SEEN / dt))
-                steps = every * round(workload.duration / (every * dt))
-                _, q, v = running.ask(setting, "record", steps, every)
+                every, q, v = seen_states(setting, dt, 10.0 * workload.cap, running, workload)
             except PeerError as error:
                 row["failed"] = str(error)
                 continue

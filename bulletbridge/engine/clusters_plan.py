@@ -191,28 +191,13 @@ def cluster_arrays(whole: Solver, plan: ClusterPlan) -> ClusterArrays:
     splits["level"] = whole.rows[0]["level"][numbers]
     return ClusterArrays(
         np.array([clusters, clusters]),
-        np.array([*trunk, *(k for rates in own for k in rates)], np.int64),
-        columns,
-        owners_of_efforts(whole, owners),
-        numbers,
-        np.zeros((2, nv, m + T)),
-        np.zeros((2, n * (m + T), m)),
-        np.zeros((2, 2, n, m)),
-        np.zeros((nc, m + T)),
-        np.zeros((2, nc, T)),
-        np.zeros((2, nc, m)),
-        np.zeros((2, nc, most)),
-        splits,
-        np.zeros((2, t, T)),
-        np.zeros((2, 2, t, T)),
-        np.zeros((t, T)),
-        np.zeros((2, 2, T)),
-        np.zeros((2, T)),
-        np.zeros((n, m + T)),
-        np.zeros((n, m)),
-        np.zeros(nc),
-        np.zeros((nc, nv)),
-    )
+        np.array([*trunk, *(k for rates in own for k in rates)], np.int64), columns,
+        owners_of_efforts(whole, owners), numbers, np.zeros((2, nv, m + T)),
+        np.zeros((2, n * (m + T), m)), np.zeros((2, 2, n, m)), np.zeros((nc, m + T)),
+        np.zeros((2, nc, T)), np.zeros((2, nc, m)), np.zeros((2, nc, most)), splits,
+        np.zeros((2, t, T)), np.zeros((2, 2, t, T)), np.zeros((t, T)), np.zeros((2, 2, T)),
+        np.zeros((2, T)), np.zeros((n, m + T)), np.zeros((n, m)), np.zeros(nc), np.zeros((nc, nv)),
+    )  # fmt: skip
 
 
 def owners_of_efforts(whole: Solver, owners: Ints) -> Ints:

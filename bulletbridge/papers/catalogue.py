@@ -21,17 +21,9 @@ EVERYTHING = "all"
 def examples() -> dict[str, Example]:
     """All examples by name."""
     rooms = (
-        docking,
-        particle,
-        three_link,
-        as_printed,
-        top,
-        slider_crank,
-        circle,
-        flexible_arms,
-        torsion_springs,
-        closed_forms,
-    )
+        docking, particle, three_link, as_printed, top, slider_crank, circle, flexible_arms,
+        torsion_springs, closed_forms,
+    )  # fmt: skip
     return {example.name: example for room in rooms for example in room.EXAMPLES}
 
 

@@ -338,20 +338,12 @@ def linearise(copy: Linearisable, request: Request) -> Linearisation:
         )
     A, C = (full.A, by_state) if request.reduced is False else (full.A @ lift, by_state @ lift)
     return Linearisation(
-        request.what,
-        A[picked],
-        full.B[np.ix_(picked, rates)],
-        C,
-        by_forces[:, rates],
-        tuple(map(str, states[picked])),
-        tuple(names[k] for k in rates),
-        outputs,
+        request.what, A[picked], full.B[np.ix_(picked, rates)], C, by_forces[:, rates],
+        tuple(map(str, states[picked])), tuple(names[k] for k in rates), outputs,
         float(solver.control[0]["dt"]) if request.what == "step" else None,
-        *(at.q, at.v, at.tau, at.t),
-        *(full.q_after, full.v_after),
-        lift,
+        *(at.q, at.v, at.tau, at.t), *(full.q_after, full.v_after), lift,
         *(full.active, full.changed, error, full.by),
-    )
+    )  # fmt: skip
 
 
 def derive(

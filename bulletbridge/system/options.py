@@ -31,20 +31,9 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, are_numbers
 
 Integrator = Literal[
-    "semi_implicit_euler",
-    "verlet",
-    "rk4",
-    "dop853",
-    "radau",
-    "charts",
-    "charts_trapezoidal",
-    "euler",
-    "heun",
-    "nystrom4",
-    "rk4_quasi_velocities",
-    "trapezoidal",
-    "symmetric",
-]
+    "semi_implicit_euler", "verlet", "rk4", "dop853", "radau", "charts", "charts_trapezoidal",
+    "euler", "heun", "nystrom4", "rk4_quasi_velocities", "trapezoidal", "symmetric",
+]  # fmt: skip
 COMPILED = {
     "semi_implicit_euler": EULER,
     "verlet": VERLET,

@@ -240,18 +240,10 @@ class Stepping:
         solver = self._active.solver if last is None else last.solver
         c = solver.control[0]
         return Status(
-            solver.encoded.nc,
-            int(c["rank"]),
-            float(c["margin"]),
-            int(c["correction_passes"]),
-            bool(c["guarded"]),
-            float(c["gap"]),
-            int(c["taken"]),
-            int(c["rejected"]),
-            solver.handed_over,
-            int(c["charts"]),
-            float(c["lost"]),
-        )
+            solver.encoded.nc, int(c["rank"]), float(c["margin"]), int(c["correction_passes"]),
+            bool(c["guarded"]), float(c["gap"]), int(c["taken"]), int(c["rejected"]),
+            solver.handed_over, int(c["charts"]), float(c["lost"]),
+        )  # fmt: skip
 
     def record(self) -> list[float]:
         """A line of a recording: the state, and how the step went that led to it."""
