@@ -78,11 +78,7 @@ def require_places(json_file: str | None, report: Path | None) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Find out before long work that a file cannot be written; what is in it stays.
-
-    Raises:
-        ModelError: It cannot be opened.
-    """
+    """Find out before long work that a file cannot be written; what is in it stays."""
     new = not path.exists()
     try:
         path.open("ab").close()

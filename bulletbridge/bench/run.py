@@ -54,11 +54,7 @@ class Choice:
     cap: float = FULL.cap
 
     def __post_init__(self) -> None:
-        """Refuse unknown tasks, cases and simulators.
-
-        Raises:
-            ModelError: It says what there is.
-        """
+        """Refuse unknown tasks, cases and simulators."""
         for what, given, known in (
             ("task", self.tasks, TASKS),
             ("case", self.cases, ALL),

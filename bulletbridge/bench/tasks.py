@@ -157,11 +157,7 @@ def seen_states(
 
 
 def affordable(setting: Setting, steps: float, seconds: float, running: Session) -> None:
-    """Raise unless so many steps are done in that time.
-
-    Raises:
-        PeerError: They are not.
-    """
+    """Raise unless so many steps are done in that time."""
     wall, _ = running.ask(setting, "time", 20, "loop")
     if 1e-6 * wall * steps > seconds:
         raise PeerError(f"left out: takes {1e-6 * wall * steps:.0f} s")

@@ -72,11 +72,7 @@ class BeamBodies(BulletBodies):
         super().write(self.places.chain_q @ q, self.places.chain_v @ v)
 
     def sticking_points(self) -> np.ndarray:
-        """Refuse: sticking points are on bodies, and a modal beam consists of none.
-
-        Raises:
-            UnsupportedError: Always.
-        """
+        """Refuse: sticking points are on bodies, and a modal beam consists of none."""
         raise UnsupportedError(NO_CONTACTS)
 
     def touching(self, contacts: np.ndarray) -> list[tuple[str, str]]:

@@ -609,9 +609,6 @@ class BulletBodies:
         """Make sure that fixed bases are where they were read, or followed to.
 
         Who is told of every move need not ask at each step: ``check`` looks now and then, too.
-
-        Raises:
-            WorldError: One was moved.
         """
         for port, *_ in self._on_bases:
             port.check_base()

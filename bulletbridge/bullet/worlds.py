@@ -113,11 +113,7 @@ class ClientObject(Protocol):
 
 
 def require_client(given: int | ClientObject) -> int:
-    """The number of a client that is connected.
-
-    Raises:
-        WorldError: It is not, or this is none.
-    """
+    """The number of a client that is connected."""
     number = getattr(given, "_client", given)
     if not isinstance(number, Integral):
         raise WorldError(

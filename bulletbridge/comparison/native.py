@@ -309,11 +309,7 @@ class NoNativeTwinError(ModelError):
 
 
 def require_native_twin(spec: ModelSpec) -> None:
-    """Raise unless Bullet has a constraint for each of the model's.
-
-    Raises:
-        NoNativeTwinError: It has not; the message names the constraint and the reason.
-    """
+    """Raise unless Bullet has a constraint for each of the model's."""
     for beam in spec.beams:
         raise NoNativeTwinError(
             f"'{beam.joint}' has no native twin: Bullet has no flexible beams; without 'beams' it "

@@ -61,11 +61,7 @@ class Plan:
     limits: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run.
-
-        Raises:
-            ModelError: It says what and why.
-        """
+        """Refuse what cannot be run."""
         for name, value in (("dt", self.dt), ("duration", self.duration), ("rtol", self.rtol)):
             if not (np.isfinite(value) and value > 0.0):
                 raise ModelError(f"{name} is {value}; give a positive number")

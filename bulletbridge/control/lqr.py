@@ -163,11 +163,7 @@ def weights_of(what: str, given: Weights, names: Sequence[str]) -> Array:
 
 
 def require_moved(system: System, linear: Linearisation) -> None:
-    """Refuse inputs of which none does more in a step than rounding.
-
-    Raises:
-        InfeasibleError: It names the motors that are on.
-    """
+    """Refuse inputs of which none does more in a step than rounding."""
     own, M = rate_names(system.mechanism), system.terms().M
     pushed = [own.index(name) for name in linear.inputs]
     alone = system.dt * np.linalg.inv(M).diagonal()[pushed]
@@ -185,11 +181,7 @@ def require_moved(system: System, linear: Linearisation) -> None:
 
 
 def require_reached(A: Array, B: Array, states: Sequence[str], said: str, remedy: str) -> None:
-    """Refuse modes that do not die out and that B has no part in: Popov, Belevitch and Hautus.
-
-    Raises:
-        InfeasibleError: It names the states that move in the first one.
-    """
+    """Refuse modes that do not die out and that B has no part in: Popov, Belevitch and Hautus."""
     size = max(1.0, float(np.linalg.norm(A)))
     for value in np.linalg.eigvals(A):
         if abs(value) < 1.0 - MARGINAL:

@@ -79,11 +79,7 @@ def modes(system: System) -> Modes:
 
 
 def require_rest(system: System) -> None:
-    """Refuse a state that is no equilibrium.
-
-    Raises:
-        ModelError: It says by how much.
-    """
+    """Refuse a state that is no equilibrium."""
     q, t, still = np.array(system.q), system.t, np.zeros(system.mechanism.nv)
     e = system.dynamics.equations(q, still, t)
     split = e.split()

@@ -57,11 +57,7 @@ LED_AGAINST = (
 
 
 def check_finite(*arrays: Array) -> None:
-    """Refuse NaN and infinity.
-
-    Raises:
-        ModelError: There are some.
-    """
+    """Refuse NaN and infinity."""
     if not all(np.all(np.isfinite(x)) for x in arrays):
         raise ModelError(
             "the state has numbers that are not finite; set all joints to finite values"
@@ -80,9 +76,6 @@ def require_closed(
         allowed: Largest residual.
         tried: How a nearer one was looked for, if it was.
         why: What is wrong, where that is known, and what to do.
-
-    Raises:
-        AssemblyError: It names the widest loop and its gap, and the next ones that are open.
     """
     encoded = solver.encoded
     gap = np.abs(encoded.scale * solver.gaps_at(q, t))
@@ -128,9 +121,6 @@ def require_freedom(solver: Solver, decision: Decision) -> None:
     Args:
         solver: Of the rows as written.
         decision: About them.
-
-    Raises:
-        OverconstrainedError: It counts the rows of every constraint.
     """
     nv = solver.mechanism.nv
     if decision.cap < nv or decision.encoded.motions or not decision.encoded.nc:
@@ -296,9 +286,6 @@ def raise_failure(
     """Say why a step could not be finished, after it was tried in parts, by other methods too.
 
     ``why``: what else is known of where it was to end; else as of ``explain``.
-
-    Raises:
-        StepError: Always.
     """
     said = explain(solver, failure, by_others, against)
     raise StepError(f"{said}; {why}" if why else said)

@@ -29,11 +29,7 @@ FRAMES_A_SECOND = 60
 
 
 def check_mode(mode: str | None) -> None:
-    """Refuse ways of rendering that there are not.
-
-    Raises:
-        ModelError: It says which there are here.
-    """
+    """Refuse ways of rendering that there are not."""
     if mode not in (None, *RENDER_MODES):
         hint = "" if has_display() or mode != "human" else "; there is no display for a window"
         raise ModelError(f"render_mode is {mode!r}; give {' or '.join(RENDER_MODES)}{hint}")

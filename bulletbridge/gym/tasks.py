@@ -211,11 +211,7 @@ class Task:
     scene: Callable[[int], None] = nothing_around
 
     def __post_init__(self) -> None:
-        """Refuse what means nothing, before a model is loaded.
-
-        Raises:
-            ModelError: It says which, and what to give.
-        """
+        """Refuse what means nothing, before a model is loaded."""
         for name in ("steps", "most_actions"):
             if not (is_count(given := getattr(self, name)) and given >= 1):
                 raise ModelError(f"the task's {name} is {given!r}; give a whole number from one on")

@@ -40,11 +40,7 @@ class Beam:
     GJ: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no beam.
-
-        Raises:
-            ModelError: It says which number is wrong.
-        """
+        """Refuse what is no beam."""
         if self.segments < 1:
             raise ModelError(f"segments is {self.segments}; give one or more")
         if not (math.isfinite(self.length) and self.length > 0.0):

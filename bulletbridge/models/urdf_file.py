@@ -95,9 +95,6 @@ def check_tree(robot: Xml.Element, path: Path) -> None:
     Args:
         robot: Its root element.
         path: What messages call it.
-
-    Raises:
-        ModelError: As of ``require_tree``.
     """
     refuse_xacro(robot, path)
     links = [_name(link, path) for link in robot.findall("link")]
@@ -170,11 +167,7 @@ def _end(joint: Xml.Element, end: str, links: list[str], where: str) -> str:
 
 
 def refuse_xacro(robot: Xml.Element, path: Path) -> None:
-    """Refuse what xacro has still to expand.
-
-    Raises:
-        ModelError: There are elements of xacro; the message has the command.
-    """
+    """Refuse what xacro has still to expand."""
     if not any(str(element.tag).startswith("xacro:") for element in robot.iter()):
         return
     plain = Path(path.name.removesuffix(XACRO))
@@ -202,11 +195,7 @@ def _require_shallow(robot: Xml.Element, path: Path) -> None:
 
 
 def require_numbers(element: Xml.Element, where: str) -> None:
-    """Hold the attributes of one element against the tables above.
-
-    Raises:
-        ModelError: One of them is not what it should be; the message begins with ``where``.
-    """
+    """Hold the attributes of one element against the tables above."""
     for name in REQUIRED.get(str(element.tag), ()):
         if name not in element.attrib:
             raise ModelError(f"{where}: <{element.tag}> has no '{name}'; add it")

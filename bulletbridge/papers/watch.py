@@ -22,11 +22,7 @@ WIDTHS = 1.5
 
 
 def require_window() -> None:
-    """Find out before a run that there is no display.
-
-    Raises:
-        WorldError: There is none.
-    """
+    """Find out before a run that there is no display."""
     require_display(*ASKED)
 
 

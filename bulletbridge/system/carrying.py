@@ -27,11 +27,7 @@ def is_bounded(constraint: Constraint) -> bool:
 
 
 def require_rigid(constraint: Constraint) -> None:
-    """Refuse what acts by inequalities: it is part of a system from its start, or never.
-
-    Raises:
-        ModelError: It says what to do.
-    """
+    """Refuse what acts by inequalities: it is part of a system from its start, or never."""
     if isinstance(constraint, Wrench):
         raise ModelError(
             f"wrench '{constraint.name}' cannot come and go; have its functions give zeros"
@@ -63,11 +59,7 @@ def same(one: tuple[Constraint, ...], other: tuple[Constraint, ...]) -> bool:
 
 
 def require_near(solver: Solver, q: Array, t: float, allowed: float) -> None:
-    """Refuse to join what is apart.
-
-    Raises:
-        AssemblyError: It names the gap, and what to do.
-    """
+    """Refuse to join what is apart."""
     try:
         require_closed(solver, q, t, allowed)
     except AssemblyError as error:

@@ -45,11 +45,7 @@ class Connection:
 
 
 def require_new(active: ActiveConstraints, constraint: Constraint) -> None:
-    """Refuse to connect what is connected already, or cannot come and go.
-
-    Raises:
-        ModelError: It says what to do.
-    """
+    """Refuse to connect what is connected already, or cannot come and go."""
     require_constraint(constraint)
     if constraint.name in (c.name for c in active.constraints):
         raise ModelError(

@@ -72,11 +72,7 @@ def equations_of(solver: Solver) -> Differentiator:
 
 
 def filtering(solver: Solver, q: Array, v: Array, t: float) -> Array:
-    """What filtered rates change by (nv, nv), as a state that satisfies all rows is displaced.
-
-    Raises:
-        UnsupportedError: As of ``equations_of``.
-    """
+    """What filtered rates change by (nv, nv), as a state that satisfies all rows is displaced."""
     equations, nv = equations_of(solver), len(v)
     rate = equations.at(q, v, t, np.zeros(nv)).rate.copy()
     # M δv = Jᵀ δμ, J δv + ∂(J v + g_t) = 0
@@ -92,9 +88,6 @@ def derivatives_at(
         solver: Of the kept rows.
         constraints: What they were encoded of.
         parameters: Names.
-
-    Raises:
-        UnsupportedError: As of ``equations_of``.
     """
     differentiator = equations_of(solver)
     found = differentiator.at(solver.q, solver.v, solver.t, solver.tau[0])
@@ -123,11 +116,7 @@ def derivatives_at(
 
 
 def step_differentiator_of(solver: Solver) -> StepDifferentiator:
-    """What differentiates the steps of a solver, whatever else acts in steps.
-
-    Raises:
-        UnsupportedError: As of ``equations_of``; or its steps have no derivatives.
-    """
+    """What differentiates the steps of a solver, whatever else acts in steps."""
     found = solver.step_differentiator
     if found is None:
         found = solver.step_differentiator = StepDifferentiator(solver, equations_of(solver))
@@ -141,10 +130,6 @@ def step_adjoint_of(solver: Solver, by_euler: bool = False) -> StepAdjoint:
     Args:
         solver: Whose.
         by_euler: Whether they are Euler's, whatever its integrator.
-
-    Raises:
-        UnsupportedError: As of ``step_differentiator_of``; or gradients through steps of this
-            integrator are not known.
     """
     steps = step_differentiator_of(solver)
     if solver.step_adjoint is None:

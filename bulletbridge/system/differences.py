@@ -99,11 +99,7 @@ class Differences:
         return Tangents(self.at, positions, velocities, turn, lengths)
 
     def pull_back(self, p: Array) -> Array:
-        """``closing`` of the tangents, transposed, times p (2 nv,): no freedoms are chosen.
-
-        Raises:
-            ModelError: As of ``tangents``.
-        """
+        """``closing`` of the tangents, transposed, times p (2 nv,): no freedoms are chosen."""
         solver, at, nv = self.copy.tangent_solver(), self.at, len(p) // 2
         split, held = split_at(solver, solver.q, solver.t)
         of_q, of_v = p[:nv], p[nv:]

@@ -174,11 +174,7 @@ class Reaction(Hinting):
 
 
 def require_points(constraints: Iterable[Constraint], names: Collection[str]) -> None:
-    """Refuse names of constraints that have no force at a point: zeros would be told.
-
-    Raises:
-        ModelError: It tells where their forces are.
-    """
+    """Refuse names of constraints that have no force at a point: zeros would be told."""
     for one in constraints:
         if one.name not in names or isinstance(one, LoopJoint | Distance):
             continue

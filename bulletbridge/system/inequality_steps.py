@@ -204,11 +204,7 @@ class InequalitySteps:
         self.finds_contacts = self._always = True
 
     def require_none(self) -> None:
-        """Refuse to go on where any act, of which there are no derivatives.
-
-        Raises:
-            UnsupportedError: It says what to do.
-        """
+        """Refuse to go on where any act, of which there are no derivatives."""
         if self.act:
             raise UnsupportedError(
                 "motors, joint limits and friction, contacts and force limits act, whose"

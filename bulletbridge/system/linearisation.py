@@ -254,11 +254,7 @@ class Full(NamedTuple):
 
 
 def check_request(system: Linearisable, request: Request) -> None:
-    """Refuse what cannot be linearised.
-
-    Raises:
-        ModelError: It says what can.
-    """
+    """Refuse what cannot be linearised."""
     for name, value, known in (("what", request.what, What), ("by", request.by, By)):
         if value not in get_args(known) and (name, value) != ("by", None):
             raise ModelError(f"{name} is {value!r}; give one of {', '.join(get_args(known))}")

@@ -462,21 +462,13 @@ def require_choice(solver: SolverName, compiled: bool) -> None:
 
 
 def check_switch(name: str, given: object, choices: str = "True or False") -> None:
-    """Validate an option that is on or off, if none of its other choices is given.
-
-    Raises:
-        ModelError: It is neither.
-    """
+    """Validate an option that is on or off, if none of its other choices is given."""
     if not isinstance(given, bool | np.bool_):
         raise ModelError(f"{name} is {given!r}; give {choices}")
 
 
 def check_counts(steps: int, every: int) -> None:
-    """Refuse counts of steps that mean nothing.
-
-    Raises:
-        ModelError: It says which.
-    """
+    """Refuse counts of steps that mean nothing."""
     for name, count in (("steps", steps), ("every", every)):
         if not (is_count(count) and count >= 1):
             raise ModelError(f"{name} is {count!r}; give a whole number from one on")

@@ -93,11 +93,7 @@ def number_of(mechanism: Mechanism, name: str) -> str | int:
 
 
 def require_known(kind: str, name: str, known: Iterable[str]) -> None:
-    """Refuse a name that does not exist.
-
-    Raises:
-        ModelError: It lists the nearest ones.
-    """
+    """Refuse a name that does not exist."""
     known = list(known)
     if name not in known:
         refuse_name(kind, name, known)
@@ -171,11 +167,7 @@ def moves_frames(constraints: Iterable[Constraint], parameters: Iterable[str]) -
 
 
 def require_numbers(parameters: Mapping[str, float]) -> None:
-    """Refuse what is not finite.
-
-    Raises:
-        ModelError: It names the first one.
-    """
+    """Refuse what is not finite."""
     for name, value in parameters.items():
         if not are_numbers(value):
             raise ModelError(f"{name} is {value!r}; give a finite number")
@@ -184,11 +176,7 @@ def require_numbers(parameters: Mapping[str, float]) -> None:
 def require_possible(
     mechanism: Mechanism, constraints: Sequence[Constraint], surfaces: Mapping[str, float]
 ) -> None:
-    """Refuse numbers of the joints, springs, rods and surfaces that mean nothing.
-
-    Raises:
-        ModelError: It names the first one.
-    """
+    """Refuse numbers of the joints, springs, rods and surfaces that mean nothing."""
     found: dict[str, float] = {}
     for name, joint in mechanism.joints.items():
         if joint.is_single:

@@ -259,9 +259,6 @@ def require_pyarrow(otherwise: str = "") -> tuple[Any, Any]:
 
     Args:
         otherwise: What the error says that can be done without it.
-
-    Raises:
-        MissingExtraError: It is not installed.
     """
     with naming_the_extra("parquet needs pyarrow", "bulletbridge[sweep]", otherwise):
         return import_module("pyarrow"), import_module("pyarrow.parquet")

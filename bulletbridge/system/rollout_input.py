@@ -67,11 +67,7 @@ def starts_of(
 
 
 def require_finite_worlds(name: str, given: Array) -> None:
-    """Refuse NaN and infinity among what worlds (n, ...) start from.
-
-    Raises:
-        ModelError: It names the first world that has some.
-    """
+    """Refuse NaN and infinity among what worlds (n, ...) start from."""
     finite = np.isfinite(given).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))

@@ -189,11 +189,7 @@ def digest(mechanism: Mechanism) -> tuple[tuple[str, ...], bytes]:
 def require_same(
     state: SavedState, mechanism: tuple[tuple[str, ...], bytes], options: Mapping[str, Any]
 ) -> None:
-    """Refuse the state of another system.
-
-    Raises:
-        ModelError: It names what differs.
-    """
+    """Refuse the state of another system."""
     theirs, ours = set(state.mechanism[0]), set(mechanism[0])
     if state.mechanism[0] != mechanism[0]:
         more, less = sorted(theirs - ours), sorted(ours - theirs)

@@ -63,11 +63,7 @@ class ShownWorld:
             self.world.write(solver.q, solver.v)
 
     def check(self) -> None:
-        """Refuse to go on without the bodies.
-
-        Raises:
-            WorldError: They are not there any more.
-        """
+        """Refuse to go on without the bodies."""
         if self.world is not None:
             self.world.check()
 

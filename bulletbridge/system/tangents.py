@@ -142,11 +142,7 @@ def freedoms_at(
 
 
 def freedoms_of(solver: Solver, q: Array, t: float, rates: Ints | None = None) -> Freedoms:
-    """Freedoms of a closed configuration (nq,), told by the given rates or by the best.
-
-    Raises:
-        ModelError: As of ``freedoms_at``.
-    """
+    """Freedoms of a closed configuration (nq,), told by the given rates or by the best."""
     split, held = split_at(solver, q, t)
     return _freedoms(split, held, lengths_of(solver), rates, rate_names(solver.mechanism))
 

@@ -141,11 +141,7 @@ def make_flexible(
 
 
 def check_numbers(how: Flexibility) -> None:
-    """Refuse numbers that mean nothing.
-
-    Raises:
-        ModelError: It says which.
-    """
+    """Refuse numbers that mean nothing."""
     for name in ("damping", "coefficient"):
         value = getattr(how, name)
         if value is not None and not (math.isfinite(value) and value >= 0.0):

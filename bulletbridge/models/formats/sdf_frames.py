@@ -493,11 +493,7 @@ def is_gazebos(uri: str) -> bool:
 
 
 def included_scope(include: Xml.Element, path: Path, top: Path) -> Scope:
-    """The scope of a model that a world includes alone: its names are whole.
-
-    Raises:
-        ModelError: As of ``open_scope``.
-    """
+    """The scope of a model that a world includes alone: its names are whole."""
     found = _included(include, path, top)
     assert found is not None, "what Gazebo has is no model alone"
     model, version, file, notes = found

@@ -334,11 +334,7 @@ class UrdfTree:
         return notes
 
     def fail(self, message: str) -> NoReturn:
-        """Say what is wrong with this file.
-
-        Raises:
-            ModelError: Always.
-        """
+        """Say what is wrong with this file."""
         raise ModelError(f"{self.path}: {message}")
 
     @staticmethod
