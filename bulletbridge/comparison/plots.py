@@ -18,6 +18,7 @@ from bulletbridge.numerics.records import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 COLOURS = {
@@ -176,13 +177,8 @@ def time_figure(runs: Sequence[Run]) -> str:
 
 def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
     """One figure as SVG text: equal figures give equal bytes, and words stand in it as words."""
-    with naming_the_extra("reports need matplotlib", "matplotlib"):
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
-    with rc_context(STYLE):
-        figure = Figure(figsize=(5.4, 3.1), layout="constrained")
-        FigureCanvasSVG(figure)
+
+    def fill(figure: "Figure") -> None:
         axes = figure.add_subplot()
         draw(axes)
         if xlabel:
@@ -196,6 +192,24 @@ def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
                 handles, labels, loc="outside upper left", ncols=columns, frameon=False
             )
             show_as_written(at)
+
+    return svg_text(fill, (5.4, 3.1), "reports")
+
+
+def svg_text(fill: "Callable[[Figure], None]", size: tuple[float, float], needing: str) -> str:
+    """A figure of some size [inch] as SVG text, once it is filled: equal ones give equal bytes.
+
+    Raises:
+        MissingExtraError: matplotlib, which the word says what needs, is not installed.
+    """
+    with naming_the_extra(f"{needing} need matplotlib", "matplotlib"):
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    with rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        fill(figure)
         text = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(text, format="svg", metadata=nothing)

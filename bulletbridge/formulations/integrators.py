@@ -9,6 +9,7 @@ needed.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from bulletbridge.formulations.equations import Dynamics, Formulation
@@ -42,6 +43,8 @@ class Space(Protocol):
 
 Method = Callable[[Formulation, Dynamics, State, float], tuple[Array, Array]]
 """One step of h [s] from a state: q and v at its end."""
+Rates = Callable[[Array, Array, float], tuple[Array, Array]]
+"""The velocity by which q moves at a stage (q, w, t), and the rate of w there."""
 
 
 def stage(f: Formulation, q: Array, v: Array, t: float) -> tuple[Array, Array]:
@@ -88,13 +91,18 @@ def verlet(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Arra
 
 def rk4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
     """Classical Runge-Kutta, order 4."""
-    q, v, t = s
-    u1, a1 = stage(f, q, v, t)
+    return classical(partial(stage, f), d, s, h)
+
+
+def classical(rates: Rates, d: Space, s: State, h: float) -> tuple[Array, Array]:
+    """The classical method on q and any w whose rates, after those of q, ``rates(q, w, t)`` has."""
+    q, w, t = s
+    u1, a1 = rates(q, w, t)
     half = d.displace(q, 0.5 * h * u1)
-    u2, a2 = stage(f, half, v + 0.5 * h * a1, t + 0.5 * h)
-    u3, a3 = stage(f, d.displace(q, 0.5 * h * u2), v + 0.5 * h * a2, t + 0.5 * h)
-    u4, a4 = stage(f, d.displace(half, h * (u3 - 0.5 * u1)), v + h * a3, t + h)
-    return advance(d, q, h, u1, u2, u3, u4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
+    u2, a2 = rates(half, w + 0.5 * h * a1, t + 0.5 * h)
+    u3, a3 = rates(d.displace(q, 0.5 * h * u2), w + 0.5 * h * a2, t + 0.5 * h)
+    u4, a4 = rates(d.displace(half, h * (u3 - 0.5 * u1)), w + h * a3, t + h)
+    return advance(d, q, h, u1, u2, u3, u4), w + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
 
 
 def nystrom4(f: Formulation, d: Space, s: State, h: float) -> tuple[Array, Array]:
@@ -116,14 +124,8 @@ def rk4_quasi_velocities(f: Formulation, d: Dynamics, s: State, h: float) -> tup
     """Classical Runge-Kutta on q and reduced quasi-velocities, order 4: see ``QuasiVelocities``."""
     q, v, t = s
     reduced = QuasiVelocities(f, d, q, t)
-    w = reduced.reduce(v)
-    u1, a1 = reduced.rates(q, w, t)
-    half = d.displace(q, 0.5 * h * u1)
-    u2, a2 = reduced.rates(half, w + 0.5 * h * a1, t + 0.5 * h)
-    u3, a3 = reduced.rates(d.displace(q, 0.5 * h * u2), w + 0.5 * h * a2, t + 0.5 * h)
-    u4, a4 = reduced.rates(d.displace(half, h * (u3 - 0.5 * u1)), w + h * a3, t + h)
-    end = advance(d, q, h, u1, u2, u3, u4)
-    return end, reduced.velocity(end, w + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4), t + h)
+    end, w = classical(reduced.rates, d, State(q, reduced.reduce(v), t), h)
+    return end, reduced.velocity(end, w, t + h)
 
 
 def advance(d: Space, q: Array, h: float, v1: Array, v2: Array, v3: Array, v4: Array) -> Array:

@@ -3,7 +3,6 @@
 # matplotlib declares its keyword arguments without types
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
-import io
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bulletbridge.comparison.plot import show_as_written
-from bulletbridge.comparison.plots import STYLE, show_plain_logs
-from bulletbridge.errors import naming_the_extra
+from bulletbridge.comparison.plots import show_plain_logs, svg_text
 from bulletbridge.numerics.records import Array
 from bulletbridge.papers.example import Curve, Panel
 
@@ -38,26 +36,20 @@ def draw(panels: Sequence[Panel]) -> str:
     Raises:
         MissingExtraError: There is no matplotlib.
     """
-    with naming_the_extra("figures need matplotlib", "matplotlib"):
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
     across = 1 if len(panels) == 1 else 2
     down = -(-len(panels) // across)
-    with rc_context(STYLE):
-        size = (6.4, 4.0) if across == 1 else (WIDTH * across, HEIGHT * down)
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)
+
+    def fill_all(figure: "Figure") -> None:
         grid = list(figure.subplots(down, across, squeeze=False).ravel())
         for axes, panel in zip(grid, panels, strict=False):
             fill(axes, panel)
         for axes in grid[len(panels) :]:
             axes.set_axis_off()
         add_legends(figure, grid[: len(panels)])
-        text = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(text, format="svg", metadata=nothing)
-    return QUOTED.sub(lambda found: DIGITS.sub(r"\1", found[0]), text.getvalue())
+
+    size = (6.4, 4.0) if across == 1 else (WIDTH * across, HEIGHT * down)
+    text = svg_text(fill_all, size, "figures")
+    return QUOTED.sub(lambda found: DIGITS.sub(r"\1", found[0]), text)
 
 
 def fill(axes: "Axes", panel: Panel) -> None:
