@@ -182,6 +182,7 @@ def _loop(tie: Tie) -> LoopJoint | Distance:
 
 
 def _with_normals(made: Problem) -> list[Tie]:
+    """Ties, those of balls with the direction that is redundant, if it is one: of planar loops."""
     system = System(made.mechanism, made.constraints)
     system.assemble(guess=positions(made))
     found: list[Tie] = []

@@ -222,6 +222,7 @@ class Forest:
     def _node(
         self, name: str, kind: int, at: Placed, lower: float = -np.inf, upper: float = np.inf
     ) -> int:
+        """Add a node without mass on a joint, whose coordinates are the next ones; its number."""
         if name in self.joints:
             raise ModelError(f"two joints are called '{name}'; rename one of them in the URDF")
         q = slice(self.nq, self.nq + POSITIONS[kind])

@@ -298,6 +298,7 @@ class LoopVectorEnv(VectorEnv[Any, Any, Any]):
         return self._episodes.observe(), self._infos(chosen)
 
     def _mask(self, given: object) -> Mask:
+        """Worlds (n,) whose episodes begin again: all unless given."""
         if given is None:
             return np.ones(self.num_envs, bool)
         mask = np.asarray(given)

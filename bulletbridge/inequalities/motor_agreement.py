@@ -1,8 +1,8 @@
 """What motors come to that ask for more than loops, and rows that hold, let them do together.
 
 Of the rates w along their rows that are possible, they take those that miss what each asks for
-least (``sharing.agree``): among themselves by the squares of their strengths, then, beside
-contacts, limits and friction that hold exactly what they ask for, by what they answer to their
+least (``sharing.agree``): among themselves by the squares of their strengths, then, beside limits,
+and contacts with their friction, that hold exactly what they ask for, by what they answer to their
 own forces. With weights F², rows W of motors, C of what holds and a force κ along these,
 
     Wᵀ F² (w - r) + Cᵀ κ = Jᵀ μ,     C u = c
@@ -326,7 +326,7 @@ def bend_with_loops(
 def weigh_by_answers(
     answers: Any, a: ActiveRows, e: Equations, g: Agreement, others: int, n: int, dt: float
 ) -> int:
-    """Add what weights that are inverse answers of motors to their own forces change by."""
+    """Add what the weights of motors change by: one over the rate that its own force gives each."""
     m, nv, first = n - others, a.rows.shape[1], g.counts[OTHERS]
     for i in range(m):
         own = g.of[others + i]

@@ -83,6 +83,7 @@ def _group_within(
     turning &= free & ~bounded
 
     def search(start: Array) -> Array:
+        """Where free joints go within limits until gaps are least, from a start."""
         at = np.where(single >= 0, start[single], 0.0)
         move = np.zeros(mechanism.nv)
 

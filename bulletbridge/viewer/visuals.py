@@ -141,6 +141,7 @@ def _image_of(mesh: Any) -> Any:
 
 
 def _surface_of(mesh: Any, size: Sequence[float]) -> Surface:
+    """A mesh at its size: with its picture, or without one smooth but for sharp edges."""
     image = _image_of(mesh)
     if image is not None:  # cut along its edges, and where the picture has its own
         vertices = np.asarray(mesh.vertices, float) * size
