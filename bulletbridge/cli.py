@@ -100,7 +100,7 @@ class RunOptions:
     ] = True
 
     def plan(self) -> "Plan":
-        """As ``comparison/`` takes them."""
+        """The settings of a comparison."""
         from bulletbridge.comparison.plan import EVERYTHING, SOLVERS, Plan
 
         names = tuple(dict.fromkeys(self.solver or SOLVERS))

@@ -100,7 +100,7 @@ class ReadingOptions:
 
     @property
     def given(self) -> "Reading":
-        """As ``read_model`` takes them."""
+        """How files are read, as keyword arguments of ``read_model``."""
         return cast("Reading", dict(vars(self)))
 
     @property

@@ -207,7 +207,7 @@ def bar(
     rpy: tuple[float, float, float],
     mass: float = 1.0,
 ) -> Mechanism:
-    """The same with a bar of 1 m more, along x of its joint frame."""
+    """A mechanism with a bar of 1 m more, along x of its joint frame."""
     thin, long = mass * WIDTH**2 / 6, mass * (1.0 + WIDTH**2) / 12
     load = Load(mass, (0.5, 0.0, 0.0), (thin, long, long))
     return with_joint(made, name, "revolute", name, on, xyz, rpy, load)

@@ -202,7 +202,7 @@ def positions(made: Problem) -> dict[str, float | list[float]]:
 
 
 def undamped(made: Problem) -> Problem:
-    """The same without dampers, whose energy stays."""
+    """A problem without its dampers, whose energy stays."""
     axes = made.mechanism.axes.copy()
     axes["damping"] = 0.0
     struts = tuple(replace(strut, damping=0.0) for strut in made.struts)
@@ -210,7 +210,7 @@ def undamped(made: Problem) -> Problem:
 
 
 def stirred(made: Problem) -> Problem:
-    """The same a little way on, with rates, so that no spring or damper is at rest.
+    """A problem a little way on, with rates, so that no spring or damper is at rest.
 
     As it is if it has none, or a free base, whose springs are strained at its start.
     """

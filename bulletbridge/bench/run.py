@@ -122,7 +122,7 @@ def clock(part: Row, what: str) -> Generator[None]:
 
 
 def without_nan(value: Any) -> Any:
-    """The same with None for numbers that JSON does not have."""
+    """A value with None for the numbers in it that JSON does not have."""
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         return {key: without_nan(part) for key, part in pairs}

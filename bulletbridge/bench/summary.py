@@ -100,7 +100,7 @@ def wall_to(rows: Iterable[Row], horizon: str, level: float) -> float | None:
 
 
 def wall_to_energy(rows: list[Row]) -> float | None:
-    """The same to the change of energy that A01 allows; None where energy does not stay."""
+    """Least wall time [s] to the energy change that A01 allows; None where energy does not stay."""
     found: list[float] = []
     for k, row in enumerate(rows):
         finer = rows[min(k + 1, len(rows) - 1)]
@@ -111,12 +111,12 @@ def wall_to_energy(rows: list[Row]) -> float | None:
 
 
 def unit_of(case: str) -> str:
-    """Of the errors of a mechanism."""
+    """Unit of the errors of a mechanism."""
     return "m" if case in POINTS else "rad"
 
 
 def fastest(times: Iterable[tuple[float | None, str]]) -> Best | None:
-    """Of wall times [s] and settings, those that there are."""
+    """The least of the wall times [s] that there are, with its setting."""
     reached = [(wall, setting) for wall, setting in times if wall is not None]
     return Best(*min(reached)) if reached else None
 

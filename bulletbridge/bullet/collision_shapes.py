@@ -195,7 +195,7 @@ def _by_shape(told: tuple[tuple[Any, ...], ...], points: Array) -> list[Array]:
 
 @lru_cache(MOST_HULLS)
 def _number_of_corners(path: Path, _changed: int, scale: tuple[float, float, float]) -> int:
-    """Of the hulls that Bullet makes of a file, in a world of their own."""
+    """Corners of the hulls that Bullet makes of a file, counted in a world of their own."""
     client = connect_direct()
     try:
         shape = pybullet.createCollisionShape(

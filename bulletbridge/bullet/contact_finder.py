@@ -126,7 +126,7 @@ class Clearances:
             self._room[moved, ~self._stands] = self._room[~self._stands, moved] = -np.inf
 
     def without_far(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Those pairs that may touch where the last detection has them."""
+        """Pairs of links that may touch where the last detection has them."""
         if not pairs:
             return pairs
         if pairs != self._pairs:

@@ -274,7 +274,7 @@ class ShapedBodies:
         self.version += 1
 
     def near(self, lower: Array, upper: Array) -> list[ShapedBody]:
-        """Those that are watched and may be in a box, in Bullet's order.
+        """Watched bodies that may be in a box, in Bullet's order.
 
         There are no others until ``version`` is another.
 
@@ -340,7 +340,7 @@ WORLDS: dict[int, ShapedBodies] = {}
 
 
 def shaped_bodies(client: int) -> ShapedBodies:
-    """Those of a client, kept from when it is first asked for."""
+    """The shaped bodies of a client, kept from when they are first asked for."""
     known = WORLDS.get(client)
     if known is None:
         known = WORLDS[client] = ShapedBodies(client)

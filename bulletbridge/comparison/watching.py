@@ -23,7 +23,7 @@ Stamps = dict[Path, tuple[int, int]]
 
 
 def stamps(path: Path) -> Stamps:
-    """Of a robot's file, and of what it may be made of in and below its folder."""
+    """Stamps of a robot's file, and of what it may be made of in and below its folder."""
     found: Stamps = {}
     for file in (path, *path.parent.rglob("*")):
         if len(found) == MOST_FILES:

@@ -148,7 +148,7 @@ def least_of_sparse(whole: Solver) -> float:
 
 
 def share_of(whole: Solver) -> float:
-    """As of ``SHARES``."""
+    """Share of the cost of a step that its integrator takes: of ``SHARES``, or all."""
     return SHARES.get(int(whole.control[0]["integrator"]), 1.0)
 
 

@@ -49,7 +49,7 @@ class ClusterPlan(NamedTuple):
         return sum(work(t + len(rates), len(rows)) for rates, rows in each)
 
     def operations(self) -> float:
-        """The same, of lines in whole blocks and without those of zeros."""
+        """Operations of a step, of lines in whole blocks and without those of zeros."""
         t, T, m = len(self.trunk), in_blocks(len(self.trunk)), in_blocks(max(map(len, self.rates)))
         total = float(t * t * T)
         for rates, rows in zip(self.rates, self.rows, strict=True):

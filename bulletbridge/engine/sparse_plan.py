@@ -402,7 +402,7 @@ def put_span(join: Any, span: Span, where: Placed) -> None:
 
 
 def first_fronts(connections: list[Connection], at: dict[int, int]) -> list[list[Connection]]:
-    """Those of each front, which is the first that eliminates one of their bodies."""
+    """Connections by front, which is the first that eliminates one of their bodies."""
     found: list[list[Connection]] = [[] for _ in at]
     for one in connections:
         fronts = [at[b] for b in bodies_of(one) if b in at]

@@ -38,7 +38,7 @@ class FiniteTree(Tree):
         return e
 
     def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
-        """The same module by module."""
+        """The equations of motion at a state, module by module."""
         e = super().modular_equations(q, v, t)
         require_finite(e.f, e.gamma, *(x for block in e.blocks for x in block))
         return e

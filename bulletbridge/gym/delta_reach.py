@@ -24,12 +24,12 @@ def centre(view: View) -> Array:
 
 
 def angles(view: View) -> Array:
-    """Of the arms (n, 3) [rad]."""
+    """Angles of the arms (n, 3) [rad]."""
     return np.column_stack([view.position(name) for name in MOTORS])
 
 
 def rates(view: View) -> Array:
-    """Of the arms (n, 3) [rad/s]."""
+    """Rates of the arms (n, 3) [rad/s]."""
     return np.column_stack([view.rate(name) for name in MOTORS])
 
 

@@ -28,17 +28,17 @@ def straight(motor: str) -> float:
 
 
 def angles(view: View) -> Array:
-    """Of the motors (n, 8), from where legs are straight [rad]."""
+    """Angles of the motors (n, 8), from where legs are straight [rad]."""
     return np.column_stack([view.position(name) - straight(name) for name in MOTORS])
 
 
 def rates(view: View) -> Array:
-    """Of the motors (n, 8) [rad/s]."""
+    """Rates of the motors (n, 8) [rad/s]."""
     return np.column_stack([view.rate(name) for name in MOTORS])
 
 
 def orientation(view: View) -> Array:
-    """Of the base (n, 4), a quaternion xyzw."""
+    """Orientation of the base (n, 4), a quaternion xyzw."""
     return view.position("base")[:, 3:7]
 
 

@@ -92,7 +92,7 @@ def tell_of_loose(path: Path, joints: Iterable[str], remedy: str) -> None:
 
 
 def mimics_of_bodies(ids: Mapping[str, int], client: int) -> list[Coupling]:
-    """The same of several bodies, as couplings under the names that a system gives their joints."""
+    """Joints of bodies that mimic others, as couplings under the names that a system gives them."""
     found: list[Coupling] = []
     for name, body in ids.items():
         prefix = f"{name}/" if len(ids) > 1 else ""

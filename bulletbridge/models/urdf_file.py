@@ -90,7 +90,7 @@ def require_tree(path: Path) -> None:
 
 
 def check_tree(robot: Xml.Element, path: Path) -> None:
-    """The same of a URDF that is read already.
+    """``require_tree`` of a URDF that is read already.
 
     Args:
         robot: Its root element.

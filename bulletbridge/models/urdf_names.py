@@ -139,7 +139,7 @@ def check_names(root: Node, names: Names) -> None:
 
 
 def _check_ends(entries: dict[str, Node], names: Names) -> None:
-    """The same of frames of a loop, spring or wrench, and of joints that it couples."""
+    """Require names of links and joints of a loop, spring or wrench."""
     for end in ("a", "b", "frame", "axes"):
         if end in entries:
             names.link(entries[end].table()["link"])

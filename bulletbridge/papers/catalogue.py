@@ -28,7 +28,7 @@ def examples() -> dict[str, Example]:
 
 
 def chosen(names: list[str]) -> list[Example]:
-    """Those of these names, of a beginning of names, or ``all``.
+    """Examples of these names, of a beginning of names, or of ``all``.
 
     Raises:
         ModelError: There is no such example; the nearest names are told.

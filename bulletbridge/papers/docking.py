@@ -95,7 +95,7 @@ def loads_on_station(t: float) -> tuple[Array, Array, Array]:
 
 
 def wrenches() -> dict[str, Any]:
-    """The same loads as ``System(forces=...)`` takes them."""
+    """The loads on the station and the joints, as ``System(forces=...)`` takes them."""
     x, y, z = PORT.tolist()
 
     def force(t: float) -> Array:

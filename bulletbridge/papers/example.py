@@ -135,7 +135,7 @@ class Example:
 
 
 def until(times: Iterable[float], end: float | None) -> list[float]:
-    """Those of increasing times that a run reaches."""
+    """Times, of increasing ones, that a run reaches."""
     return [t for t in times if end is None or t <= end * (1.0 + 1e-12)]
 
 

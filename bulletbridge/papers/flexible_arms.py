@@ -198,7 +198,7 @@ def panels_of(system: FlexibleSystem, run: Looks, known: Any) -> list[Panel]:
 
 
 def frequencies(name: str, modes: int) -> list[Array]:
-    """Of each link with directions of all links held [rad/s], from the mechanism's own M and K."""
+    """Frequencies of each link, directions of all held [rad/s], from M and K of the mechanism."""
     system = SYSTEMS[name]
     tree = tree_of(system, [modes] * len(system.links))
     model = bb.System(tree.mechanism)

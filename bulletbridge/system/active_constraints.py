@@ -175,7 +175,7 @@ class ActiveConstraints:
 
     @property
     def solvers(self) -> tuple[Solver, ...]:
-        """That of the rows as written, and that which steps."""
+        """The solver of the rows as written, and that which steps."""
         return (self.full,) if self.full is self.solver else (self.full, self.solver)
 
     def nothing_held(self) -> Mask:

@@ -95,11 +95,11 @@ class Active:
         return self.about_contact(contact) if contact >= 0 else self.about_axis(which)
 
     def about_axis(self, axis: int) -> str:
-        """The same of a joint."""
+        """What is said of a joint that is about to act otherwise."""
         return ABOUT.format(self.rates[axis])
 
     def about_contact(self, k: int) -> str:
-        """The same of a contact."""
+        """What is said of a contact that is about to act otherwise."""
         return ABOUT_CONTACT.format(self.name(k))
 
     def name(self, k: int) -> str:

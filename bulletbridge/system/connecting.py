@@ -40,7 +40,7 @@ class Connection:
 
     @property
     def impulse(self) -> Reaction:
-        """That of the new constraint."""
+        """Impulse of the new constraint."""
         return self.impulses[self.constraint.name]
 
 

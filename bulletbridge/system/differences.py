@@ -32,7 +32,7 @@ class Movable(Protocol):
         ...
 
     def tangent_solver(self) -> Solver:
-        """That of the rows that hold in the next step, at the state."""
+        """The solver of the rows that hold in the next step, at the state."""
         ...
 
     def start_from(

@@ -125,7 +125,7 @@ class Holding:
 
     @property
     def solvers(self) -> tuple[Solver, ...]:
-        """Those that step besides the solver of the rigid constraints."""
+        """Solvers that step besides that of the rigid constraints."""
         return () if self.rigid is None else (self.rigid.solver,)
 
     def names_to_hold(self) -> frozenset[str]:
@@ -161,7 +161,7 @@ class Holding:
             limits[k]["erp"] = min(self._erp[k], share * first / gaps[k])
 
     def _loops_of_robots(self) -> Mapping[int, float]:
-        """Those between links that hang together besides, and that nothing leads."""
+        """Loops between links that hang together besides, and that nothing leads."""
         mechanism, limited = self._active.mechanism, self._inequalities.force_limited
         given = (c for c in self._active.constraints if isinstance(c, LIMITABLE))
         led = {c.name for c in given if c.motion is not None}
@@ -390,7 +390,7 @@ class Holding:
             solver.encoded.set_offset(name, offset)
 
     def _solvers_with(self, name: str) -> Iterator[Solver]:
-        """Those that have a constraint, which is to be another: what they have of it is unknown."""
+        """Solvers of a constraint that is to be another: what they have of it is unknown."""
         for solver in self.solvers:
             if name in solver.encoded.rows:
                 solver.control["factored"] = 0

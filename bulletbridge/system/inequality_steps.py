@@ -191,7 +191,7 @@ class InequalitySteps:
 
     @property
     def solvers(self) -> tuple[Solver, ...]:
-        """Those that step besides the solver of the rigid constraints."""
+        """Solvers that step besides that of the rigid constraints."""
         return self.holding.solvers
 
     @property

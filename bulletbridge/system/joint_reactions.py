@@ -107,7 +107,7 @@ class JointReactions(Mapping[str, JointReaction]):
         return f"<JointReactions of {', '.join(self._names)}>"
 
     def _number(self, name: str) -> int:
-        """Of the link that a joint carries."""
+        """Number of the link that a joint carries."""
         if name not in self._names:
             refuse_name("joint", name, self._names)
         return self._names[name]

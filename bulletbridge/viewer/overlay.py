@@ -113,7 +113,7 @@ class Scale:
 
     @classmethod
     def of(cls, *systems: System) -> "Scale":
-        """That of systems in one world."""
+        """The scale of systems in one world."""
         grows = not any(np.any(system.gravity) for system in systems)
         weight = max(weight_of(system) for system in systems)
         return cls(FAINT * weight if grows else weight, grows)

@@ -51,5 +51,5 @@ class Ours(Stepped):
         return self.system.q, self.system.v
 
     def acceleration(self) -> Array | None:
-        """Of the projector or the formulation."""
+        """Accelerations by the projector or the formulation."""
         return self.system.acceleration()

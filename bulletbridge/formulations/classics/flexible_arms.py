@@ -59,7 +59,7 @@ class FlexibleSystem:
 
     @property
     def links(self) -> list[FlexibleLink]:
-        """Those of all arms."""
+        """Links of all arms."""
         return [link for arm in self.arms for link in arm]
 
 
