@@ -47,17 +47,11 @@ REQUIREMENT = re.compile(r"^([\w.-]+).*?extra == ['\"]([\w-]+)['\"]")
 
 @dataclass(frozen=True)
 class Extra:
-    """An extra of the package.
+    """An extra of the package."""
 
-    Attributes:
-        name: As in ``pip install 'bulletbridge[name]'``.
-        feature: What it is for.
-        missing: Distributions of it that are not installed.
-    """
-
-    name: str
-    feature: str
-    missing: tuple[str, ...]
+    name: str  # as in ``pip install 'bulletbridge[name]'``
+    feature: str  # what it is for
+    missing: tuple[str, ...]  # distributions of it that are not installed
 
     @property
     def remedy(self) -> str:

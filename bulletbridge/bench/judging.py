@@ -29,17 +29,11 @@ NUDGE = 1e-10
 
 @dataclass(frozen=True)
 class Reference:
-    """A converged trajectory.
+    """A converged trajectory."""
 
-    Attributes:
-        q: (n, nq) every ``GRID`` seconds, the start first.
-        kinetic: Largest kinetic energy [J].
-        row: How it was made and what it was checked against.
-    """
-
-    q: Array
-    kinetic: float
-    row: Row
+    q: Array  # (n, nq) every ``GRID`` seconds, the start first
+    kinetic: float  # largest kinetic energy [J]
+    row: Row  # how it was made and what it was checked against
 
 
 def exactly(made: Problem, duration: float, rtol: float, running: Session) -> tuple[Array, Array]:

@@ -52,17 +52,11 @@ class FileInertia(NamedTuple):
 
 
 class FileFacts(NamedTuple):
-    """What a URDF file says of its robot.
+    """What a URDF file says of its robot."""
 
-    Attributes:
-        links: Their names.
-        inertias: Of every link; None where it has no <inertial>.
-        endless: Names of joints that are continuous.
-    """
-
-    links: list[str]
-    inertias: dict[str, FileInertia | None]
-    endless: frozenset[str | None]
+    links: list[str]  # their names
+    inertias: dict[str, FileInertia | None]  # of every link; None where it has no <inertial>
+    endless: frozenset[str | None]  # names of joints that are continuous
 
 
 def can_be_had(J: Array) -> bool:

@@ -46,17 +46,11 @@ BOUNDLESS = 1e29
 
 
 class LinkShapes(NamedTuple):
-    """Shapes of one link.
+    """Shapes of one link."""
 
-    Attributes:
-        shapes: In the link's inertial frame.
-        margin: How far apart its contacts are told [m].
-        rounding: Bullet's collision margin, by which hulls are rounded [m].
-    """
-
-    shapes: tuple[ShapeSpec, ...]
-    margin: float
-    rounding: float
+    shapes: tuple[ShapeSpec, ...]  # in the link's inertial frame
+    margin: float  # how far apart its contacts are told [m]
+    rounding: float  # Bullet's collision margin, by which hulls are rounded [m]
 
 
 def read_shapes(body: int, link: int, client: int) -> LinkShapes:

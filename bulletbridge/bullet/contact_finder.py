@@ -64,17 +64,11 @@ class StrangerError(WorldError):
 
 
 class OwnBody(NamedTuple):
-    """A body of the mechanism.
+    """A body of the mechanism."""
 
-    Attributes:
-        body: Bullet's id.
-        carriers: Bodies of the mechanism that carry the base and each link,
-        links: and what it calls these.
-    """
-
-    body: int
-    carriers: tuple[int, ...]
-    links: tuple[str, ...]
+    body: int  # Bullet's id
+    carriers: tuple[int, ...]  # bodies of the mechanism that carry the base and each link,
+    links: tuple[str, ...]  # and what it calls these
 
 
 class Decisions(NamedTuple):
@@ -91,15 +85,10 @@ class Decisions(NamedTuple):
 
 
 class Bystander(NamedTuple):
-    """A body that is no part of the mechanism and may be near it.
+    """A body that is no part of the mechanism and may be near it."""
 
-    Attributes:
-        body: As it is known to all.
-        first: The first of its links is this one of the detector's.
-    """
-
-    body: ShapedBody
-    first: int
+    body: ShapedBody  # as it is known to all
+    first: int  # the first of its links is this one of the detector's
 
 
 class Clearances:

@@ -90,23 +90,14 @@ class BeamBodies(BulletBodies):
 
 @dataclass(frozen=True)
 class Shown:
-    """A chain that stands for a beam.
+    """A chain that stands for a beam."""
 
-    Attributes:
-        before: Mechanism with the chain.
-        replacement: What became of it.
-        joints: Names of the chain's joints.
-        name: Of the beam's joint.
-        beam: What bends.
-        springs: Where the joints are along it [m].
-    """
-
-    before: Mechanism
-    replacement: Replacement
-    joints: Sequence[str]
-    name: str
-    beam: FlexibleBeam
-    springs: Array
+    before: Mechanism  # mechanism with the chain
+    replacement: Replacement  # what became of it
+    joints: Sequence[str]  # names of the chain's joints
+    name: str  # of the beam's joint
+    beam: FlexibleBeam  # what bends
+    springs: Array  # where the joints are along it [m]
 
 
 def with_beams(bodies: BulletBodies, shown: Sequence[Shown]) -> BulletBodies:

@@ -58,29 +58,18 @@ def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
 
 
 class WorldMemory(NamedTuple):
-    """What a world remembers of contacts.
+    """What a world remembers of contacts."""
 
-    Attributes:
-        decisions: Which links collide, as far as that is known.
-        bodies: All of the client; None where a state is to leave them alone.
-    """
-
-    decisions: Decisions
-    bodies: "BodiesMemory | None"
+    decisions: Decisions  # which links collide, as far as that is known
+    bodies: "BodiesMemory | None"  # all of the client; None where a state is to leave them alone
 
 
 class BodiesMemory(NamedTuple):
-    """All bodies of a client.
+    """All bodies of a client."""
 
-    Attributes:
-        file: Of Bullet's, with them and their contacts.
-        numbers: Bullet's ids, in its order.
-        places: Where they were looked at last.
-    """
-
-    file: bytes
-    numbers: list[int]
-    places: dict[int, tuple[Place, ...]]
+    file: bytes  # of Bullet's, with them and their contacts
+    numbers: list[int]  # Bullet's ids, in its order
+    places: dict[int, tuple[Place, ...]]  # where they were looked at last
 
 
 class Shift(NamedTuple):

@@ -36,21 +36,13 @@ HINGE_HALF_SPAN = 0.1
 
 @dataclass(frozen=True)
 class NativeSettings:
-    """How Bullet's solver is set.
+    """How Bullet's solver is set."""
 
-    Attributes:
-        iterations: ``numSolverIterations``.
-        erp: Share of the gap that a step takes back; engine-wide, for all but gears.
-        residual: ``solverResidualThreshold``; 0 for all iterations.
-        gear_erp: The same as ``erp`` for gears within one body.
-        limits: Whether joint limits act.
-    """
-
-    iterations: int = 50
-    erp: float = 0.2
-    residual: float = 1e-7
-    gear_erp: float = 0.0
-    limits: bool = True
+    iterations: int = 50  # ``numSolverIterations``
+    erp: float = 0.2  # share of the gap that a step takes back; engine-wide, for all but gears
+    residual: float = 1e-7  # ``solverResidualThreshold``; 0 for all iterations
+    gear_erp: float = 0.0  # the same as ``erp`` for gears within one body
+    limits: bool = True  # whether joint limits act
 
 
 NO_LIMIT = 1e30

@@ -26,19 +26,12 @@ class Extent:
 
 @dataclass(frozen=True)
 class Energy:
-    """Total energy over a run.
+    """Total energy over a run."""
 
-    Attributes:
-        start_J: At the start; the zero of the potential is arbitrary.
-        drift_max_J: Largest change.
-        drift_rel: The same divided by the largest kinetic energy of the run.
-        conserved: Whether the model conserves it: no dampers, no torques, nothing driven.
-    """
-
-    start_J: float
-    drift_max_J: float
-    drift_rel: float | None
-    conserved: bool
+    start_J: float  # at the start; the zero of the potential is arbitrary
+    drift_max_J: float  # largest change
+    drift_rel: float | None  # the same divided by the largest kinetic energy of the run
+    conserved: bool  # whether the model conserves it: no dampers, no torques, nothing driven
 
 
 @dataclass(frozen=True)

@@ -37,19 +37,13 @@ class Observed:
 
 @dataclass(frozen=True)
 class Trace:
-    """A trajectory with its start.
+    """A trajectory with its start."""
 
-    Attributes:
-        t: (n,) [s], q: (n, nq), v: (n, nv).
-        step_us: (n - 1,) wall-clock time of each step [µs].
-        evaluated: What the states are worth.
-    """
-
-    t: Array
-    q: Array
-    v: Array
-    step_us: Array
-    evaluated: Observed | None = None
+    t: Array  # (n,) [s]
+    q: Array  # (n, nq)
+    v: Array  # (n, nv)
+    step_us: Array  # (n - 1,) wall-clock time of each step [µs]
+    evaluated: Observed | None = None  # what the states are worth
 
 
 def observe(system: System, trace: Trace, dead: Sequence[str] = ()) -> Observed:

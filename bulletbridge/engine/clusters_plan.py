@@ -30,17 +30,11 @@ MOST_TRUNK = 32
 
 
 class ClusterPlan(NamedTuple):
-    """A trunk, and what hangs on it.
+    """A trunk, and what hangs on it."""
 
-    Attributes:
-        trunk: Its rates, ascending, as those of each cluster.
-        rates: Those of each cluster.
-        rows: Numbers of the rows of each.
-    """
-
-    trunk: list[int]
-    rates: list[list[int]]
-    rows: list[Ints]
+    trunk: list[int]  # its rates, ascending, as those of each cluster
+    rates: list[list[int]]  # those of each cluster
+    rows: list[Ints]  # numbers of the rows of each
 
     def work(self) -> float:
         """Operations of a step, roughly, as of ``islands.work``."""

@@ -24,15 +24,10 @@ PARALLEL = 1e-12
 
 
 class Touching(NamedTuple):
-    """Bodies between which contacts are expected.
+    """Bodies between which contacts are expected."""
 
-    Attributes:
-        pairs: (n, 2) bodies, in rising order.
-        most: Contacts that there is room for at every front.
-    """
-
-    pairs: Ints
-    most: int
+    pairs: Ints  # (n, 2) bodies, in rising order
+    most: int  # contacts that there is room for at every front
 
 
 CONTACTS_OF_BODY = 4
@@ -187,19 +182,12 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
 
 
 class Span(NamedTuple):
-    """Two bodies that a row is between.
+    """Two bodies that a row is between."""
 
-    Attributes:
-        source: Loop, coupling or force element whose it is.
-        a: Bodies, 0 for the world.
-        b: The second.
-        term: Of a coupling or tendon, if they are those of one of its joints, or -1.
-    """
-
-    source: int
-    a: int
-    b: int
-    term: int = -1
+    source: int  # loop, coupling or force element whose it is
+    a: int  # bodies, 0 for the world
+    b: int  # the second
+    term: int = -1  # of a coupling or tendon, if they are those of one of its joints, or -1
 
 
 class Connection(NamedTuple):
@@ -260,38 +248,24 @@ def bodies_of(one: Connection) -> set[int]:
 
 
 class Slots(NamedTuple):
-    """Room for rows that come and go, as those of contacts, at every body.
+    """Room for rows that come and go, as those of contacts, at every body."""
 
-    Attributes:
-        joins: Of each body, the last of its joins; empty in the plan.
-        rows: The most of one.
-    """
-
-    joins: int = 0
-    rows: int = 0
+    joins: int = 0  # of each body, the last of its joins; empty in the plan
+    rows: int = 0  # the most of one
 
 
 NO_SLOTS = Slots()
 
 
 class Layout(NamedTuple):
-    """Records of a plan.
+    """Records of a plan."""
 
-    Attributes:
-        fronts: Of the bodies, in the order of their elimination.
-        joins: Of the loops and couplings, and room for more.
-        ties: Of the force elements.
-        further: Of couplings, tendons and springs over points, but the first of each.
-        widths: Coordinates of the bodies around each front,
-        places: and where these are in the next one.
-    """
-
-    fronts: np.ndarray
-    joins: np.ndarray
-    ties: np.ndarray
-    further: np.ndarray
-    widths: Ints
-    places: Ints
+    fronts: np.ndarray  # of the bodies, in the order of their elimination
+    joins: np.ndarray  # of the loops and couplings, and room for more
+    ties: np.ndarray  # of the force elements
+    further: np.ndarray  # of couplings, tendons and springs over points, but the first of each
+    widths: Ints  # coordinates of the bodies around each front,
+    places: Ints  # and where these are in the next one
 
 
 def lay_out(
@@ -356,19 +330,12 @@ def lay_out(
 
 
 class Placed(NamedTuple):
-    """Where bodies are in a front.
+    """Where bodies are in a front."""
 
-    Attributes:
-        bodies: Those of the mechanism.
-        begins: Where coordinates of the boundary begin.
-        width: How many coordinates each body has.
-        hangs: Bodies that hang from the world.
-    """
-
-    bodies: np.ndarray
-    begins: dict[int, int]
-    width: dict[int, int]
-    hangs: set[int]
+    bodies: np.ndarray  # those of the mechanism
+    begins: dict[int, int]  # where coordinates of the boundary begin
+    width: dict[int, int]  # how many coordinates each body has
+    hangs: set[int]  # bodies that hang from the world
 
 
 def put_join(

@@ -76,40 +76,24 @@ SLIPPERY = (
 
 
 class ContactGeometry(NamedTuple):
-    """Where a link touches a surface of another one, world axes.
+    """Where a link touches a surface of another one, world axes."""
 
-    Attributes:
-        gap: From the surface [m].
-        normal: (3,) from the link of a to that of b.
-        tangents: (2, 3) at right angles to it and to each other; fixed in frame a on planes.
-        jacobian: (3, nv) of the velocity of b's material point relative to a's [m/s].
-    """
-
-    gap: float
-    normal: Array
-    tangents: Array
-    jacobian: Array
+    gap: float  # from the surface [m]
+    normal: Array  # (3,) from the link of a to that of b
+    tangents: Array  # (2, 3) at right angles to it and to each other; fixed in frame a on planes
+    jacobian: Array  # (3, nv) of the velocity of b's material point relative to a's [m/s]
 
 
 @dataclass(frozen=True)
 class Surface:
-    """A surface of a link and what touches it: what of their geometry does not depend on the state.
+    """A surface of a link and what touches it: their geometry, as far as no state changes it."""
 
-    Attributes:
-        loop: The loop joint that holds them together.
-        bodies: Of its links a and b.
-        frame: (3, 3) in the body of a, with the loop's axis as z.
-        places: Origins of the frames a and b in their bodies, (3,) each.
-        chains: Rates that move each body.
-        nv: Number of rates.
-    """
-
-    loop: LoopJoint
-    bodies: tuple[int, int]
-    frame: Array
-    places: tuple[Array, Array]
-    chains: tuple[list[int], list[int]]
-    nv: int
+    loop: LoopJoint  # the loop joint that holds them together
+    bodies: tuple[int, int]  # of its links a and b
+    frame: Array  # (3, 3) in the body of a, with the loop's axis as z
+    places: tuple[Array, Array]  # origins of the frames a and b in their bodies, (3,) each
+    chains: tuple[list[int], list[int]]  # rates that move each body
+    nv: int  # number of rates
 
     def at(self, poses: np.ndarray, axes: np.ndarray) -> ContactGeometry:
         """Where they touch, with bodies (nb) and axes of the rates (nv) at these places."""

@@ -27,17 +27,11 @@ which those are looked for in which a contact may slide."""
 
 
 class Impact(NamedTuple):
-    """What an impact did.
+    """What an impact did."""
 
-    Attributes:
-        v: (nv,) velocity after it.
-        impulses: (n, 3) on the links of frames b: along the normal and two tangents [N s].
-        work: Energy that it gave [J], never positive but by round-off.
-    """
-
-    v: Array
-    impulses: Array
-    work: float
+    v: Array  # (nv,) velocity after it
+    impulses: Array  # (n, 3) on the links of frames b: along the normal and two tangents [N s]
+    work: float  # energy that it gave [J], never positive but by round-off
 
 
 def impact(

@@ -64,25 +64,15 @@ ITERATIONS = Iterations()
 
 
 class Point(NamedTuple):
-    """A point of the manifold that a chart found, its rate and the equations there.
+    """A point of the manifold that a chart found, its rate and the equations there."""
 
-    Attributes:
-        q: (nq,).
-        qdot: (nv,).
-        qddot: (nv,).
-        vddot: (n,) second rate of the chart's coordinates.
-        A: (rank, nv) scaled independent rows.
-        D: (nv, n) of q̇ = D v̇; the norm of D - V is the tangent of the tilt since q0.
-        error: Largest violations of position, velocity and acceleration level, scaled rows.
-    """
-
-    q: Array
-    qdot: Array
-    qddot: Array
-    vddot: Array
-    A: Array
-    D: Array
-    error: Array
+    q: Array  # (nq,)
+    qdot: Array  # (nv,)
+    qddot: Array  # (nv,)
+    vddot: Array  # (n,) second rate of the chart's coordinates
+    A: Array  # (rank, nv) scaled independent rows
+    D: Array  # (nv, n) of q̇ = D v̇; the norm of D - V is the tangent of the tilt since q0
+    error: Array  # largest violations of position, velocity and acceleration level, scaled rows
 
 
 class Chart:

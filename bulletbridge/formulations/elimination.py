@@ -23,23 +23,14 @@ from bulletbridge.numerics.records import Array, Mask
 
 
 class Condensed(NamedTuple):
-    """What is left of the equations of motion on the coordinates a.
+    """What is left of the equations of motion on the coordinates a."""
 
-    Attributes:
-        a: (nv,) coordinates that some row mentions.
-        M: (na, na) condensed mass matrix.
-        f: (na,) condensed forces.
-        J: (nc, na).
-        carry: (nb, na) and
-        push: (nb,) in v̇_b = push - carry v̇_a.
-    """
-
-    a: Mask
-    M: Array
-    f: Array
-    J: Array
-    carry: Array
-    push: Array
+    a: Mask  # (nv,) coordinates that some row mentions
+    M: Array  # (na, na) condensed mass matrix
+    f: Array  # (na,) condensed forces
+    J: Array  # (nc, na)
+    carry: Array  # (nb, na) and
+    push: Array  # (nb,) in v̇_b = push - carry v̇_a
 
     def whole(self, vdot: Array) -> Array:
         """All accelerations (nv,) from those of a (na,)."""

@@ -80,16 +80,11 @@ class Modified:
     """Accelerations where q moves by the velocity nearest to ξ that the rows allow.
 
     Rows that are nonlinear in the velocity are iterated.
-
-    Attributes:
-        dynamics: The system.
-        weight: The metric: a name of ``Weighting``, or H (nv, nv).
-        formulation: What gives accelerations; ``Elimination`` unless given.
     """
 
-    dynamics: Dynamics
-    weight: str | Array = "condensed"
-    formulation: Formulation | None = None
+    dynamics: Dynamics  # the system
+    weight: str | Array = "condensed"  # the metric: a name of ``Weighting``, or H (nv, nv)
+    formulation: Formulation | None = None  # what gives accelerations; ``Elimination`` unless given
 
     def __call__(self, q: Array, xi: Array, t: float) -> Solution:
         """Acceleration, multipliers, and the velocity by which q moves."""

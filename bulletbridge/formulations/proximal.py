@@ -25,16 +25,11 @@ class Proximal:
     Redundant rows share their load. A row of relative strength s comes in by s² / (mu + s²) an
     iteration, so that rows between about 2e-5 and 1e-8 do not converge. Where fewer independent
     rows were decided on at closed positions, their strongest combinations stand for all.
-
-    Attributes:
-        dynamics: The system.
-        mu: Regularisation relative to the strongest row of J M⁻¹ Jᵀ, rows in one unit.
-        iterations: The most.
     """
 
-    dynamics: Dynamics
-    mu: float = 1e-9
-    iterations: int = 200
+    dynamics: Dynamics  # the system
+    mu: float = 1e-9  # regularisation relative to the strongest row of J M⁻¹ Jᵀ, rows in one unit
+    iterations: int = 200  # the most
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
         """Accelerations and multipliers at a state.

@@ -94,25 +94,15 @@ def solve_root(L: Array, y: Array, root: Root, transposed: bool = False) -> Arra
 
 @dataclass(frozen=True)
 class Basis:
-    """Whitened velocities split by the rows: S J L⁻¹ = U_1 diag(s) V_1ᵀ, V_2 free.
+    """Whitened velocities split by the rows: S J L⁻¹ = U_1 diag(s) V_1ᵀ, V_2 free."""
 
-    Attributes:
-        L: (nv, nv) with M = Lᵀ L.
-        U_1: (nc, rank) orthonormal.
-        s: (rank,) singular values, decreasing.
-        V_1: (nv, rank) what the rows forbid.
-        V_2: (nv, dof) what they leave free; any rotation of its columns serves as well.
-        unit: (nc,) S, the factor that brings each row to one unit.
-        root: Which square root L is.
-    """
-
-    L: Array
-    U_1: Array
-    s: Array
-    V_1: Array
-    V_2: Array
-    unit: Array
-    root: Root
+    L: Array  # (nv, nv) with M = Lᵀ L
+    U_1: Array  # (nc, rank) orthonormal
+    s: Array  # (rank,) singular values, decreasing
+    V_1: Array  # (nv, rank) what the rows forbid
+    V_2: Array  # (nv, dof) what they leave free; any rotation of its columns serves as well
+    unit: Array  # (nc,) S, the factor that brings each row to one unit
+    root: Root  # which square root L is
 
     @cached_property
     def free(self) -> Array:

@@ -24,15 +24,10 @@ from bulletbridge.numerics.turns import nearest_turn
 
 
 class BasisRates(NamedTuple):
-    """How a basis changes.
+    """How a basis changes."""
 
-    Attributes:
-        turn: (nv, nv) L̇ L⁻¹.
-        V_2: (nv, dof) rate of V_2, without a turn within the free space.
-    """
-
-    turn: Array
-    V_2: Array
+    turn: Array  # (nv, nv) L̇ L⁻¹
+    V_2: Array  # (nv, dof) rate of V_2, without a turn within the free space
 
     def reduce(self, basis: Basis, x: Array) -> Array:
         """d(W_rᵀ)/dt x (dof,) of a velocity x (nv,)."""
@@ -52,17 +47,11 @@ def basis_rates(basis: Basis, M_rate: Array, J_rate: Array) -> BasisRates:
 
 
 class Alignment(NamedTuple):
-    """The rotation that turns one basis as near as can be to another, and its rate.
+    """The rotation that turns one basis as near as can be to another, and its rate."""
 
-    Attributes:
-        A: (dof, dof) V_2 A is nearest to the other's V_2 (Procrustes).
-        rate: (dof, dof) of A.
-        nearness: Least cosine between a direction of one and what the other has of it.
-    """
-
-    A: Array
-    rate: Array
-    nearness: float
+    A: Array  # (dof, dof) V_2 A is nearest to the other's V_2 (Procrustes)
+    rate: Array  # (dof, dof) of A
+    nearness: float  # least cosine between a direction of one and what the other has of it
 
 
 def alignment(V_2: Array, V_rate: Array, other: Array, other_rate: Array) -> Alignment:

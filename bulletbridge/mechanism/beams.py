@@ -23,22 +23,15 @@ MOST_MODES = 3
 class FlexibleBeam:
     """A uniform beam that bends in a plane; its sections do not shear and have no inertia.
 
-    Attributes:
-        length: [m].
-        stiffness: Young's modulus times second moment of area, EI [N m²].
-        density: Mass per length [kg/m].
-        modes: How many of the clamped-free modes, 1 to 3.
-        damping: Of each mode, relative to its critical one, the tip free.
-
     Raises:
         ModelError: A number is not finite or not positive, or there are no such modes.
     """
 
-    length: float
-    stiffness: float
-    density: float
-    modes: int = 2
-    damping: float = 0.0
+    length: float  # [m]
+    stiffness: float  # young's modulus times second moment of area, EI [N m²]
+    density: float  # mass per length [kg/m]
+    modes: int = 2  # how many of the clamped-free modes, 1 to 3
+    damping: float = 0.0  # of each mode, relative to its critical one, the tip free
 
     def __post_init__(self) -> None:
         sizes = {"length": self.length, "stiffness": self.stiffness, "density": self.density}

@@ -18,21 +18,13 @@ NO_SEGMENTS: Mapping[str, Load] = {}
 
 @dataclass(frozen=True)
 class Replacement:
-    """A mechanism in which a beam stands for a chain, and where the coordinates went.
+    """A mechanism in which a beam stands for a chain, and where the coordinates went."""
 
-    Attributes:
-        mechanism: With the beam.
-        q: (2, n) indices of the positions that are left: in the old q, in the new one.
-        v: (2, n) the same for rates.
-        chain: (n,) old positions of the chain, from the root on.
-        beam: New positions of the beam's modes.
-    """
-
-    mechanism: Mechanism
-    q: np.ndarray
-    v: np.ndarray
-    chain: np.ndarray
-    beam: slice
+    mechanism: Mechanism  # with the beam
+    q: np.ndarray  # (2, n) indices of the positions that are left: in the old q, in the new one
+    v: np.ndarray  # (2, n) the same for rates
+    chain: np.ndarray  # (n,) old positions of the chain, from the root on
+    beam: slice  # new positions of the beam's modes
 
 
 def replace_chain(

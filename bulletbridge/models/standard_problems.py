@@ -28,21 +28,13 @@ POINTS: dict[str, tuple[tuple[Frame, ...], tuple[int, ...]]] = {
 
 @dataclass(frozen=True)
 class Problem:
-    """A bundled model with reference values of high accuracy.
+    """A bundled model with reference values of high accuracy."""
 
-    Attributes:
-        name: The model's.
-        times: (n,) [s]
-        values: (n, m) what ``output`` gives then [m or rad].
-        acceleration: Of joints at the start, by name.
-        joints: Whose positions are compared if no points are.
-    """
-
-    name: str
-    times: Array
-    values: Array
-    acceleration: dict[str, float]
-    joints: tuple[str, ...] = ()
+    name: str  # the model's
+    times: Array  # (n,) [s]
+    values: Array  # (n, m) what ``output`` gives then [m or rad]
+    acceleration: dict[str, float]  # of joints at the start, by name
+    joints: tuple[str, ...] = ()  # whose positions are compared if no points are
 
     @property
     def duration(self) -> float:

@@ -60,33 +60,19 @@ class First(NamedTuple):
 
 @dataclass(frozen=True)
 class ModeIntegrals:
-    """Integrals over the modes of a link of length L with a mass at its tip [SI].
+    """Integrals over the modes of a link of length L with a mass at its tip [SI]."""
 
-    Attributes:
-        m: Mass.
-        s: ∫ x dm.
-        J: ∫ x² dm.
-        a12: ∫ x σ dm (modes,).
-        a21: ∫ σ dm (modes,).
-        a14: ∫ σ σ dm (modes, modes).
-        a15: 2 ∫ x B dm, B = ∫ σ' σ' dx up to x.
-        a16: ∫ σ'' σ'' dx.
-        a23: ∫ B dm.
-        tip: σ there (modes,).
-        B: There (modes, modes).
-    """
-
-    m: float
-    s: float
-    J: float
-    a12: Array
-    a21: Array
-    a14: Array
-    a15: Array
-    a16: Array
-    a23: Array
-    tip: Array
-    B: Array
+    m: float  # mass
+    s: float  # ∫ x dm
+    J: float  # ∫ x² dm
+    a12: Array  # ∫ x σ dm (modes,)
+    a21: Array  # ∫ σ dm (modes,)
+    a14: Array  # ∫ σ σ dm (modes, modes)
+    a15: Array  # 2 ∫ x B dm, B = ∫ σ' σ' dx up to x
+    a16: Array  # ∫ σ'' σ'' dx
+    a23: Array  # ∫ B dm
+    tip: Array  # σ there (modes,)
+    B: Array  # there (modes, modes)
 
 
 def integrals(link: FlexibleLink) -> ModeIntegrals:

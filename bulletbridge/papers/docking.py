@@ -64,19 +64,12 @@ LOOSE = 5e-3
 
 
 class Run(NamedTuple):
-    """Violations of the tip over time.
+    """Violations of the tip over time."""
 
-    Attributes:
-        t: (n,) [s].
-        gap: (n,) |g| [m].
-        rate: (n,) |J v| [m/s].
-        q: (n, 14).
-    """
-
-    t: Array
-    gap: Array
-    rate: Array
-    q: Array
+    t: Array  # (n,) [s]
+    gap: Array  # (n,) |g| [m]
+    rate: Array  # (n,) |J v| [m/s]
+    q: Array  # (n, 14)
 
 
 def loads(q: Array, v: Array, t: float) -> Array:

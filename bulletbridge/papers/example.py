@@ -66,37 +66,22 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One pair of axes.
+    """One pair of axes."""
 
-    Attributes:
-        x: Label, with its unit.
-        y: Label, with its unit.
-        curves: What is drawn.
-        log: Whether y is logarithmic.
-        equal: Whether a metre is as long on both axes.
-        title: Above it.
-    """
-
-    x: str
-    y: str
-    curves: Sequence[Curve]
-    log: bool = False
-    equal: bool = False
-    title: str = ""
+    x: str  # label, with its unit
+    y: str  # label, with its unit
+    curves: Sequence[Curve]  # what is drawn
+    log: bool = False  # whether y is logarithmic
+    equal: bool = False  # whether a metre is as long on both axes
+    title: str = ""  # above it
 
 
 class Film(NamedTuple):
-    """A motion to watch in Bullet's window.
+    """A motion to watch in Bullet's window."""
 
-    Attributes:
-        robot: Bundled name or loops file.
-        times: (n,) [s].
-        states: (n, nq).
-    """
-
-    robot: str | Path
-    times: Array
-    states: Array
+    robot: str | Path  # bundled name or loops file
+    times: Array  # (n,) [s]
+    states: Array  # (n, nq)
 
 
 @dataclass(frozen=True)
@@ -115,23 +100,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Example:
-    """A figure or table of a paper.
+    """A figure or table of a paper."""
 
-    Attributes:
-        name: As the command has it.
-        paper: Whose.
-        title: What it is, in a line.
-        shows: What the paper shows with it, and how it is run here.
-        cannot: What it cannot show, and what cannot be reproduced.
-        run: Runs it up to a time [s], or as long as the paper does.
-    """
-
-    name: str
-    paper: str
-    title: str
-    shows: str
-    cannot: str
-    run: Callable[[float | None], Outcome]
+    name: str  # as the command has it
+    paper: str  # whose
+    title: str  # what it is, in a line
+    shows: str  # what the paper shows with it, and how it is run here
+    cannot: str  # what it cannot show, and what cannot be reproduced
+    run: Callable[[float | None], Outcome]  # runs it up to a time [s], or as long as the paper does
 
 
 def until(times: Iterable[float], end: float | None) -> list[float]:

@@ -31,25 +31,15 @@ LONG = 20.0  # [s], of system 5b in the source
 
 
 class Looks(NamedTuple):
-    """A run at some times.
+    """A run at some times."""
 
-    Attributes:
-        t: (n,) [s].
-        ang: Of the links' roots, against x (n, links) [deg].
-        rate: (n, links) [rad/s].
-        defl: Of the tips, across the tangent at the root (n, links) [m].
-        tip: Of the last link (n, 2) [m].
-        lam: Force on frame b of the system's own loop (n, 0, 1 or 2) [N].
-        q: (n, nq).
-    """
-
-    t: Array
-    ang: Array
-    rate: Array
-    defl: Array
-    tip: Array
-    lam: Array
-    q: Array
+    t: Array  # (n,) [s]
+    ang: Array  # of the links' roots, against x (n, links) [deg]
+    rate: Array  # (n, links) [rad/s]
+    defl: Array  # of the tips, across the tangent at the root (n, links) [m]
+    tip: Array  # of the last link (n, 2) [m]
+    lam: Array  # force on frame b of the system's own loop (n, 0, 1 or 2) [N]
+    q: Array  # (n, nq)
 
 
 def ends_of(system: FlexibleSystem) -> list[tuple[bb.Frame, bb.Frame]]:

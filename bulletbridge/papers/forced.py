@@ -15,17 +15,11 @@ from bulletbridge.numerics.records import Array
 
 
 class States(NamedTuple):
-    """States after each step, the start first.
+    """States after each step, the start first."""
 
-    Attributes:
-        t: (n,) [s].
-        q: (n, nq).
-        v: (n, nv).
-    """
-
-    t: Array
-    q: Array
-    v: Array
+    t: Array  # (n,) [s]
+    q: Array  # (n, nq)
+    v: Array  # (n, nv)
 
 
 class Acting:

@@ -59,17 +59,11 @@ CLOSE, LEAST = 1e-4, 1e-12
 
 
 class Path(NamedTuple):
-    """A run in the paper's angles.
+    """A run in the paper's angles."""
 
-    Attributes:
-        t: (n,) [s].
-        q: (n, 3) [rad].
-        v: (n, 3) rates that the equations of motion were given [rad/s].
-    """
-
-    t: Array
-    q: Array
-    v: Array
+    t: Array  # (n,) [s]
+    q: Array  # (n, 3) [rad]
+    v: Array  # (n, 3) rates that the equations of motion were given [rad/s]
 
 
 def disturbances(q: Array, v: Array, t: float) -> Array:

@@ -45,35 +45,21 @@ LOST = 2e-2
 
 
 class ChartRun(NamedTuple):
-    """What a run of the upright top on charts showed.
+    """What a run of the upright top on charts showed."""
 
-    Attributes:
-        changes: Charts after the first.
-        error: Largest violations (3,) of the three levels.
-        energy: Largest change of energy, relative.
-        away: Largest horizontal distance of the centre of mass [m].
-        end: Time reached [s].
-    """
-
-    changes: int
-    error: Array
-    energy: float
-    away: float
-    end: float
+    changes: int  # charts after the first
+    error: Array  # largest violations (3,) of the three levels
+    energy: float  # largest change of energy, relative
+    away: float  # largest horizontal distance of the centre of mass [m]
+    end: float  # time reached [s]
 
 
 class Flight(NamedTuple):
-    """A top in Bullet.
+    """A top in Bullet."""
 
-    Attributes:
-        t: (n,) [s].
-        states: (n, 13) r, p (scalar first), ṙ, body rates, as the references have them.
-        q: (n, 7) as the system has it.
-    """
-
-    t: Array
-    states: Array
-    q: Array
+    t: Array  # (n,) [s]
+    states: Array  # (n, 13) r, p (scalar first), ṙ, body rates, as the references have them
+    q: Array  # (n, 7) as the system has it
 
 
 @cache

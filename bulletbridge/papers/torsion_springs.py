@@ -32,15 +32,10 @@ DURATION = 10.0  # [s]
 
 
 class Layout(NamedTuple):
-    """How a link is cut.
+    """How a link is cut."""
 
-    Attributes:
-        places: (springs,) of the springs along it [m].
-        stiffness: Of each [N m/rad].
-    """
-
-    places: Array
-    stiffness: float
+    places: Array  # (springs,) of the springs along it [m]
+    stiffness: float  # of each [N m/rad]
 
 
 def exact_factor(n: int) -> float:

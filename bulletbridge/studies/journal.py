@@ -35,21 +35,13 @@ class Outcome(NamedTuple):
 
 
 class Results(NamedTuple):
-    """A study as far as it has got.
+    """A study as far as it has got."""
 
-    Attributes:
-        names: Of the parameters.
-        measures: Of the results.
-        columns: (n,) values of both by name; NaN where a run failed.
-        errors: Why each run failed; empty for those that did not.
-        runs: Their numbers, ascending.
-    """
-
-    names: tuple[str, ...]
-    measures: tuple[str, ...]
-    columns: dict[str, Array]
-    errors: list[str]
-    runs: list[int]
+    names: tuple[str, ...]  # of the parameters
+    measures: tuple[str, ...]  # of the results
+    columns: dict[str, Array]  # (n,) values of both by name; NaN where a run failed
+    errors: list[str]  # why each run failed; empty for those that did not
+    runs: list[int]  # their numbers, ascending
 
 
 class Journal:

@@ -18,17 +18,11 @@ SHAPES = "give VALUE, VALUE,VALUE,..., LOW:HIGH:COUNT, LOW:HIGH or LOW:HIGH:log"
 
 @dataclass(frozen=True)
 class Study:
-    """Numbered runs of one function.
+    """Numbered runs of one function."""
 
-    Attributes:
-        names: Of the parameters.
-        points: (runs, parameters) their values, run by run.
-        about: What is run, in words that change when it does.
-    """
-
-    names: tuple[str, ...]
-    points: Array
-    about: str
+    names: tuple[str, ...]  # of the parameters
+    points: Array  # (runs, parameters) their values, run by run
+    about: str  # what is run, in words that change when it does
 
     def parameters(self, run: int) -> Parameters:
         """Parameters of one run."""

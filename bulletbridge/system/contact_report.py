@@ -153,21 +153,13 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
 
 
 class Loaded(NamedTuple):
-    """The equations of motion at the start of a step, with all that acted by inequalities in it.
+    """The equations of motion at the start of a step, with all that acted by inequalities in it."""
 
-    Attributes:
-        state: q, v and t.
-        terms: There.
-        vdot: (nv,) accelerations.
-        tau: (nv,) forces on the rates, those of inequalities included.
-        split: Velocity space there; None where only accelerations were asked for.
-    """
-
-    state: tuple[Array, Array, float]
-    terms: Terms
-    vdot: Array
-    tau: Array
-    split: Split | None = None
+    state: tuple[Array, Array, float]  # q, v and t
+    terms: Terms  # there
+    vdot: Array  # (nv,) accelerations
+    tau: Array  # (nv,) forces on the rates, those of inequalities included
+    split: Split | None = None  # velocity space there; None where only accelerations were asked for
 
 
 def loaded_forces(step: InequalityStepper, v: Array) -> Array:

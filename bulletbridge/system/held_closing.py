@@ -36,23 +36,14 @@ from bulletbridge.numerics.records import Array
 
 
 class Ended(NamedTuple):
-    """Where a step has led, and how its loops were closed.
+    """Where a step has led, and how its loops were closed."""
 
-    Attributes:
-        state: (nq + nv + 1,) q, v, t.
-        q: (nq,)
-        v: (nv,)
-        correction: (nv,) by which they were closed.
-        dt: [s]
-        plainly: Whether that is all: nothing was driven, rolled or guarded.
-    """
-
-    state: Array
-    q: Array
-    v: Array
-    correction: Array
-    dt: float
-    plainly: bool
+    state: Array  # (nq + nv + 1,) q, v, t
+    q: Array  # (nq,)
+    v: Array  # (nv,)
+    correction: Array  # (nv,) by which they were closed
+    dt: float  # [s]
+    plainly: bool  # whether that is all: nothing was driven, rolled or guarded
 
 
 def ended_at(solver: Solver) -> Ended:

@@ -50,17 +50,11 @@ OF_REACTIONS = tuple(f"{kind}.{axis}" for kind in ("torque", "force") for axis i
 
 
 class Outputs(NamedTuple):
-    """What is to be seen of a system besides its state.
+    """What is to be seen of a system besides its state."""
 
-    Attributes:
-        frames: Frames or links, whose poses and velocities.
-        reactions: Constraints, or joints of the tree, whose forces.
-        gaps: Loops, whose gaps.
-    """
-
-    frames: Sequence[Frame | str] = ()
-    reactions: Collection[str] = ()
-    gaps: Collection[str] = ()
+    frames: Sequence[Frame | str] = ()  # frames or links, whose poses and velocities
+    reactions: Collection[str] = ()  # constraints, or joints of the tree, whose forces
+    gaps: Collection[str] = ()  # loops, whose gaps
 
 
 @dataclass(frozen=True, eq=False, repr=False)

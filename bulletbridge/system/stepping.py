@@ -29,13 +29,9 @@ NEED_EULER = (
 
 
 class Stepper(Protocol):
-    """Steps of a system, from the state of its active constraints on.
+    """Steps of a system, from the state of its active constraints on."""
 
-    Attributes:
-        tries_others: Whether a step that is too long is tried by other integrators too.
-    """
-
-    tries_others: bool
+    tries_others: bool  # whether a step that is too long is tried by other integrators too
 
     def step(self) -> int:
         """Advance by one step; the failure that stopped it, with the state before it, or DONE."""

@@ -39,17 +39,11 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Freedoms:
-    """Directions that rows leave free, by the rates of as many joints as tell them.
+    """Directions that rows leave free, by the rates of as many joints as tell them."""
 
-    Attributes:
-        rates: (f,) numbers of the rates that tell them.
-        directions: (nv, f) the direction in which one of them is 1, the others 0.
-        dual: (f, nv) what a displacement is, once brought to the nearest admissible one.
-    """
-
-    rates: Ints
-    directions: Array
-    dual: Array
+    rates: Ints  # (f,) numbers of the rates that tell them
+    directions: Array  # (nv, f) the direction in which one of them is 1, the others 0
+    dual: Array  # (f, nv) what a displacement is, once brought to the nearest admissible one
 
     def __len__(self) -> int:
         """How many."""

@@ -48,17 +48,11 @@ COLOURS = 128
 
 @dataclass(frozen=True)
 class Side:
-    """One of the runs that a film shows beside each other.
+    """One of the runs that a film shows beside each other."""
 
-    Attributes:
-        title: What stands above.
-        t: (n,) [s].
-        q: (n, nq).
-    """
-
-    title: str
-    t: Array
-    q: Array
+    title: str  # what stands above
+    t: Array  # (n,) [s]
+    q: Array  # (n, nq)
 
 
 def require_film(path: Path) -> None:

@@ -33,19 +33,12 @@ FILLED = 0.88
 
 @dataclass(frozen=True)
 class Camera:
-    """Where pictures are taken from.
+    """Where pictures are taken from."""
 
-    Attributes:
-        target: (3,) [m] what is in the middle.
-        direction: (3,) unit vector from there to the camera.
-        distance: [m]
-        width: [m] of the mechanism from left to right, at the target.
-    """
-
-    target: Array
-    direction: Array
-    distance: float
-    width: float = 1.0
+    target: Array  # (3,) [m] what is in the middle
+    direction: Array  # (3,) unit vector from there to the camera
+    distance: float  # [m]
+    width: float = 1.0  # [m] of the mechanism from left to right, at the target
 
     @property
     def right(self) -> Array:
@@ -93,15 +86,10 @@ def stage(spec: ModelSpec, client: int) -> BulletBodies:
 
 @dataclass(frozen=True)
 class Framing:
-    """A camera, and whether it goes along with a mechanism.
+    """A camera, and whether it goes along with a mechanism."""
 
-    Attributes:
-        camera: Where it is at the start.
-        centre: (3,) [m] middle of the links there; None if it stays.
-    """
-
-    camera: Camera
-    centre: Array | None = None
+    camera: Camera  # where it is at the start
+    centre: Array | None = None  # (3,) [m] middle of the links there; None if it stays
 
     def show(self, bodies: BulletBodies, q: Array) -> Camera:
         """Put a configuration (nq,) into Bullet, unless it is not finite; the camera for it."""

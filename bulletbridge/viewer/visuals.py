@@ -22,29 +22,18 @@ MOST_SMOOTHED = 3000
 
 
 class Texture(NamedTuple):
-    """A picture on a surface.
+    """A picture on a surface."""
 
-    Attributes:
-        uv: (n, 2) where each vertex is in the picture, from 0 to 1, from its lower left corner.
-        image: Of Pillow, without opacity, which Bullet does not heed either.
-    """
-
-    uv: Array
-    image: Any
+    uv: Array  # (n, 2) where each vertex is in the picture, from 0 to 1, from its lower left corner
+    image: Any  # of Pillow, without opacity, which Bullet does not heed either
 
 
 class Surface(NamedTuple):
-    """Triangles in a frame of their own.
+    """Triangles in a frame of their own."""
 
-    Attributes:
-        vertices: (n, 3) [m].
-        faces: (k, 3) numbers of vertices.
-        texture: What is painted on them, if anything is.
-    """
-
-    vertices: Array
-    faces: Ints
-    texture: Texture | None = None
+    vertices: Array  # (n, 3) [m]
+    faces: Ints  # (k, 3) numbers of vertices
+    texture: Texture | None = None  # what is painted on them, if anything is
 
 
 @dataclass(frozen=True)

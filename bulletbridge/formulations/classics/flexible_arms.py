@@ -17,21 +17,13 @@ LINE = 0.6  # y of the line on which the tip of system 2c slides [m]
 
 @dataclass(frozen=True)
 class FlexibleLink:
-    """A link and its motor.
+    """A link and its motor."""
 
-    Attributes:
-        length: [m]
-        torque: Amplitude [N m] and period [s] of its motor.
-        angle: At the start, against x [deg].
-        modes: How many represent it; a link of none is rigid.
-        tip_mass: [kg]
-    """
-
-    length: float
-    torque: tuple[float, float]
-    angle: float = 0.0
-    modes: int = 2
-    tip_mass: float = 0.0
+    length: float  # [m]
+    torque: tuple[float, float]  # amplitude [N m] and period [s] of its motor
+    angle: float = 0.0  # at the start, against x [deg]
+    modes: int = 2  # how many represent it; a link of none is rigid
+    tip_mass: float = 0.0  # [kg]
 
 
 @dataclass(frozen=True)

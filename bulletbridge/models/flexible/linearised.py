@@ -78,21 +78,13 @@ def linearised(order: Order, contacts: Level = 3) -> Callable[[Dynamics], "Linea
 
 
 class Expansion(NamedTuple):
-    """Orders 0, 1, 2 in the deflections; rates are those without slopes for M, h, and J.
+    """Orders 0, 1, 2 in the deflections; rates are those without slopes for M, h, and J."""
 
-    Attributes:
-        M: (3, nv, nv).
-        h: (3, nv).
-        J: (3, 3 * loops, nv) rates of b's origin less a's, world axes.
-        gap: (3, 3 * loops) the same of positions [m].
-        drift: (3, 3 * loops) the same of accelerations at zero v̇ [m/s²].
-    """
-
-    M: Array
-    h: Array
-    J: Array
-    gap: Array
-    drift: Array
+    M: Array  # (3, nv, nv)
+    h: Array  # (3, nv)
+    J: Array  # (3, 3 * loops, nv) rates of b's origin less a's, world axes
+    gap: Array  # (3, 3 * loops) the same of positions [m]
+    drift: Array  # (3, 3 * loops) the same of accelerations at zero v̇ [m/s²]
 
 
 class Linearised:
