@@ -61,26 +61,17 @@ class Extra:
 
 @dataclass(frozen=True)
 class Report:
-    """All that ``doctor`` tells.
+    """All that ``doctor`` tells."""
 
-    Attributes:
-        versions: Of what is installed, by name; None for what is not there.
-        system: Operating system and machine.
-        kernels: The compiler and what it keeps.
-        ready: Whether the kernels of a first step, and those of a first step with contacts, are
-            compiled for this version and processor.
-        display: Whether a window could open, and why not.
-        models: How many bundled models there are, and where.
-        extras: What else can be installed.
-    """
-
-    versions: dict[str, str | None]
-    system: str
-    kernels: Condition
+    versions: dict[str, str | None]  # of what is installed, by name; None for what is not there
+    system: str  # operating system and machine
+    kernels: Condition  # the compiler and what it keeps
+    # whether the kernels of a first step, and those of a first step with contacts, are compiled for
+    # this version and processor
     ready: tuple[bool, bool]
-    display: str
-    models: tuple[int, str]
-    extras: tuple[Extra, ...]
+    display: str  # whether a window could open, and why not
+    models: tuple[int, str]  # how many bundled models there are, and where
+    extras: tuple[Extra, ...]  # what else can be installed
 
     def to_dict(self) -> dict[str, object]:
         """Plain dictionaries and lists, ready for JSON."""

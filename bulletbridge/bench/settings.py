@@ -15,24 +15,16 @@ TASKS: tuple[Task, ...] = ("time", "accuracy", "work-precision", "growth", "sing
 
 @dataclass(frozen=True)
 class Package:
-    """One simulator.
+    """One simulator."""
 
-    Attributes:
-        name: In tables.
-        adapter: Module and class of its adapter.
-        imports: Modules that it needs.
-        distribution: As it is installed with pip.
-        check: Options under which its accelerations are compared with ours.
-        limit: Largest difference from ours, relative to the largest acceleration.
-        checks: Options of that comparison that differ in a case.
-    """
-
-    name: str
-    adapter: tuple[str, str]
-    imports: tuple[str, ...]
-    distribution: str
+    name: str  # in tables
+    adapter: tuple[str, str]  # module and class of its adapter
+    imports: tuple[str, ...]  # modules that it needs
+    distribution: str  # as it is installed with pip
+    # options under which its accelerations are compared with ours
     check: dict[str, Any] = field(default_factory=lambda: {})
-    limit: float = 1e-9
+    limit: float = 1e-9  # largest difference from ours, relative to the largest acceleration
+    # options of that comparison that differ in a case
     checks: dict[str, dict[str, Any]] = field(default_factory=lambda: {})
 
     def check_of(self, case: str) -> dict[str, Any]:

@@ -42,22 +42,15 @@ from bulletbridge.numerics.records import Array
 
 
 class Iterations(NamedTuple):
-    """When the fixed-point iterations stop.
+    """When the fixed-point iterations stop."""
 
-    Attributes:
-        u: Largest |S g| that is accepted [unit of the scaled rows].
-        B: Largest |A U B - I| that is accepted.
-        u_first: Iterate u at least once; otherwise the test comes first, and errors are of the size
-            of the tolerance instead of its square.
-        B_first: The same for B.
-        most: Number of iterations after which the chart has failed.
-    """
-
-    u: float = 1e-12
-    B: float = 1e-12
+    u: float = 1e-12  # largest |S g| that is accepted [unit of the scaled rows]
+    B: float = 1e-12  # largest |A U B - I| that is accepted
+    # iterate u at least once; otherwise the test comes first, and errors are of the size of the
+    # tolerance instead of its square
     u_first: bool = True
-    B_first: bool = True
-    most: int = 20
+    B_first: bool = True  # the same for B
+    most: int = 20  # number of iterations after which the chart has failed
 
 
 ITERATIONS = Iterations()

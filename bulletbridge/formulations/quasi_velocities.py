@@ -170,16 +170,11 @@ def motion_of(e: Equations, basis: Basis) -> Solution:
 
 @dataclass(frozen=True)
 class ReducedQuasiVelocities:
-    """v̇ from u_r = V_2ᵀ L⁻ᵀ f and from what the rows impose; lam from u_o = V_1ᵀ L⁻ᵀ f.
+    """v̇ from u_r = V_2ᵀ L⁻ᵀ f and from what the rows impose; lam from u_o = V_1ᵀ L⁻ᵀ f."""
 
-    Attributes:
-        dynamics: The system.
-        root: Square root of M; accelerations do not depend on it.
-        rtol: Rows weaker than this, relative to the strongest, are not solved for.
-    """
-
-    dynamics: Dynamics
-    root: Root = "tree"
+    dynamics: Dynamics  # the system
+    root: Root = "tree"  # square root of M; accelerations do not depend on it
+    # rows weaker than this, relative to the strongest, are not solved for
     rtol: float = SINGULAR_RTOL
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:

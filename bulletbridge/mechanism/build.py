@@ -28,17 +28,13 @@ ORIGIN = (0.0, 0.0, 0.0)
 class Load:
     """What is fixed to a frame.
 
-    Attributes:
-        mass: [kg]; there may be none.
-        com: Its centre, in the frame [m].
-        inertia: About its centre, in the frame's axes [kg m²]: (3, 3), or three moments.
-
     Raises:
         ModelError: A number is impossible.
     """
 
-    mass: float = 0.0
-    com: Triple = ORIGIN
+    mass: float = 0.0  # [kg]; there may be none
+    com: Triple = ORIGIN  # its centre, in the frame [m]
+    # about its centre, in the frame's axes [kg m²]: (3, 3), or three moments
     inertia: Array | Triple = ORIGIN
 
     def __post_init__(self) -> None:

@@ -18,21 +18,14 @@ COORDINATES = {"q": {"spherical": 4, BASE: 7}, "v": {"spherical": 3, BASE: 6}}
 
 @dataclass(frozen=True)
 class Names:
-    """What a loops file may name.
+    """What a loops file may name."""
 
-    Attributes:
-        links: ``body/link`` when there are several robots; ``world`` is one.
-        joints: Kinds by name; a floating base is the joint ``base``.
-        fixed: Joints that have no coordinate.
-        carried: Links by the joint that carries each.
-        held: Robots whose base Bullet holds, whatever is asked for.
-    """
-
-    links: frozenset[str]
-    joints: dict[str, str]
-    fixed: frozenset[str]
+    links: frozenset[str]  # ``body/link`` when there are several robots; ``world`` is one
+    joints: dict[str, str]  # kinds by name; a floating base is the joint ``base``
+    fixed: frozenset[str]  # joints that have no coordinate
+    # links by the joint that carries each
     carried: dict[str, str] = field(default_factory=lambda: {})
-    held: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()  # robots whose base Bullet holds, whatever is asked for
 
     def link(self, node: Node) -> None:
         """Require the name of a link.

@@ -14,21 +14,14 @@ Source = Literal["paper", "program", "theory", "finer"]
 
 
 class Row(NamedTuple):
-    """A number beside another.
+    """A number beside another."""
 
-    Attributes:
-        name: What it is, with its unit.
-        ours: What was obtained.
-        other: What it is held against; None where there is nothing.
-        allowed: What they may differ by; None where they need not agree (the page says why).
-        source: Of the other number.
-    """
-
-    name: str
-    ours: float
-    other: float | None = None
+    name: str  # what it is, with its unit
+    ours: float  # what was obtained
+    other: float | None = None  # what it is held against; None where there is nothing
+    # what they may differ by; None where they need not agree (the page says why)
     allowed: float | None = None
-    source: Source = "program"
+    source: Source = "program"  # of the other number
 
     @property
     def difference(self) -> float | None:

@@ -207,23 +207,15 @@ class Linearisable(Movable, Protocol):
 
 
 class Request(NamedTuple):
-    """What ``System.linearise`` was asked.
+    """What ``System.linearise`` was asked."""
 
-    Attributes:
-        what: Of a step, or of accelerations.
-        reduced: Whether states are those of the freedoms alone; or joints that tell these.
-        inputs: Joints whose forces are inputs; None for all.
-        outputs: What else is seen.
-        by: How derivatives are taken; None for the equations' own where they have them.
-        smoothing: Of contacts [J]; zero for ideal ones.
-    """
-
-    what: What
+    what: What  # of a step, or of accelerations
+    # whether states are those of the freedoms alone; or joints that tell these
     reduced: bool | Sequence[str]
-    inputs: Collection[str] | None
-    outputs: Outputs
-    by: By | None
-    smoothing: float = 0.0
+    inputs: Collection[str] | None  # joints whose forces are inputs; None for all
+    outputs: Outputs  # what else is seen
+    by: By | None  # how derivatives are taken; None for the equations' own where they have them
+    smoothing: float = 0.0  # of contacts [J]; zero for ideal ones
 
 
 class Full(NamedTuple):

@@ -52,21 +52,14 @@ class Freedoms:
 
 @dataclass(frozen=True)
 class Tangents:
-    """The tangent space of the states that satisfy all rows, at one of them.
+    """The tangent space of the states that satisfy all rows, at one of them."""
 
-    Attributes:
-        at: That state.
-        q: Freedoms of the configuration.
-        v: Freedoms of the velocity: the same, but where rolls hold velocities alone.
-        turn: (nv, fq) how the velocity follows as it is filtered, along the directions of ``q``.
-        lengths: (nv,) one for angles, the mechanism's length for ways.
-    """
-
-    at: Point
-    q: Freedoms
-    v: Freedoms
+    at: Point  # that state
+    q: Freedoms  # freedoms of the configuration
+    v: Freedoms  # freedoms of the velocity: the same, but where rolls hold velocities alone
+    # (nv, fq) how the velocity follows as it is filtered, along the directions of ``q``
     turn: Array
-    lengths: Array
+    lengths: Array  # (nv,) one for angles, the mechanism's length for ways
 
     @property
     def picked(self) -> Ints:

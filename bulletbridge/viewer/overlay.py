@@ -44,27 +44,17 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Mark:
-    """What is drawn of one constraint, world axes.
+    """What is drawn of one constraint, world axes."""
 
-    Attributes:
-        name: The constraint.
-        point_a: (3,) [m] where frame a wants the origin of frame b to be.
-        point_b: (3,) [m] where it is; the difference is the gap.
-        force: (3,) [N] on the link of frame b, at point b.
-        moment: (3,) [N m] about point b.
-        spring: What a force element exerts, in words; empty for a constraint, which has a gap.
-        load: Whether it is a force from outside, which has none.
-        told: Whether its gap is told in words beside it.
-    """
-
-    name: str
-    point_a: Array
-    point_b: Array
-    force: Array
-    moment: Array
+    name: str  # the constraint
+    point_a: Array  # (3,) [m] where frame a wants the origin of frame b to be
+    point_b: Array  # (3,) [m] where it is; the difference is the gap
+    force: Array  # (3,) [N] on the link of frame b, at point b
+    moment: Array  # (3,) [N m] about point b
+    # what a force element exerts, in words; empty for a constraint, which has a gap
     spring: str = ""
-    load: bool = False
-    told: bool = True
+    load: bool = False  # whether it is a force from outside, which has none
+    told: bool = True  # whether its gap is told in words beside it
 
     @property
     def finite(self) -> bool:

@@ -38,21 +38,14 @@ class Surface(NamedTuple):
 
 @dataclass(frozen=True)
 class Visual:
-    """One piece of what is seen of a link.
+    """One piece of what is seen of a link."""
 
-    Attributes:
-        link: On which it is.
-        vertices: (n, 3) in the frame of the link [m].
-        faces: (k, 3) numbers of vertices.
-        colour: Red, green, blue, opacity, from 0 to 1; it tints a texture.
-        texture: What is painted on it, if anything is.
-    """
-
-    link: Link
-    vertices: Array
-    faces: Ints
+    link: Link  # on which it is
+    vertices: Array  # (n, 3) in the frame of the link [m]
+    faces: Ints  # (k, 3) numbers of vertices
+    # red, green, blue, opacity, from 0 to 1; it tints a texture
     colour: tuple[float, float, float, float]
-    texture: Texture | None = None
+    texture: Texture | None = None  # what is painted on it, if anything is
 
 
 def visuals_of(client: int) -> list[Visual]:

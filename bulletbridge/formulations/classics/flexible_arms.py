@@ -28,25 +28,17 @@ class FlexibleLink:
 
 @dataclass(frozen=True)
 class FlexibleSystem:
-    """One or two arms.
+    """One or two arms."""
 
-    Attributes:
-        name: As in the source.
-        duration: Of the reference [s].
-        arms: Their links, from the base on.
-        bases: x of each base [m].
-        closed: ``line``: the tip of the first arm stays at y = LINE; ``tips``: both tips are pinned
-            to each other.
-        shake: c [m] and w [rad/s] of a base that moves by c (1 - cos w t) along x.
-        about: What it shows.
-    """
-
-    name: str
-    duration: float
-    arms: tuple[tuple[FlexibleLink, ...], ...]
-    about: str
-    bases: tuple[float, ...] = (0.0,)
+    name: str  # as in the source
+    duration: float  # of the reference [s]
+    arms: tuple[tuple[FlexibleLink, ...], ...]  # their links, from the base on
+    about: str  # what it shows
+    bases: tuple[float, ...] = (0.0,)  # x of each base [m]
+    # ``line``: the tip of the first arm stays at y = LINE; ``tips``: both tips are pinned to each
+    # other
     closed: str = ""
+    # c [m] and w [rad/s] of a base that moves by c (1 - cos w t) along x
     shake: tuple[float, float] | None = None
 
     @property

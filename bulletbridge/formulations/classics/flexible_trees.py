@@ -38,23 +38,16 @@ class Ends(NamedTuple):
 
 @dataclass
 class Tree:
-    """A system as a mechanism.
+    """A system as a mechanism."""
 
-    Attributes:
-        mechanism: Its links.
-        constraints: What closes loops, moves the base, joins modules.
-        pushes: Of motors, by joint and number of its rate.
-        start: Positions by joint.
-        ends: Frames of each link.
-        loop: Frames a and b of the system's own loop.
-    """
-
-    mechanism: Mechanism
+    mechanism: Mechanism  # its links
+    # what closes loops, moves the base, joins modules
     constraints: list[LoopJoint | Coupling] = field(default_factory=lambda: [])
+    # of motors, by joint and number of its rate
     pushes: dict[tuple[str, int], list[Sine]] = field(default_factory=lambda: {})
-    start: dict[str, float] = field(default_factory=lambda: {})
-    ends: list[Ends] = field(default_factory=lambda: [])
-    loop: tuple[Frame, Frame] | None = None
+    start: dict[str, float] = field(default_factory=lambda: {})  # positions by joint
+    ends: list[Ends] = field(default_factory=lambda: [])  # frames of each link
+    loop: tuple[Frame, Frame] | None = None  # frames a and b of the system's own loop
 
     def joint(
         self, name: str, kind: str, link: str, on: str, xyz: Triple, rpy: Triple, load: Load
