@@ -145,11 +145,7 @@ def nearest(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0
 
 
 def refuse_name(kind: str, name: object, known: Iterable[str]) -> NoReturn:
-    """Refuse a name that does not exist.
-
-    Raises:
-        UnknownNameError: It lists the nearest ones.
-    """
+    """Refuse a name that does not exist."""
     known = list(known)
     there = f"there are: {', '.join(known)}" if known else "there is none"
     hint = nearest(name, known) or there
@@ -230,10 +226,6 @@ def given_as(what: object) -> str:
 
 
 def require_kind(given: object, kind: type, said: str) -> None:
-    """Refuse what a program gives in the place of something else.
-
-    Raises:
-        ModelError: It is not of that kind; ``said`` tells what it is, and what to give.
-    """
+    """Refuse what a program gives in the place of something else."""
     if not isinstance(given, kind):
         raise ModelError(said)

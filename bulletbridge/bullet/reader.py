@@ -281,18 +281,9 @@ def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoin
     if lower > upper or info[2] == pybullet.JOINT_SPHERICAL:
         lower, upper = -np.inf, np.inf  # how Bullet says that there are none
     joint = RawJoint(
-        name,
-        JOINT_KINDS[info[2]],
-        info[16] + 1,
-        np.array(info[13]),
-        np.array(info[14]),
-        matrix(info[15]).T,
-        lower,
-        upper,
-        info[6],
-        info[7],
-        info[10],
-    )
+        name, JOINT_KINDS[info[2]], info[16] + 1, np.array(info[13]), np.array(info[14]),
+        matrix(info[15]).T, lower, upper, info[6], info[7], info[10],
+    )  # fmt: skip
     return joint, raw_link(text_of(info[12]), body_id, index, client)
 
 

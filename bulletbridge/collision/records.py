@@ -114,24 +114,13 @@ class Hulls(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Scratch of the narrow phase.
+    """Scratch of the narrow phase."""
 
-    Attributes:
-        simplex: (4, 6) points of the difference of two cores, and the points of the first.
-        polygons: (4, CORNERS, 3) facets that meet.
-        features: (4, CORNERS) names of their corners.
-        polytope: (EPA_VERTICES, 6) as of the simplex.
-        sides: (EPA_FACES, 4) normals and distances of its faces.
-        corners: (EPA_FACES, 4) their corners, and whether they are in use.
-        edges: (3 EPA_FACES, 2) of the hole in it.
-        found: (2 MOST_POINTS,) points before they are thinned out.
-    """
-
-    simplex: Array
-    polygons: Array
-    features: Ints
-    polytope: Array
-    sides: Array
-    corners: Ints
-    edges: Ints
-    found: Records[Touch]
+    simplex: Array  # (4, 6) points of the difference of two cores, and the points of the first
+    polygons: Array  # (4, CORNERS, 3) facets that meet
+    features: Ints  # (4, CORNERS) names of their corners
+    polytope: Array  # (EPA_VERTICES, 6) as of the simplex
+    sides: Array  # (EPA_FACES, 4) normals and distances of its faces
+    corners: Ints  # (EPA_FACES, 4) their corners, and whether they are in use
+    edges: Ints  # (3 EPA_FACES, 2) of the hole in it
+    found: Records[Touch]  # (2 MOST_POINTS,) points before they are thinned out

@@ -38,39 +38,25 @@ MOST_HULLS = 256
 
 
 class Sides(NamedTuple):
-    """Sides and edges of a convex hull.
+    """Sides and edges of a convex hull."""
 
-    Attributes:
-        corners: (n, 3) its corners [m].
-        triangles: (t, 3) numbers of the corners of all triangles, counter-clockwise from outside.
-        sides: (t,) which side each of these is part of.
-        records: Corners, sides, outlines and edges as kernels read them, of this hull alone.
-    """
-
-    corners: Array
+    corners: Array  # (n, 3) its corners [m]
+    # (t, 3) numbers of the corners of all triangles, counter-clockwise from outside
     triangles: Ints
-    sides: Ints
-    records: Hulls
+    sides: Ints  # (t,) which side each of these is part of
+    records: Hulls  # corners, sides, outlines and edges as kernels read them, of this hull alone
 
 
 class ShapeSpec(NamedTuple):
-    """A shape before it is a record.
+    """A shape before it is a record."""
 
-    Attributes:
-        kind: As in ``records``.
-        size: (3,) half extents; of round ones radius of the core (twice), half length [m].
-        radius: Rounding [m].
-        R: (3, 3) axes in its body.
-        p: (3,) origin in its body [m].
-        hull: Sides of a convex hull.
-    """
-
-    kind: int
+    kind: int  # as in ``records``
+    # (3,) half extents; of round ones radius of the core (twice), half length [m]
     size: tuple[float, float, float]
-    radius: float
-    R: Array
-    p: Array
-    hull: Sides | None = None
+    radius: float  # rounding [m]
+    R: Array  # (3, 3) axes in its body
+    p: Array  # (3,) origin in its body [m]
+    hull: Sides | None = None  # sides of a convex hull
 
     def at(self, R: Array, p: Array) -> "ShapeSpec":
         """The same on a body in which its frame has axes R (3, 3) and origin p (3,)."""
@@ -300,17 +286,11 @@ class Shapes(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """What a shape is on, and how far from others it is told.
+    """What a shape is on, and how far from others it is told."""
 
-    Attributes:
-        body: Of the mechanism, 0 for the world.
-        link: Number of its link.
-        margin: [m]
-    """
-
-    body: int
-    link: int
-    margin: float
+    body: int  # of the mechanism, 0 for the world
+    link: int  # number of its link
+    margin: float  # [m]
 
 
 def records_of(specs: Sequence[ShapeSpec], owners: Sequence[Owner]) -> Shapes:

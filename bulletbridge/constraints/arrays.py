@@ -21,21 +21,13 @@ from bulletbridge.numerics.records import Array, Mask
 
 @dataclass(frozen=True)
 class AskedWrench:
-    """Force or torque of a wrench that is a function, asked where the state is known.
+    """Force or torque of a wrench that is a function, asked where the state is known."""
 
-    Attributes:
-        what: What it is, for errors.
-        function: What gives it.
-        takes: What that is called with.
-        element: Number of the wrench among the elements.
-        first: Of the three numbers of its ``wrench`` that they are.
-    """
-
-    what: str
-    function: ForceFunction
-    takes: Takes
-    element: int
-    first: int
+    what: str  # what it is, for errors
+    function: ForceFunction  # what gives it
+    takes: Takes  # what that is called with
+    element: int  # number of the wrench among the elements
+    first: int  # of the three numbers of its ``wrench`` that they are
 
 
 @dataclass(frozen=True)

@@ -105,16 +105,9 @@ def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
         in_metres += [unit == "m" for unit in user.units]
         scale += [1.0 / length if unit == "m" else 1.0 for unit in user.units]
     return Encoded(
-        loops,
-        couplings,
-        np.concatenate(terms) if terms else np.zeros(0, TERM),
-        rows,
-        np.array(in_metres, bool),
-        np.array(scale, float),
-        tuple(motions),
-        tuple(users),
-        length,
-    )
+        loops, couplings, np.concatenate(terms) if terms else np.zeros(0, TERM), rows,
+        np.array(in_metres, bool), np.array(scale, float), tuple(motions), tuple(users), length,
+    )  # fmt: skip
 
 
 def encode_places(
@@ -309,11 +302,7 @@ def encode_line(mechanism: Mechanism, spring: Spring) -> np.ndarray:
 
 
 def require_moving(stretches: np.ndarray, what: str) -> None:
-    """Refuse a line all of whose points are of one body.
-
-    Raises:
-        ModelError: They are; it calls the line ``what``.
-    """
+    """Refuse a line all of whose points are of one body."""
     if np.all(stretches["body_a"] == stretches["body_b"]):
         raise ModelError(
             f"{what} joins points of one rigid body; name links that can move against each other"

@@ -131,11 +131,7 @@ PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing, Tendon, W
 
 
 def require_fields(constraint: object) -> None:
-    """Hold the fields of a description against what they must be; users' own have none.
-
-    Raises:
-        ModelError: It names the constraint, the field and what to give.
-    """
+    """Hold the fields of a description against what they must be; users' own have none."""
     if not isinstance(constraint, PLAIN):
         return
     expected = EXPECTED | OF_KIND.get(type(constraint), {})

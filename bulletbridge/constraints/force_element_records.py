@@ -174,11 +174,7 @@ def require_line(spring: Spring) -> None:
 
 
 def _encode_terms(record: np.void, mechanism: Mechanism, element: Element) -> None:
-    """Write the joints of a tendon.
-
-    Raises:
-        ModelError: It has none or too many, or one has not one rate.
-    """
+    """Write the joints of a tendon."""
     given = element.coefficients
     what = f"tendon '{element.name}'"
     if not 0 < len(given) <= MOST_TERMS:
@@ -285,11 +281,7 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
 
 
 def _check(element: Element) -> None:
-    """Refuse numbers that make no spring.
-
-    Raises:
-        ModelError: It names the element, the number and what to give.
-    """
+    """Refuse numbers that make no spring."""
     name = element.name
     for what, given in (("stiffness", element.stiffness), ("damping", element.damping)):
         numbers = np.asarray(given, float)

@@ -14,20 +14,14 @@ NOTHING: Triple = (0.0, 0.0, 0.0)
 
 
 class Stretched(ABC):
-    """What is stretched along one length, and what acts along it besides spring, damper and force.
-
-    Attributes:
-        limits: Shortest and longest; None for none.
-        friction: Largest Coulomb friction.
-        motor: What a motor along it does at first.
-    """
+    """What is stretched along one length, and what acts along it besides spring and force."""
 
     stiffness: float
     damping: float
     force: float | Signal
-    limits: tuple[float, float] | None
-    friction: float
-    motor: Motor | None
+    limits: tuple[float, float] | None  # shortest and longest; None for none
+    friction: float  # largest Coulomb friction
+    motor: Motor | None  # what a motor along it does at first
 
     @property
     def springs(self) -> bool:
@@ -82,23 +76,14 @@ LinePoint = Frame | Round | Pulley
 
 
 class Stretch(NamedTuple):
-    """A straight part of a line, or one to or from a body that the line goes round.
+    """A straight part of a line, or one to or from a body that the line goes round."""
 
-    Attributes:
-        a: Where it begins.
-        b: Where it ends.
-        share: How much of its length counts.
-        around: What it goes round at one of these ends.
-        onto: Whether that is b.
-        third: Where the line comes from or goes to on the other side of that.
-    """
-
-    a: Frame
-    b: Frame
-    share: float = 1.0
-    around: Round | None = None
-    onto: bool = False
-    third: Frame | None = None
+    a: Frame  # where it begins
+    b: Frame  # where it ends
+    share: float = 1.0  # how much of its length counts
+    around: Round | None = None  # what it goes round at one of these ends
+    onto: bool = False  # whether that is b
+    third: Frame | None = None  # where the line comes from or goes to on the other side of that
 
 
 @dataclass(frozen=True)

@@ -77,11 +77,7 @@ def free_twists(loop: LoopJoint) -> Array:
 
 
 def _check_radius(loop: LoopJoint) -> None:
-    """Refuse a radius where there is none, or one that is impossible.
-
-    Raises:
-        ModelError: It says what to give.
-    """
+    """Refuse a radius where there is none, or one that is impossible."""
     if loop.model not in ROUND:
         if loop.radius != 0.0:
             raise ModelError(f"loop '{loop.name}' is {loop.model.value}: it has no radius")
@@ -95,11 +91,7 @@ def _check_radius(loop: LoopJoint) -> None:
 
 
 def _general(loop: LoopJoint) -> Array:
-    """Free motions (nf, 6) of a general joint as given, checked.
-
-    Raises:
-        ModelError: They are dependent, leave nothing to constrain, or cannot be held in place.
-    """
+    """Free motions (nf, 6) of a general joint as given, checked."""
     whole = all(len(twist) == 6 for twist in loop.free)
     free = np.array(loop.free if whole else [], float).reshape(-1, 6)
     sizes = np.linalg.norm(free, axis=1)

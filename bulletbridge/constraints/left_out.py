@@ -128,20 +128,13 @@ def relative_twist(
 
 
 class Slack(NamedTuple):
-    """What rates along rows may be.
+    """What rates along rows may be."""
 
-    Attributes:
-        alone: Share, of what moves a constraint and of what drives it, along rows that hold
-            velocities alone.
-        held: The same along rows that hold positions;
-        least: and the rate [rad/s, lengths/s] that is none there, whatever moves.
-        positions: Whether these are looked at.
-    """
-
+    # share, of what moves a constraint and of what drives it, along rows that hold velocities alone
     alone: float
-    held: float
-    least: float
-    positions: bool
+    held: float  # the same along rows that hold positions;
+    least: float  # and the rate [rad/s, lengths/s] that is none there, whatever moves
+    positions: bool  # whether these are looked at
 
 
 @helper

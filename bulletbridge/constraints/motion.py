@@ -188,11 +188,7 @@ class Motion:
     axis: Triple | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no function of time.
-
-        Raises:
-            ModelError: It says which, and what to give.
-        """
+        """Refuse what is no function of time."""
         for name in ("x", "y", "z", "angle"):
             signal: object = getattr(self, name)
             if not callable(signal):
@@ -237,11 +233,7 @@ class Motion:
 
 
 def require_finite(found: Array, t: Array) -> None:
-    """Refuse numbers (len(t), 4, 3) that a motion has come to.
-
-    Raises:
-        ModelError: One of them is not finite.
-    """
+    """Refuse numbers (len(t), 4, 3) that a motion has come to."""
     finite = np.isfinite(found)
     if not finite.all():
         bad = int(np.argmin(finite.all(axis=(1, 2))))

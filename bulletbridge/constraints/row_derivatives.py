@@ -85,29 +85,17 @@ ALL, RATE_ALONE, FORCE_ALONE, NO_ACCELERATION = range(4)
 
 
 class Sight(NamedTuple):
-    """What the motion of b is seen from in a', and what it is where b's frame is; world axes.
+    """What the motion of b is seen from in a', and what it is where b's frame is; world axes."""
 
-    Attributes:
-        up: Into axes of a'.
-        place: Of b's frame, from the origin of b's tree.
-        turning: Angular velocity of a',
-        spun: and its rate.
-        velocity: Of the body of b at that place,
-        acceleration: likewise.
-        angular: Angular velocity relative to a',
-        angular_rate: and its rate as it is seen there.
-        between: From the origin of a's tree to that of b's.
-    """
-
-    up: Matrix
-    place: Vector
-    turning: Vector
-    spun: Vector
-    velocity: Vector
-    acceleration: Vector
-    angular: Vector
-    angular_rate: Vector
-    between: Vector
+    up: Matrix  # into axes of a'
+    place: Vector  # of b's frame, from the origin of b's tree
+    turning: Vector  # angular velocity of a',
+    spun: Vector  # and its rate
+    velocity: Vector  # of the body of b at that place,
+    acceleration: Vector  # likewise
+    angular: Vector  # angular velocity relative to a',
+    angular_rate: Vector  # and its rate as it is seen there
+    between: Vector  # from the origin of a's tree to that of b's
 
 
 class Seen(NamedTuple):
@@ -120,21 +108,13 @@ class Seen(NamedTuple):
 
 
 class RowDerivatives(NamedTuple):
-    """Where derivatives of rows go, and what they are asked for.
+    """Where derivatives of rows go, and what they are asked for."""
 
-    Attributes:
-        wanted: Which of them; the others are left as they are.
-        lam: (nc,) multipliers.
-        rate: (nc, nv) of J v + g_t by positions.
-        acceleration: (nc, 2 nv) of J v̇ + gamma by positions, then by rates.
-        F: (nv, 2 nv or more), from which the change of Jᵀ lam by positions is taken.
-    """
-
-    wanted: int
-    lam: Array
-    rate: Array
-    acceleration: Array
-    F: Array
+    wanted: int  # which of them; the others are left as they are
+    lam: Array  # (nc,) multipliers
+    rate: Array  # (nc, nv) of J v + g_t by positions
+    acceleration: Array  # (nc, 2 nv) of J v̇ + gamma by positions, then by rates
+    F: Array  # (nv, 2 nv or more), from which the change of Jᵀ lam by positions is taken
 
 
 @helper
@@ -437,38 +417,24 @@ def changed_reaction(seen: Seen, S: Pair, lam: Array) -> Pair:
 
 
 class RowGradients(NamedTuple):
-    """What ``pull_back_rows`` is asked for.
+    """What ``pull_back_rows`` is asked for."""
 
-    Attributes:
-        lam: (nc,) multipliers in the power of -Jᵀ lam along the rates of the gradients; empty if
-            there are none.
-        of_rate: (nc,) gradient by J v + g_t, or empty.
-        of_acceleration: (nc,) by J v̇ + gamma, or empty.
-    """
-
+    # (nc,) multipliers in the power of -Jᵀ lam along the rates of the gradients; empty if there are
+    # none
     lam: Array
-    of_rate: Array
-    of_acceleration: Array
+    of_rate: Array  # (nc,) gradient by J v + g_t, or empty
+    of_acceleration: Array  # (nc,) by J v̇ + gamma, or empty
 
 
 class LoopGradients(NamedTuple):
-    """The same for one loop, with its constant rows taken together, in world axes.
+    """The same for one loop, with its constant rows taken together, in world axes."""
 
-    Attributes:
-        of_rows: Of all.
-        rate: Sum of the rows times what is asked of their velocities.
-        second: Of their accelerations.
-        to_a: What axes below a give together at the rates of the gradients,
-        to_b: and those below b; at the origin of b's tree, both.
-        across: What those give a that are not below b, less those that are below b alone.
-    """
-
-    of_rows: RowGradients
-    rate: Pair
-    second: Pair
-    to_a: Pair
-    to_b: Pair
-    across: Pair
+    of_rows: RowGradients  # of all
+    rate: Pair  # sum of the rows times what is asked of their velocities
+    second: Pair  # of their accelerations
+    to_a: Pair  # what axes below a give together at the rates of the gradients,
+    to_b: Pair  # and those below b; at the origin of b's tree, both
+    across: Pair  # what those give a that are not below b, less those that are below b alone
 
 
 @helper

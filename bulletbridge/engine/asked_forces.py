@@ -21,23 +21,14 @@ BYTES = 8
 
 
 class AskedForce(NamedTuple):
-    """One function, and where what it gives acts.
+    """One function, and where what it gives acts."""
 
-    Attributes:
-        what: What it is for, in errors.
-        function: What gives its numbers.
-        takes: What that is called with.
-        size: How many numbers it gives; 0 for one that is not in a list.
-        effort: The wrench whose numbers they are, or -1: those of rates.
-        first: Of these numbers, or of the rates.
-    """
-
-    what: str
-    function: ForceFunction
-    takes: Takes
-    size: int
-    effort: int
-    first: int
+    what: str  # what it is for, in errors
+    function: ForceFunction  # what gives its numbers
+    takes: Takes  # what that is called with
+    size: int  # how many numbers it gives; 0 for one that is not in a list
+    effort: int  # the wrench whose numbers they are, or -1: those of rates
+    first: int  # of these numbers, or of the rates
 
     def place(self, efforts: np.ndarray, axes: np.ndarray) -> "Place":
         """Where its numbers go in these records, as a view."""

@@ -309,21 +309,8 @@ def find_least_by_clusters(a: Arrays, f: ClusterFactors) -> None:
 
 
 CLUSTERS = KktBackend(
-    BY_CLUSTERS,
-    update_positions,
-    update_positions_apart,
-    factorise,
-    factor_at,
-    admissible_acceleration,
-    accelerate,
-    accelerate_at,
-    correction_step,
-    bounded_correction,
-    move_back,
-    filter_velocity,
-    travelled,
-    is_unexplained,
-    energy_of,
-    find_least_by_clusters,
-)
+    BY_CLUSTERS, update_positions, update_positions_apart, factorise, factor_at,
+    admissible_acceleration, accelerate, accelerate_at, correction_step, bounded_correction,
+    move_back, filter_velocity, travelled, is_unexplained, energy_of, find_least_by_clusters,
+)  # fmt: skip
 CLUSTERS_END = ending(CLUSTERS)

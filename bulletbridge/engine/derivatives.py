@@ -337,11 +337,7 @@ class Differentiator(SolverCopy):
 
 
 def require_derivatives(solver: SolverArrays) -> None:
-    """Refuse what has no derivatives here.
-
-    Raises:
-        UnsupportedError: It names the first such thing, and what to do.
-    """
+    """Refuse what has no derivatives here."""
     what = ""
     for user in solver.encoded.users:
         what = f"constraint '{user.name}' is written in Python"

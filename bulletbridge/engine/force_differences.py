@@ -53,11 +53,7 @@ class ForceDifferences:
         self.by_state: Array = np.zeros((len(self.places), 2 * len(units)))
 
     def at(self, q: Array, v: Array, t: float) -> None:
-        """Ask at places beside a state.
-
-        Raises:
-            ModelError: As of ``AskedForces.fill``.
-        """
+        """Ask at places beside a state."""
         nv, there = len(v), np.empty_like(q)
         for k in range(2 * nv if len(self.places) else 0):
             way, total = np.zeros(nv), np.zeros(len(self.places))

@@ -23,18 +23,13 @@ ForceSignal = Signal | Callable[[float], float]
 
 @dataclass(frozen=True)
 class Script:
-    """Forces on rates of a mechanism.
+    """Forces on rates of a mechanism."""
 
-    Attributes:
-        signals: With the name of the joint and the number of the rate on which they act; several of
-            one rate add up.
-        nv: Number of rates.
-        asked: Functions of the state.
-    """
-
+    # with the name of the joint and the number of the rate on which they act; several of one rate
+    # add up
     signals: tuple[tuple[str, int, ForceSignal], ...] = ()
-    nv: int = 0
-    asked: tuple[AskedForce, ...] = ()
+    nv: int = 0  # number of rates
+    asked: tuple[AskedForce, ...] = ()  # functions of the state
 
     def at(self, times: Array) -> Array:
         """Forces (len(times), nv) at times [s].
@@ -76,17 +71,11 @@ class Script:
 
 @dataclass(frozen=True)
 class Held:
-    """Forces that stay over a step and jump from one to the next.
+    """Forces that stay over a step and jump from one to the next."""
 
-    Attributes:
-        forces: (steps, nv) [N m or N].
-        begun: Start of the first step [s].
-        dt: Step [s].
-    """
-
-    forces: Array
-    begun: float
-    dt: float
+    forces: Array  # (steps, nv) [N m or N]
+    begun: float  # start of the first step [s]
+    dt: float  # step [s]
 
     def within(self, times: Array) -> Array:
         """Forces (len(times), nv) at times [s] inside steps, not on the border of two."""
@@ -166,11 +155,7 @@ def script(mechanism: Mechanism, forces: Mapping[str, JointFunctions]) -> Script
 
 
 def require_list(constraints: object) -> None:
-    """Refuse constraints that are no list of them.
-
-    Raises:
-        ModelError: It says what to give.
-    """
+    """Refuse constraints that are no list of them."""
     named = getattr(constraints, "name", None)
     said = f"one {type(constraints).__name__} '{named}'" if named else repr(constraints)
     bodies = "; several bodies are one argument, as [1, 2]" if isinstance(constraints, int) else ""

@@ -253,19 +253,12 @@ def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Joined
 
 
 class SeparateIslands(NamedTuple):
-    """Solvers of the islands of a whole, and where the parts of each stand.
+    """Solvers of the islands of a whole, and where the parts of each stand."""
 
-    Attributes:
-        solvers: One for each.
-        layout: Where what of them stands in the whole.
-        row: Room for all of them one after the other, on which they work.
-        joined: The same of the whole.
-    """
-
-    solvers: list[Solver]
-    layout: Layout
-    row: Joined
-    joined: Joined
+    solvers: list[Solver]  # one for each
+    layout: Layout  # where what of them stands in the whole
+    row: Joined  # room for all of them one after the other, on which they work
+    joined: Joined  # the same of the whole
 
 
 class Islands:

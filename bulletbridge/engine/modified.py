@@ -68,17 +68,11 @@ A2, C2 = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.5]]), np.array([0.0, 1.0])
 
 
 class TwoFactors(NamedTuple):
-    """Splits of velocity space at one configuration.
+    """Splits of velocity space at one configuration."""
 
-    Attributes:
-        f: In the metric of M.
-        other: In the metric of the integration, unless that is M, condensed or not.
-        H: (nv, nv) that metric, if its numbers were given.
-    """
-
-    f: Factors
-    other: Factors
-    H: Array
+    f: Factors  # in the metric of M
+    other: Factors  # in the metric of the integration, unless that is M, condensed or not
+    H: Array  # (nv, nv) that metric, if its numbers were given
 
 
 class ModifiedPair(NamedTuple):

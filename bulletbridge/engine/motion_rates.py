@@ -14,15 +14,10 @@ MOVES = "v", "a", "rate", "acceleration"
 
 
 class MotionRates(NamedTuple):
-    """How a tree's matrices change along a velocity.
+    """How a tree's matrices change along a velocity."""
 
-    Attributes:
-        C: (nv, nv) Coriolis matrix; C + Cᵀ is the rate of M.
-        J_rate: (nc, nv) of the rows; zero for users'.
-    """
-
-    C: Array
-    J_rate: Array
+    C: Array  # (nv, nv) Coriolis matrix; C + Cᵀ is the rate of M
+    J_rate: Array  # (nc, nv) of the rows; zero for users'
 
 
 def motion_rates_at(

@@ -154,19 +154,7 @@ class Arrays(NamedTuple):
 
 
 class SystemArrays(NamedTuple):
-    """All that a system is for the kernels that step it.
-
-    Attributes:
-        rows: (3, nc) two sets for the factors, one for the user's rows.
-        L: (matrices, nv, nv): two sets of factors, contiguous, so that their loops vectorise; the
-            others are those of an implicit method, and there for that alone.
-        Y: (2, nc, nv) likewise.
-        R: (2, nc, nc) likewise.
-        first: (2, nv) columns in which rows of L begin.
-        vectors: (VECTORS, n) scratch.
-        state: (nq + nv + 1) q, v, t.
-        control: (1,)
-    """
+    """All that a system is for the kernels that step it."""
 
     bodies: Records[Body]
     beams: Records[Beam]
@@ -178,14 +166,16 @@ class SystemArrays(NamedTuple):
     couplings: Records[Coupling]
     terms: Records[Term]
     user_jacobian: Array
-    rows: np.ndarray
+    rows: np.ndarray  # (3, nc) two sets for the factors, one for the user's rows
+    # (matrices, nv, nv): two sets of factors, contiguous, so that their loops vectorise; the others
+    # are those of an implicit method, and there for that alone
     L: Array
-    Y: Array
-    R: Array
-    first: Ints
-    vectors: Array
-    state: Array
-    control: Records[Control]
+    Y: Array  # (2, nc, nv) likewise
+    R: Array  # (2, nc, nc) likewise
+    first: Ints  # (2, nv) columns in which rows of L begin
+    vectors: Array  # (VECTORS, n) scratch
+    state: Array  # (nq + nv + 1) q, v, t
+    control: Records[Control]  # (1,)
 
 
 class Factors(NamedTuple):

@@ -13,19 +13,12 @@ NONE_LEFT, MANY_DONE = -1, -2
 
 
 class Place(NamedTuple):
-    """Where a solver takes states from, and leaves them.
+    """Where a solver takes states from, and leaves them."""
 
-    Attributes:
-        state: (nq + nv + 1) of the solver.
-        control: (1,) of the solver.
-        targets: (1, targets) that stay.
-        nothing: (0, 0)
-    """
-
-    state: Array
-    control: Records[Control]
-    targets: np.ndarray
-    nothing: Array
+    state: Array  # (nq + nv + 1) of the solver
+    control: Records[Control]  # (1,) of the solver
+    targets: np.ndarray  # (1, targets) that stay
+    nothing: Array  # (0, 0)
 
 
 class Worlds(NamedTuple):

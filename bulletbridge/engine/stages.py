@@ -14,22 +14,15 @@ AT_START, AT_MIDDLE, AT_END = range(3)
 
 
 class SubStep(NamedTuple):
-    """When a sub-step starts, how fast things go, and what drives it.
+    """When a sub-step starts, how fast things go, and what drives it."""
 
-    Attributes:
-        t: Its start [s].
-        pace: See ``pace`` [1/s].
-        targets: Prescribed motions at its start, middle and end, in lines from ``first`` on; those
-            beyond the last line are that.
-        tau: (lines, nv) forces there, from the first line on, likewise.
-        first: Line of the targets at its start.
-    """
-
-    t: float
-    pace: float
+    t: float  # its start [s]
+    pace: float  # see ``pace`` [1/s]
+    # prescribed motions at its start, middle and end, in lines from ``first`` on; those beyond the
+    # last line are that
     targets: Array
-    tau: Array
-    first: int
+    tau: Array  # (lines, nv) forces there, from the first line on, likewise
+    first: int  # line of the targets at its start
 
 
 @bundling

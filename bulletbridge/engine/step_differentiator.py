@@ -173,11 +173,7 @@ class StepDifferentiator:
         return self._steps[method]
 
     def _refuse(self, failure: int, t: float) -> None:
-        """Say why the step from t [s] has no derivatives.
-
-        Raises:
-            UnsupportedError: Always.
-        """
+        """Say why the step from t [s] has no derivatives."""
         if failure == TOO_FAR:
             raise UnsupportedError(
                 f"the step from t = {t:.6g} s is corrected by turns of more than {LONGEST:g} rad of"
@@ -256,11 +252,7 @@ class StepDifferentiator:
         return self.kernel(method).call
 
     def _method(self, by_euler: bool = False) -> int:
-        """The integrator of the solver, or Euler's, if steps by it can be differentiated.
-
-        Raises:
-            UnsupportedError: It says what to give.
-        """
+        """The integrator of the solver, or Euler's, if steps by it can be differentiated."""
         method = EULER if by_euler else int(self._integrator[0])
         what = ""
         if method not in METHODS:

@@ -103,27 +103,16 @@ of an implicit method near a singular position are left to explicit ones."""
 
 
 class Step(NamedTuple):
-    """A step, of which ``stages.SubStep`` is a part.
+    """A step, of which ``stages.SubStep`` is a part."""
 
-    Attributes:
-        t: Its start [s].
-        end: [s]
-        dt: Length [s].
-        targets: (times, targets) prescribed motions of all steps.
-        tau: (lines, nv) forces in it.
-        first: Line of the targets at its start.
-        each: Lines of the targets from there to its end.
-        divisible: Whether one of fixed length may be done in parts.
-    """
-
-    t: float
-    end: float
-    dt: float
-    targets: Array
-    tau: Array
-    first: int
-    each: int
-    divisible: bool
+    t: float  # its start [s]
+    end: float  # [s]
+    dt: float  # length [s]
+    targets: Array  # (times, targets) prescribed motions of all steps
+    tau: Array  # (lines, nv) forces in it
+    first: int  # line of the targets at its start
+    each: int  # lines of the targets from there to its end
+    divisible: bool  # whether one of fixed length may be done in parts
 
 
 def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> Callable[..., int]:

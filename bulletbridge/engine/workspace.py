@@ -181,22 +181,10 @@ class SolverArrays:
         if self.user_size:
             c["driven"] = 1
         self.arrays = SystemArrays(
-            self.bodies,
-            self.beams,
-            self.stations,
-            self.efforts,
-            self.poses,
-            self.axes,
-            encoded.loops,
-            encoded.couplings,
-            encoded.terms,
-            self.user_jacobian,
-            self.rows,
-            *self.factors,
-            self.vectors,
-            self.state,
-            self.control,
-        )
+            self.bodies, self.beams, self.stations, self.efforts, self.poses, self.axes,
+            encoded.loops, encoded.couplings, encoded.terms, self.user_jacobian, self.rows,
+            *self.factors, self.vectors, self.state, self.control,
+        )  # fmt: skip
         self.vectors[ONE_OVER_UNITS, :nv] = 1.0 / self._units_of_rates()
         self.take_script(Script())
         self._now: np.ndarray = self.still  # what a kernel has asked for

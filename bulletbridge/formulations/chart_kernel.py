@@ -103,19 +103,12 @@ Find = Callable[[ChartArrays, Array, Array, float], int]
 
 
 class CompiledEquations(Coordinates):
-    """A system of coordinates whose equations of motion are a kernel.
+    """A system of coordinates whose equations of motion are a kernel."""
 
-    Attributes:
-        nv: Coordinates.
-        rows: Constraints.
-        fill: The kernel that writes the equations at a state.
-        find: The kernel that finds points of charts with it.
-    """
-
-    nv: int
-    rows: int
-    fill: Fill
-    find: Find
+    nv: int  # coordinates
+    rows: int  # constraints
+    fill: Fill  # the kernel that writes the equations at a state
+    find: Find  # the kernel that finds points of charts with it
 
     @property
     def numbers(self) -> Array:

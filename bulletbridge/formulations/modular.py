@@ -51,15 +51,10 @@ REFINEMENTS = 2
 
 
 class Alike(NamedTuple):
-    """Modules of one size with as many rows each, stacked.
+    """Modules of one size with as many rows each, stacked."""
 
-    Attributes:
-        columns: (k, n) coordinates of each.
-        rows: (k, r) rows of the constraints at its points.
-    """
-
-    columns: Ints
-    rows: Ints
+    columns: Ints  # (k, n) coordinates of each
+    rows: Ints  # (k, r) rows of the constraints at its points
 
 
 class Block(NamedTuple):

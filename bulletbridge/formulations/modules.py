@@ -43,21 +43,14 @@ def modules_of(below: Ints) -> list[Ints]:
 
 
 class Entries(NamedTuple):
-    """Where the terms of modules alike are in the arrays that kernels write.
+    """Where the terms of modules alike are in the arrays that kernels write."""
 
-    Attributes:
-        mass: (k, n, n) in the mass matrix by modules, flat; its upper triangle is of no meaning.
-        rows: (k, r, n) in what one end of the loops adds to J, flat.
-        ends: (2, k, r, 1) 1.0 where the end a, and the end b, of a row's loop is on the module.
-        others: (k, r, n) in the rows that are not those of loops, flat; None where there are none.
-        other: (k, r, 1) whether a row is one of those.
-    """
-
-    mass: Ints
-    rows: Ints
-    ends: Array
+    mass: Ints  # (k, n, n) in the mass matrix by modules, flat; its upper triangle is of no meaning
+    rows: Ints  # (k, r, n) in what one end of the loops adds to J, flat
+    ends: Array  # (2, k, r, 1) 1.0 where the end a, and the end b, of a row's loop is on the module
+    # (k, r, n) in the rows that are not those of loops, flat; None where there are none
     others: Ints | None
-    other: Array
+    other: Array  # (k, r, 1) whether a row is one of those
 
 
 @dataclass

@@ -108,28 +108,19 @@ class Detection(NamedTuple):
 
 
 class Nearby(NamedTuple):
-    """Contacts whose bodies are to be displaced against each other.
+    """Contacts whose bodies are to be displaced against each other."""
 
-    Attributes:
-        contacts: (n,) that were found where the last detection was.
-        dt: Of the step in which they are found [s].
-        reach: Turn [rad] about them,
-        way: and displacement [m].
-        near: Distance within which they are the same [m].
-        flat: (n,) receives which of them have another name there: of two faces that are flat on
-            each other either names the points.
-        centres: (n, 3) receives points [m], and
-        slopes: (n, 6, SLOPES) what contacts change by as body b turns about axes of the world
-            through these, and moves along them, while body a stays.
-    """
-
-    contacts: Records[ContactPoint]
-    dt: float
-    reach: float
-    way: float
-    near: float
+    contacts: Records[ContactPoint]  # (n,) that were found where the last detection was
+    dt: float  # of the step in which they are found [s]
+    reach: float  # turn [rad] about them,
+    way: float  # and displacement [m]
+    near: float  # distance within which they are the same [m]
+    # (n,) receives which of them have another name there: of two faces that are flat on each other
+    # either names the points
     flat: Mask
-    centres: Array
+    centres: Array  # (n, 3) receives points [m], and
+    # (n, 6, SLOPES) what contacts change by as body b turns about axes of the world through these,
+    # and moves along them, while body a stays
     slopes: Array
 
 
@@ -140,17 +131,11 @@ ORDER_4 = (-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 /
 
 
 class LinksAround(NamedTuple):
-    """Links of a detection that no body of the mechanism carries, and where their shapes are.
+    """Links of a detection that no body of the mechanism carries, and where their shapes are."""
 
-    Attributes:
-        links: All of the detection,
-        shapes: and their shapes in the bodies of the mechanism or in the world.
-        on_links: (n,) these shapes, in the links' inertial frames.
-    """
-
-    links: Records[SurfaceLink]
-    shapes: Records[Shape]
-    on_links: Records[Shape]
+    links: Records[SurfaceLink]  # all of the detection,
+    shapes: Records[Shape]  # and their shapes in the bodies of the mechanism or in the world
+    on_links: Records[Shape]  # (n,) these shapes, in the links' inertial frames
 
 
 @kernel

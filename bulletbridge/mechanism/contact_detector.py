@@ -93,21 +93,10 @@ class Detector:
         self._pairs: Ints = np.zeros(pairs, np.int64)
         self._around[:] = np.nan  # nothing is listed
         made = Detection(
-            *self._own,
-            self.shapes,
-            self.links,
-            self.region,
-            self._hulls,
-            self.collide,
-            self._placed,
-            self._order,
-            self._around,
-            self._room,
-            self._pairs,
-            self.contacts,
-            self.asked,
-            self.counts,
-        )
+            *self._own, self.shapes, self.links, self.region, self._hulls, self.collide,
+            self._placed, self._order, self._around, self._room, self._pairs, self.contacts,
+            self.asked, self.counts,
+        )  # fmt: skip
         rest = np.zeros(self._mechanism.nq), np.zeros(self._mechanism.nv), 0.0
         with announce_compilation(find_contacts):
             self.call = StoredCall(find_contacts, (made,), rest)

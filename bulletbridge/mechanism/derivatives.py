@@ -72,19 +72,12 @@ class Load:
 
 
 class VariedTree(NamedTuple):
-    """A tree with what its axes change as each of them is displaced.
+    """A tree with what its axes change as each of them is displaced."""
 
-    Attributes:
-        bodies: (nb,)
-        poses: (nb,) with complete accelerations.
-        axes: (nv,)
-        variations: (nv,) by ``vary_axes``.
-    """
-
-    bodies: Records[Body]
-    poses: Records[Pose]
-    axes: Records[Axis]
-    variations: Records[Variation]
+    bodies: Records[Body]  # (nb,)
+    poses: Records[Pose]  # (nb,) with complete accelerations
+    axes: Records[Axis]  # (nv,)
+    variations: Records[Variation]  # (nv,) by ``vary_axes``
 
 
 VARIATION, LOAD = dtype_of(Variation), dtype_of(Load)
@@ -321,23 +314,14 @@ def bent_back(load: Load, twist: Pair) -> Vector:
 
 
 class TreeGradients(NamedTuple):
-    """Gradients of the power of forces on the rates along w, and what they are put together in.
+    """Gradients of the power of forces on the rates along w, and what they are put together in."""
 
-    Attributes:
-        w: (nv,)
-        size: What they are multiplied by.
-        sums: (nv, 6) by ``put_sums`` with w.
-        above: (nv, 9) scratch: of all axes above one.
-        of_q: (nv,) receives those by positions, in addition.
-        of_v: (nv,) those by rates.
-    """
-
-    w: Array
-    size: float
-    sums: Array
-    above: Array
-    of_q: Array
-    of_v: Array
+    w: Array  # (nv,)
+    size: float  # what they are multiplied by
+    sums: Array  # (nv, 6) by ``put_sums`` with w
+    above: Array  # (nv, 9) scratch: of all axes above one
+    of_q: Array  # (nv,) receives those by positions, in addition
+    of_v: Array  # (nv,) those by rates
 
 
 @helper

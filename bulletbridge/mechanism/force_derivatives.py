@@ -221,17 +221,11 @@ def is_below(axes: Records[Axis], j: int, last: int) -> bool:
 
 
 class WrenchChange(NamedTuple):
-    """What displacing an axis changes a wrench by.
+    """What displacing an axis changes a wrench by."""
 
-    Attributes:
-        j: The axis, or the column of another number.
-        changed: What the wrench changes by.
-        turned: What it would change by if it went along with the axis.
-    """
-
-    j: int
-    changed: Pair
-    turned: Pair
+    j: int  # the axis, or the column of another number
+    changed: Pair  # what the wrench changes by
+    turned: Pair  # what it would change by if it went along with the axis
 
 
 @helper
@@ -320,23 +314,14 @@ def put_between(tree: VariedTree, effort: Effort, changed: Pair, column: int, F:
 
 
 class Acting(NamedTuple):
-    """What an element does along one of its coordinates.
+    """What an element does along one of its coordinates."""
 
-    Attributes:
-        n: Number of the coordinate.
-        size: Force along it.
-        stiffness: Along it.
-        damping: Along it.
-        wrench: On b, of a unit force.
-        twist: Of b relative to a.
-    """
-
-    n: int
-    size: float
-    stiffness: float
-    damping: float
-    wrench: Pair
-    twist: Pair
+    n: int  # number of the coordinate
+    size: float  # force along it
+    stiffness: float  # along it
+    damping: float  # along it
+    wrench: Pair  # on b, of a unit force
+    twist: Pair  # of b relative to a
 
 
 @helper

@@ -130,21 +130,13 @@ def coordinate(effort: Effort, poses: Records[Pose], k: int) -> tuple[float, Pai
 
 
 class Bend(NamedTuple):
-    """A line at the body that it goes round, from the origin of b's tree.
+    """A line at the body that it goes round, from the origin of b's tree."""
 
-    Attributes:
-        R: Axes of the frame in the body's centre.
-        first: Where the line comes from.
-        last: Where it goes to.
-        x0: The first of them in that frame.
-        x1: The last.
-    """
-
-    R: Matrix
-    first: Vector
-    last: Vector
-    x0: Vector
-    x1: Vector
+    R: Matrix  # axes of the frame in the body's centre
+    first: Vector  # where the line comes from
+    last: Vector  # where it goes to
+    x0: Vector  # the first of them in that frame
+    x1: Vector  # the last
 
 
 @helper

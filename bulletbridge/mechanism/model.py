@@ -61,27 +61,16 @@ class Joint:
 
 @dataclass(frozen=True)
 class CarriedLink:
-    """A link, the joint that carries it, and its own mass, of which bodies know the sum alone.
+    """A link, the joint that carries it, and its own mass, of which bodies know the sum alone."""
 
-    Attributes:
-        joint: Name of the joint, that of a floating base too; empty for a base that stands still.
-        kind: As of ``Joint``, or ``fixed``.
-        link: Name of the link.
-        parent: Number of the link that carries the joint, -1 for the world.
-        mass: [kg]
-        com: (3,) its centre in the link's frame [m].
-        J: (3, 3) inertia about that, in the link's axes [kg m²].
-        effort: Number of Bullet's damping of the link among the efforts, -1 without any.
-    """
-
-    joint: str
-    kind: str
-    link: str
-    parent: int
-    mass: float
-    com: Array
-    J: Array
-    effort: int = -1
+    joint: str  # name of the joint, that of a floating base too; empty for a base that stands still
+    kind: str  # as of ``Joint``, or ``fixed``
+    link: str  # name of the link
+    parent: int  # number of the link that carries the joint, -1 for the world
+    mass: float  # [kg]
+    com: Array  # (3,) its centre in the link's frame [m]
+    J: Array  # (3, 3) inertia about that, in the link's axes [kg m²]
+    effort: int = -1  # number of Bullet's damping of the link among the efforts, -1 without any
 
 
 @dataclass(frozen=True)
@@ -161,11 +150,7 @@ T = TypeVar("T")
 
 
 def _refuse_other(kind: str, name: str, other: str, known: Mapping[str, str]) -> None:
-    """Refuse the name of a joint in the place of a link's, or the other way round, if they belong.
-
-    Raises:
-        UnknownNameError: It says the right one.
-    """
+    """Refuse the name of a joint in the place of a link's, or of a link in that of a joint's."""
     if name in known:
         raise UnknownNameError(
             f"'{name}' is a {other}, not a {kind}: its {kind} is '{known[name]}'"

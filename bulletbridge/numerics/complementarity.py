@@ -133,19 +133,13 @@ of the whole after which there is none."""
 
 
 class Proximal(NamedTuple):
-    """A sequence of problems, each softened about the solution of the one before.
+    """A sequence of problems, each softened about the solution of the one before."""
 
-    Attributes:
-        softness: Of the first, as a share of the diagonal.
-        problems: The most.
-        steps: The most of Newton's method in each.
-        gains: Share of its residual with which one goes on to the next, as after a single step:
-            rows stay of their kinds then.
-    """
-
-    softness: float
-    problems: int
-    steps: int
+    softness: float  # of the first, as a share of the diagonal
+    problems: int  # the most
+    steps: int  # the most of Newton's method in each
+    # share of its residual with which one goes on to the next, as after a single step: rows stay of
+    # their kinds then
     gains: float
 
 
@@ -217,22 +211,14 @@ class Slide(NamedTuple):
     """The rim of a cone next to x and w, for one of its rows: z = r p/|p|.
 
     z = x/mu, p = z - mu w/d.
-
-    Attributes:
-        start: First row of the cone.
-        d: Its scale.
-        length: |p|.
-        radius: r.
-        direction: p/|p|.
-        own: That of the row.
     """
 
-    start: int
-    d: float
-    length: float
-    radius: float
-    direction: tuple[float, float]
-    own: float
+    start: int  # first row of the cone
+    d: float  # its scale
+    length: float  # |p|
+    radius: float  # r
+    direction: tuple[float, float]  # p/|p|
+    own: float  # that of the row
 
 
 @helper

@@ -54,21 +54,14 @@ products by its own length is taken off; they are, and all products become equal
 
 
 class Course(NamedTuple):
-    """How the path is followed.
+    """How the path is followed."""
 
-    Attributes:
-        begin: Share of ``energy`` at which it begins near x; zero for the same beginning always.
-        enough: Share whose square is small enough a product.
-        inside: Share of the way to where a row or cone has no room left.
-        most: Steps after which it is given up.
-        centres: Whether short steps are taken for want of equal products.
-    """
-
+    # share of ``energy`` at which it begins near x; zero for the same beginning always
     begin: float
-    enough: float
-    inside: float
-    most: int
-    centres: bool
+    enough: float  # share whose square is small enough a product
+    inside: float  # share of the way to where a row or cone has no room left
+    most: int  # steps after which it is given up
+    centres: bool  # whether short steps are taken for want of equal products
 
 
 class Inside(NamedTuple):

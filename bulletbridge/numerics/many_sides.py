@@ -67,21 +67,13 @@ def solve_up(A: Array, X: Array) -> None:
 
 
 class SplitArrays(NamedTuple):
-    """A split of ``projection``, with the rows that it keeps.
+    """A split of ``projection``, with the rows that it keeps."""
 
-    Attributes:
-        L: (nv, nv)
-        Y: (nc, nv)
-        R: (nc, nc)
-        rows: (nc,) those that follow from others are left out.
-        rank: How many are not.
-    """
-
-    L: Array
-    Y: Array
-    R: Array
-    rows: Records[Row]
-    rank: int
+    L: Array  # (nv, nv)
+    Y: Array  # (nc, nv)
+    R: Array  # (nc, nc)
+    rows: Records[Row]  # (nc,) those that follow from others are left out
+    rank: int  # how many are not
 
 
 @outlined

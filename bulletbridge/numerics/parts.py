@@ -67,15 +67,10 @@ FEWER = 0.5
 
 
 class Price(NamedTuple):
-    """What elimination costs in products of factors of all rows, which lie side by side.
+    """What elimination costs in products of factors of all rows, which lie side by side."""
 
-    Attributes:
-        product: A product among parts.
-        row: A row.
-    """
-
-    product: float
-    row: float
+    product: float  # A product among parts
+    row: float  # A row
 
 
 OF_TREES, OF_BODIES = Price(4.0, 700.0), Price(2.0, 200.0)

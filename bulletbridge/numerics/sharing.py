@@ -73,15 +73,10 @@ class Sharing(NamedTuple):
 
 
 class Softness(NamedTuple):
-    """How rows that hold are found.
+    """How rows that hold are found."""
 
-    Attributes:
-        rho: How soft the problem is, as a share of the diagonal.
-        rim: Share of a cone's radius by which friction may be beyond it and holds.
-    """
-
-    rho: float
-    rim: float
+    rho: float  # how soft the problem is, as a share of the diagonal
+    rim: float  # share of a cone's radius by which friction may be beyond it and holds
 
 
 @outlined

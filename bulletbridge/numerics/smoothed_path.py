@@ -61,17 +61,11 @@ there Newton's method mostly solves the problem itself in two steps."""
 
 
 class Smoothness(NamedTuple):
-    """How smooth a problem is.
+    """How smooth a problem is."""
 
-    Attributes:
-        energy: Root of the largest b²/D, in units of which impulses times sqrt(D) are smooth.
-        share: The same of it for all rows.
-        with_slopes: Whether derivatives are written, too.
-    """
-
-    energy: float
-    share: float
-    with_slopes: bool
+    energy: float  # root of the largest b²/D, in units of which impulses times sqrt(D) are smooth
+    share: float  # the same of it for all rows
+    with_slopes: bool  # whether derivatives are written, too
 
 
 @helper

@@ -83,18 +83,12 @@ def integrals(link: FlexibleLink) -> ModeIntegrals:
     a = {name: np.array(value) for name, value in known.items()}
     tip, B = a["sig_tip"][part], a["a13"][square] / L
     return ModeIntegrals(
-        DENSITY * L + M,
-        0.5 * DENSITY * L**2 + M * L,
-        DENSITY * L**3 / 3.0 + M * L**2,
-        DENSITY * L**2 * a["a12"][part] + M * L * tip,
-        DENSITY * L * a["a21"][part] + M * tip,
+        DENSITY * L + M, 0.5 * DENSITY * L**2 + M * L, DENSITY * L**3 / 3.0 + M * L**2,
+        DENSITY * L**2 * a["a12"][part] + M * L * tip, DENSITY * L * a["a21"][part] + M * tip,
         DENSITY * L * a["a14"][square] + M * np.outer(tip, tip),
-        DENSITY * L * a["a15"][square] + 2.0 * M * L * B,
-        a["a16"][square] / L**3,
-        DENSITY * a["a23"][square] + M * B,
-        tip,
-        B,
-    )
+        DENSITY * L * a["a15"][square] + 2.0 * M * L * B, a["a16"][square] / L**3,
+        DENSITY * a["a23"][square] + M * B, tip, B,
+    )  # fmt: skip
 
 
 def axes_at(angle: float) -> Array:

@@ -42,47 +42,27 @@ from bulletbridge.system.forward_dynamics import ForwardDynamics, SolvedState
 
 
 class BorneArrays(NamedTuple):
-    """What ``find_borne`` works on, besides what forward dynamics have found.
+    """What ``find_borne`` works on, besides what forward dynamics have found."""
 
-    Attributes:
-        links: The tree, and
-        found: what each link's joint bears.
-        damped: (n, 2) efforts that are Bullet's damping, and the links that they act on.
-        elements: (n, 3) other efforts, and links a and b that they are between.
-        ends: (loops, 2) links a and b of loops.
-        wrenches: (efforts, 6) room, and
-        extra: (nb, 6) likewise.
-        moved: (nq,) room for a configuration, and
-        there: poses and
-        axes_there: axes of it.
-    """
-
-    links: Records[LinkData]
-    found: Records[Borne]
-    damped: Ints
-    elements: Ints
-    ends: Ints
-    wrenches: Array
-    extra: Array
-    moved: Array
-    there: Records[Pose]
-    axes_there: Records[Axis]
+    links: Records[LinkData]  # the tree, and
+    found: Records[Borne]  # what each link's joint bears
+    damped: Ints  # (n, 2) efforts that are Bullet's damping, and the links that they act on
+    elements: Ints  # (n, 3) other efforts, and links a and b that they are between
+    ends: Ints  # (loops, 2) links a and b of loops
+    wrenches: Array  # (efforts, 6) room, and
+    extra: Array  # (nb, 6) likewise
+    moved: Array  # (nq,) room for a configuration, and
+    there: Records[Pose]  # poses and
+    axes_there: Records[Axis]  # axes of it
 
 
 class Touching(NamedTuple):
-    """The contacts of a step.
+    """The contacts of a step."""
 
-    Attributes:
-        points: (n,) and more, as they were found.
-        rows: Their rows.
-        links: (n, 2) that they are between, of a and of b.
-        impulses: Of ``InequalityArrays``.
-    """
-
-    points: Records[ContactPoint]
-    rows: Records[ContactRows]
-    links: Ints
-    impulses: Array
+    points: Records[ContactPoint]  # (n,) and more, as they were found
+    rows: Records[ContactRows]  # their rows
+    links: Ints  # (n, 2) that they are between, of a and of b
+    impulses: Array  # of ``InequalityArrays``
 
 
 UNTOUCHED = Touching(
@@ -200,17 +180,11 @@ class Bearing:
         found = np.zeros(len(tree.links), BORNE)
         self._table: Array = found.view(np.float64).reshape(len(found), -1)
         self._arrays = BorneArrays(
-            tree.records,
-            found,
-            np.ascontiguousarray(damped, np.int64),
-            np.array(elements, np.int64).reshape(-1, 3),
-            self.ends,
-            np.zeros((len(s.efforts), 6)),
-            np.zeros((len(s.bodies), 6)),
-            np.zeros(dynamics.solver.mechanism.nq),
-            copied(dynamics.poses),
-            copied(dynamics.axes),
-        )
+            tree.records, found, np.ascontiguousarray(damped, np.int64),
+            np.array(elements, np.int64).reshape(-1, 3), self.ends, np.zeros((len(s.efforts), 6)),
+            np.zeros((len(s.bodies), 6)), np.zeros(dynamics.solver.mechanism.nq),
+            copied(dynamics.poses), copied(dynamics.axes),
+        )  # fmt: skip
         rest = UNTOUCHED, 1.0, NO_LOADS
         with announce_compilation(find_borne):
             self._find = StoredCall(find_borne, (s, dynamics.found, self._arrays), rest).call

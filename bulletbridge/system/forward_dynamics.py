@@ -39,27 +39,16 @@ NOT_POSITIVE = -1
 
 
 class SolvedState(NamedTuple):
-    """What ``forward_dynamics`` finds.
+    """What ``forward_dynamics`` finds."""
 
-    Attributes:
-        vdot: (nv,) accelerations.
-        lam: (nc,) multipliers, of rows of which none follows from others.
-        supplied: (nv,) what the rows supply, whitened.
-        J: (nc, nv) the rows, if some follow from others.
-        loops: Copies, which ``free_rows`` changes, and
-        free: (6,) axes of a free body.
-        points: (loops, 3) where b is, and
-        wrench_rows: (nc, 6) moment and force of unit multipliers on it there, world axes.
-    """
-
-    vdot: Array
-    lam: Array
-    supplied: Array
-    J: Array
-    loops: Records[Loop]
-    free: Records[Axis]
-    points: Array
-    wrench_rows: Array
+    vdot: Array  # (nv,) accelerations
+    lam: Array  # (nc,) multipliers, of rows of which none follows from others
+    supplied: Array  # (nv,) what the rows supply, whitened
+    J: Array  # (nc, nv) the rows, if some follow from others
+    loops: Records[Loop]  # copies, which ``free_rows`` changes, and
+    free: Records[Axis]  # (6,) axes of a free body
+    points: Array  # (loops, 3) where b is, and
+    wrench_rows: Array  # (nc, 6) moment and force of unit multipliers on it there, world axes
 
 
 @kernel
@@ -115,15 +104,9 @@ class ForwardDynamics(SolverCopy):
         self._loops = loops.view(np.uint8), e.loops.view(np.uint8)
         self._tau, self._targets = np.zeros((1, nv)), solver.still.copy()
         self.found = SolvedState(
-            np.zeros(nv),
-            np.zeros(nc),
-            np.zeros(nv),
-            np.zeros((nc, nv)),
-            loops,
-            axes_of_free_body(),
-            np.zeros((len(loops), 3)),
-            np.zeros((nc, 6)),
-        )
+            np.zeros(nv), np.zeros(nc), np.zeros(nv), np.zeros((nc, nv)), loops,
+            axes_of_free_body(), np.zeros((len(loops), 3)), np.zeros((nc, 6)),
+        )  # fmt: skip
         self.shared: Mask | None = None
         fixed = self.arrays, self.found, self._targets, self._tau
         with announce_compilation(forward_dynamics):

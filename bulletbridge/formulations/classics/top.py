@@ -89,19 +89,13 @@ def find(c: ChartArrays, x: Array, dx: Array, t: float) -> int:
 
 @dataclass(frozen=True)
 class Top(CompiledEquations):
-    """q = (r [m], p), v = its rate; rows ½ (r·r - 2 r·s) [m²] and ½ (p·p - 1), s the body's z axis.
+    """q = (r [m], p), v its rate; rows ½ (r·r - 2 r·s) [m²] and ½ (p·p - 1), s the z axis."""
 
-    Attributes:
-        mass: [kg].
-        inertia: About the centre of mass, across, across and along the axis [kg m²].
-        gravity: [m/s²].
-        alpha: Weight of p pᵀ in the mass matrix [kg m²]; 0 leaves it singular.
-    """
-
-    mass: float = 30.0
+    mass: float = 30.0  # [kg]
+    # about the centre of mass, across, across and along the axis [kg m²]
     inertia: tuple[float, float, float] = (90.0, 90.0, 30.0)
-    gravity: float = 9.81
-    alpha: float = 100.0
+    gravity: float = 9.81  # [m/s²]
+    alpha: float = 100.0  # weight of p pᵀ in the mass matrix [kg m²]; 0 leaves it singular
     nq: int = 7
     nv: int = 7
     rows: int = 2
@@ -160,11 +154,7 @@ class Top(CompiledEquations):
         return float(np.abs(np.imag(found)).max())
 
     def _axes(self) -> tuple[float, float]:
-        """Moments of inertia across and along the axis.
-
-        Raises:
-            ModelError: Those across differ, so that small tilts do not turn with the top.
-        """
+        """Moments of inertia across and along the axis."""
         across, other, along = self.inertia
         if across != other:
             raise ModelError(

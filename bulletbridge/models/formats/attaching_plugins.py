@@ -27,17 +27,11 @@ PLUGIN = "plugin"
 
 
 class Attachment(NamedTuple):
-    """Two links that a plugin fixes to each other.
+    """Two links that a plugin fixes to each other."""
 
-    Attributes:
-        parent: One of the model that has the plugin.
-        child: The other one.
-        model: The child's model as the plugin has it; nothing or ``__model__`` is its own.
-    """
-
-    parent: str
-    child: str
-    model: str
+    parent: str  # one of the model that has the plugin
+    child: str  # the other one
+    model: str  # the child's model as the plugin has it; nothing or ``__model__`` is its own
 
     def is_in(self, name: str) -> bool:
         """Whether both are in a model of that name, which has the plugin."""

@@ -67,18 +67,10 @@ def robot_of(name: str, body: int, client: int, notes: list[str]) -> Robot:
         own = free_name(joint.name or f"joint_{k}", joints)
         velocity = float(pybullet.getJointInfo(body, k, client)[11])
         joints[own] = Joint(
-            own,
-            KINDS[joint.kind],
-            names[parent],
-            names[child],
-            Pose(turned, pivot),
-            inner[child].R @ joint.axis,
-            (joint.lower, joint.upper),
-            joint.effort or np.inf,
-            velocity or np.inf,
-            joint.damping,
-            joint.friction,
-        )
+            own, KINDS[joint.kind], names[parent], names[child], Pose(turned, pivot),
+            inner[child].R @ joint.axis, (joint.lower, joint.upper), joint.effort or np.inf,
+            velocity or np.inf, joint.damping, joint.friction,
+        )  # fmt: skip
     if lost:
         notes.append(f"shapes of {listed(lost)} of '{name}' that are in no file are left out")
     place = Pose(raw.R, raw.p) @ inner[0].inverse

@@ -25,17 +25,12 @@ Joining = LoopJoint | Coupling | Spring | Bushing | Tendon
 
 @dataclass(frozen=True)
 class Source:
-    """Where elements are found.
+    """Where elements are found."""
 
-    Attributes:
-        place: The frame of a link or frame by name; refuses a name that is none.
-        joint: The full name of a joint; refuses a name that is none.
-        fail: Ends reading with a message.
-    """
-
+    # the frame of a link or frame by name; refuses a name that is none
     place: Callable[[str], Frame]
-    joint: Callable[[str], str]
-    fail: Callable[[str], NoReturn]
+    joint: Callable[[str], str]  # the full name of a joint; refuses a name that is none
+    fail: Callable[[str], NoReturn]  # ends reading with a message
 
     def text(self, element: Xml.Element, tag: str, default: str | None = None) -> str:
         """What a child says; an error if there is none and no default."""

@@ -10,40 +10,26 @@ from bulletbridge.models.model_spec import JointForce
 
 
 class Retyped(NamedTuple):
-    """A joint of the tree that is to be another one.
+    """A joint of the tree that is to be another one."""
 
-    Attributes:
-        kind: What it is to be.
-        axes: Of a universal joint.
-        numbers: Dampings of a planar joint along x and y and about its normal; the advance of a
-            screw [m a turn].
-    """
-
-    kind: str
-    axes: str = ""
+    kind: str  # what it is to be
+    axes: str = ""  # of a universal joint
+    # dampings of a planar joint along x and y and about its normal; the advance of a screw [m a
+    # turn]
     numbers: tuple[float, ...] = ()
 
 
 @dataclass
 class Extension:
-    """What one of them says.
+    """What one of them says."""
 
-    Attributes:
-        loops: What closes loops, and couplings.
-        elements: Springs and sums of joints.
-        forces: Springs and friction of joints.
-        joints: Properties of joints.
-        actuated: Joints with a drive.
-        held: Whether the base is part of the world.
-        retyped: What joints of the tree are to be.
-        notes: What is to be said about it.
-    """
-
+    # what closes loops, and couplings
     loops: list[LoopJoint | Coupling] = field(default_factory=lambda: [])
-    elements: list[ForceElement] = field(default_factory=lambda: [])
-    forces: list[JointForce] = field(default_factory=lambda: [])
-    joints: dict[str, JointProperties] = field(default_factory=lambda: {})
-    actuated: list[str] = field(default_factory=lambda: [])
-    held: bool = False
+    elements: list[ForceElement] = field(default_factory=lambda: [])  # springs and sums of joints
+    forces: list[JointForce] = field(default_factory=lambda: [])  # springs and friction of joints
+    joints: dict[str, JointProperties] = field(default_factory=lambda: {})  # properties of joints
+    actuated: list[str] = field(default_factory=lambda: [])  # joints with a drive
+    held: bool = False  # whether the base is part of the world
+    # what joints of the tree are to be
     retyped: dict[str, Retyped] = field(default_factory=lambda: {})
-    notes: list[str] = field(default_factory=lambda: [])
+    notes: list[str] = field(default_factory=lambda: [])  # what is to be said about it

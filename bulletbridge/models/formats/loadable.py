@@ -252,19 +252,12 @@ def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
 
 
 class Step(NamedTuple):
-    """One of the joints that stand for a joint with several freedoms.
+    """One of the joints that stand for a joint with several freedoms."""
 
-    Attributes:
-        name: Its name.
-        kind: Its type in a URDF.
-        axis: As a URDF has it.
-        damping: Its own; None for what the joint has that it stands for.
-    """
-
-    name: str
-    kind: str
-    axis: str
-    damping: float | None = None
+    name: str  # its name
+    kind: str  # its type in a URDF
+    axis: str  # as a URDF has it
+    damping: float | None = None  # its own; None for what the joint has that it stands for
 
 
 def _planar_in_steps(tree: UrdfTree, joint: Xml.Element, damping: tuple[float, ...]) -> str:

@@ -22,17 +22,12 @@ HIGHER = slice(2, 5)
 
 @dataclass(frozen=True)
 class Path:
-    """The way of a tendon: a sum of joint positions, or a line through points.
+    """The way of a tendon: a sum of joint positions, or a line through points."""
 
-    Attributes:
-        factors: Of joints' positions, by full name.
-        points: What a line goes through, round and over, from a point to a point.
-        length: With every joint where MuJoCo draws it [m].
-    """
-
-    factors: dict[str, float]
+    factors: dict[str, float]  # of joints' positions, by full name
+    # what a line goes through, round and over, from a point to a point
     points: tuple[LinePoint, ...]
-    length: float
+    length: float  # with every joint where MuJoCo draws it [m]
 
     @property
     def straight(self) -> bool:

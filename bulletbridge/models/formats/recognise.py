@@ -46,21 +46,13 @@ Reader = Callable[[Path, Path, How], ModelSpec]
 
 @dataclass(frozen=True)
 class Format:
-    """A format that robots come in.
+    """A format that robots come in."""
 
-    Attributes:
-        name: What people call it.
-        read: The model in a file.
-        root: Of XML, the name of its outermost element.
-        endings: Of anything else, how file names end.
-        says_base: Whether it says what of it stands still.
-    """
-
-    name: str
-    read: Reader
-    root: str = ""
-    endings: tuple[str, ...] = ()
-    says_base: bool = True
+    name: str  # what people call it
+    read: Reader  # the model in a file
+    root: str = ""  # of XML, the name of its outermost element
+    endings: tuple[str, ...] = ()  # of anything else, how file names end
+    says_base: bool = True  # whether it says what of it stands still
 
 
 FORMATS: tuple[Format, ...] = (

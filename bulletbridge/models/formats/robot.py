@@ -187,21 +187,14 @@ class Joint:
 
 @dataclass
 class Robot:
-    """A tree of links: parents before children.
+    """A tree of links: parents before children."""
 
-    Attributes:
-        name: What the robot is called.
-        root: Its base link.
-        fixed: Whether that stands still.
-        place: Where it stands, or starts, in the world.
-    """
-
-    name: str
-    root: str
-    fixed: bool
+    name: str  # what the robot is called
+    root: str  # its base link
+    fixed: bool  # whether that stands still
     links: dict[str, Link]
     joints: dict[str, Joint]
-    place: Pose = field(default_factory=Pose)
+    place: Pose = field(default_factory=Pose)  # where it stands, or starts, in the world
 
     def carrying(self) -> dict[str, Joint]:
         """The joint that carries each link but the root."""

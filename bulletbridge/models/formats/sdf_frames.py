@@ -191,40 +191,27 @@ def is_true(text: str) -> bool:
 
 @dataclass
 class Scope:
-    """One model, or the world, with its names.
+    """One model, or the world, with its names."""
 
-    Attributes:
-        element: Its XML.
-        prefix: What precedes its names from outside.
-        version: Of SDF.
-        place: Where files that it names are.
-        parts: Links, joints, frames by name; of a link and a joint of one name the link.
-        joints: Joints by name.
-        nested: Models in it by name.
-        outer: Model that it is in.
-        pose_element: What has its pose: the model, or what includes it.
-        static: Whether all of it stands still.
-        missing: What it includes that comes with Gazebo and is not there.
-        notes: What was assumed of it, and of the file that it includes models from.
-        renamed: Models in it whose name another one has, by the one that they got.
-        called: Its name in the model that it is in.
-        merged: Models in it whose names are its own, too.
-    """
-
-    element: Xml.Element
-    prefix: str
-    version: tuple[int, ...]
-    place: Path
-    pose_element: Xml.Element
-    outer: "Scope | None" = None
-    static: bool = False
+    element: Xml.Element  # its XML
+    prefix: str  # what precedes its names from outside
+    version: tuple[int, ...]  # of SDF
+    place: Path  # where files that it names are
+    pose_element: Xml.Element  # what has its pose: the model, or what includes it
+    outer: "Scope | None" = None  # model that it is in
+    static: bool = False  # whether all of it stands still
+    # links, joints, frames by name; of a link and a joint of one name the link
     parts: dict[str, Xml.Element] = field(default_factory=lambda: {})
-    joints: dict[str, Xml.Element] = field(default_factory=lambda: {})
-    nested: dict[str, "Scope"] = field(default_factory=lambda: {})
+    joints: dict[str, Xml.Element] = field(default_factory=lambda: {})  # joints by name
+    nested: dict[str, "Scope"] = field(default_factory=lambda: {})  # models in it by name
+    # what it includes that comes with Gazebo and is not there
     missing: list[str] = field(default_factory=lambda: [])
+    # what was assumed of it, and of the file that it includes models from
     notes: list[str] = field(default_factory=lambda: [])
+    # models in it whose name another one has, by the one that they got
     renamed: dict[str, str] = field(default_factory=lambda: {})
-    called: str = ""
+    called: str = ""  # its name in the model that it is in
+    # models in it whose names are its own, too
     merged: list[str] = field(default_factory=lambda: [])
 
     def within(self, name: str) -> str:

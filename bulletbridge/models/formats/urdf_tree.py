@@ -51,15 +51,10 @@ X: Triple = (1.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class UrdfTree:
-    """A URDF that is being read, or changed on the way.
+    """A URDF that is being read, or changed on the way."""
 
-    Attributes:
-        path: The file.
-        robot: Its root element.
-    """
-
-    path: Path
-    robot: Xml.Element
+    path: Path  # the file
+    robot: Xml.Element  # its root element
 
     @property
     def links(self) -> dict[str, Xml.Element]:

@@ -23,15 +23,10 @@ AUTOMATIC = -1.0
 
 @dataclass
 class Found:
-    """What a stage has of MuJoCo's.
+    """What a stage has of MuJoCo's."""
 
-    Attributes:
-        driven: Joints that actuators pull at.
-        idle: Actuators that are more than a force and do not act, in words.
-    """
-
-    driven: list[str]
-    idle: list[str]
+    driven: list[str]  # joints that actuators pull at
+    idle: list[str]  # actuators that are more than a force and do not act, in words
 
 
 def number(prim: Any, name: str, default: float) -> float:
