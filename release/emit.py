@@ -399,27 +399,26 @@ class Captured(NamedTuple):
     Attributes:
         path: The kernel, as in ``objects.path_of``.
         source: Its file.
-        entry: What the manifest says of it.
+        entry: What the manifest says of it; nothing of what kernels alone call.
         bitcode: With its entry point, not optimised.
         deferred: What it calls that is a kernel of its own, by key.
     """
 
     path: str
     source: Path
-    entry: dict[str, Any]
+    entry: dict[str, Any] | None
     bitcode: bytes
     deferred: dict[str, Target]
 
 
 def capture(kernel: Any, signature: Any, number: int, dtypes: Dtypes) -> Captured:
-    """Translate a kernel for arguments of these types of numba, and write its entry point.
+    """Translate a kernel for arguments of these types of numba, and write its entry point, if any.
 
     Raises:
         CannotEmitError: It takes or returns something that entry points do not know.
     """
     dispatcher = cast(Any, numba.njit(**CAPTURED)(kernel.py_func))
     arguments: tuple[Any, ...] = tuple(map(unliteral, getattr(signature, "args", signature)))
-    takes = [kind_of(one, dtypes) for one in arguments]
     dispatcher.compile(signature)
     code = dispatcher.overloads[arguments]
     library, returned = code.library, unliteral(code.signature.return_type)
@@ -428,22 +427,21 @@ def capture(kernel: Any, signature: Any, number: int, dtypes: Dtypes) -> Capture
     final = library._final_module
     native, entry = f"native_{number}", f"entry_{number}"
     final.get_function(code.fndesc.llvm_func_name).name = native
-    returns = kind_of(returned, dtypes)
-    convention = dispatcher.targetctx.call_conv
-    module = ir.Module()
-    module.triple, module.data_layout = final.triple, str(final.data_layout)
-    declared = ir.Function(module, convention.get_function_type(returned, arguments), native)
-    slots = ir.GlobalVariable(module, ir.IntType(8), "slots")
-    sizes = [entry_size(text) for text in dtypes.texts]
-    trusting = kernel.py_func.__name__ == "call_stored"
-    Entry(module, entry, declared, slots, trusting).write(takes, sizes, returns)
-    final.link_in(llvm.parse_assembly(str(module)))
+    path, source, told = path_of(kernel.py_func, source_of(kernel)), source_of(kernel), None
+    if kernel in KERNELS:
+        takes, returns = [kind_of(one, dtypes) for one in arguments], kind_of(returned, dtypes)
+        told = {"takes": takes, "returns": returns, "native": native, "entry": entry}
+        convention = dispatcher.targetctx.call_conv
+        module = ir.Module()
+        module.triple, module.data_layout = final.triple, str(final.data_layout)
+        declared = ir.Function(module, convention.get_function_type(returned, arguments), native)
+        slots = ir.GlobalVariable(module, ir.IntType(8), "slots")
+        sizes = [entry_size(text) for text in dtypes.texts]
+        trusting = kernel.py_func.__name__ == "call_stored"
+        Entry(module, entry, declared, slots, trusting).write(takes, sizes, returns)
+        final.link_in(llvm.parse_assembly(str(module)))
     final.verify()
-    source = source_of(kernel)
-    told = {"takes": takes, "returns": returns, "native": native, "entry": entry}
-    return Captured(
-        path_of(kernel.py_func, source), source, told, final.as_bitcode(), called_in(final)
-    )
+    return Captured(path, source, told, final.as_bitcode(), called_in(final))
 
 
 def source_of(kernel: Any) -> Path:
@@ -604,7 +602,7 @@ def emit(folder: Path, levels: Iterable[str] = LEVELS, processes: int = 2,
             newest = max(newest, newest_libc(place))
             say(f"{place} has {place.stat().st_size / 1e6:.1f} MB")
     kernels: dict[str, Any] = {}
-    for one in found:
+    for one in (one for one in found if one.entry):
         told: dict[str, Any] = {"sources": source_hash(one.source), "overloads": []}
         kernels.setdefault(one.path, told)["overloads"].append(one.entry)
     for told in kernels.values():

@@ -37,12 +37,12 @@ def gather(records, line, table, n, m):
     return len(records) + 10 * table.shape[1]
 
 @deferred
-def count(pair, more: int) -> tuple[int, float]:
-    return pair[0] + more, len(pair[1])
+def count(record, pair, more: int) -> tuple[int, float]:
+    return pair[0] + int(record.k) + more, len(pair[1])
 
 @kernel
-def both(x, pair):
-    number, length = count(pair, 1)
+def both(x, pair, records):
+    number, length = count(records[0], pair, 1)
     return f(x), (number, int(length))
 
 @kernel
@@ -65,7 +65,7 @@ def use():
     told = [gather(records, line, table, n, m), float(line[0]), one.call((table, n, m))]
     told += [StoredCall(twice, (blocks,), (table, n, m)).call((table, n, m))]
     whole = one.with_rest((table, n, m)).call
-    told += [whole(()), both(0.25, (n, line)), nothing(line), float(line[0])]
+    told += [whole(()), both(0.25, (n, line), records), nothing(line), float(line[0])]
     return told
 
 if __name__ == "__main__":
