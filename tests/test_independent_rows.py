@@ -1,20 +1,27 @@
 """Motors, friction and limits that are told apart: what they exert moves bodies as it should."""
 
+import math
+
 import numpy as np
 import pytest
+from test_islands import bar
 from test_mixed import ENOUGH
 
 import bulletbridge as bb
 from bulletbridge.bench.cases import case
 from bulletbridge.bench.problem import positions
 from bulletbridge.compilation.jit import kernel
+from bulletbridge.mechanism.build import empty_mechanism, with_joint
 from bulletbridge.numerics.complementarity import LIGHTEST
 from bulletbridge.numerics.complementarity_rows import (
+    FORMED,
+    LINES,
     ROW_BOUNDS,
     complementarity_problem,
+    parts_of,
     room_for,
 )
-from bulletbridge.numerics.independent_rows import solve_independent
+from bulletbridge.numerics.independent_rows import HIGH, LOW, put_lengths, solve_independent
 
 DT, STEPS = 1e-3, 40
 DRIVEN = {
@@ -72,12 +79,26 @@ def test_torques_in_place_of_motors_move_a_robot_the_same(name):
 
 
 @kernel
-def solve_weighed(D, b, bounds, weights, x, w, room, motors: int, freedoms: int):
-    """Residual of ``solve_independent``; impulses and velocities go to x and w."""
-    p = complementarity_problem(D, b, bounds, x, w, room)
-    for i in range(len(b)):
-        p.weights[i] = weights[i]
-    return solve_independent(p, len(b), motors, freedoms, ENOUGH).residual
+def solve_weighed(D, b, bounds, weights, x, w, room, formed: int):
+    """Residual of ``solve_independent``; impulses and velocities go to x and w.
+
+    Rows are on six freedoms. Those of D beside its diagonal are not looked at if it is not
+    ``formed``: half of the coordinates are any row's then, and others a row's from LOW to HIGH.
+    """
+    p, n, common = complementarity_problem(D, b, bounds, x, w, room), len(b), 3
+    for i in range(n):
+        p.weights[i], p.slopes[LOW, i], p.slopes[HIGH, i] = weights[i], common, 6
+    p.parts.state[FORMED] = 1
+    if formed == 0:
+        D[:] = math.nan
+        put_lengths(p, n, common)
+    return solve_independent(p, n, 0, 6, common, ENOUGH).residual
+
+
+def solved(C, b, bounds, weights, x, formed):
+    """The same of rows C, from x, in place."""
+    room = room_for(len(b), LINES, parts_of(C, np.array([0, C.shape[1]])))
+    return solve_weighed(C @ C.T, b, bounds, weights, x, np.zeros(len(b)), room, formed)
 
 
 def coupled_frictions(seed, alike=1.0):
@@ -95,21 +116,20 @@ def coupled_frictions(seed, alike=1.0):
     bounds = np.zeros(len(group), ROW_BOUNDS)
     bounds["lower"], bounds["upper"], bounds["owner"] = -upper, upper, -1
     bounds["first"] = bounds["count"] = 1
-    D = C @ C.T
-    weights = LIGHTEST * random.uniform(1.0, 100.0, len(group)) * np.diag(D)
-    return D, b, bounds, weights, share, group
+    weights = LIGHTEST * random.uniform(1.0, 100.0, len(group)) * (C * C).sum(axis=1)
+    return C, b, bounds, weights, share, group
 
 
+@pytest.mark.parametrize("formed", [0, 1])
 @pytest.mark.parametrize("seed", range(40))
-def test_friction_of_coupled_joints_is_shared_by_the_least_norm(seed):
+def test_friction_of_coupled_joints_is_shared_by_the_least_norm(seed, formed):
     """Rows hold or exert their bound, and those of one motion share in it as little as they can.
 
     That is by one multiple of share over weight, but for those whose bound is less.
     """
-    D, b, bounds, weights, share, group = coupled_frictions(seed)
-    x, w = np.zeros(len(b)), np.zeros(len(b))
-    residual = solve_weighed(D, b, bounds, weights, x, w, room_for(len(b)), 0, 6)
-    assert residual <= ENOUGH
+    C, b, bounds, weights, share, group = coupled_frictions(seed)
+    x, D = np.zeros(len(b)), C @ C.T
+    assert solved(C, b, bounds, weights, x, formed) <= ENOUGH
     moved, upper = D @ x + b, bounds["upper"]
     scale = np.abs(b).max()
     assert np.abs(x - np.clip(x - moved / np.diag(D), -upper, upper)).max() < 1e-12 * scale
@@ -123,11 +143,43 @@ def test_friction_of_coupled_joints_is_shared_by_the_least_norm(seed):
             assert (np.abs(per[at_bound]) <= abs(per[inside[0]]) * (1.0 + 1e-9)).all()
 
 
-def test_coupled_joints_that_are_asked_for_different_rates_are_left_to_others():
+@pytest.mark.parametrize("formed", [0, 1])
+def test_coupled_joints_that_are_asked_for_different_rates_are_left_to_others(formed):
     """What contradicts itself has no solution in which each row holds: nothing is changed."""
-    D, b, bounds, weights, *_ = coupled_frictions(3, 1.0 + 1e-6)
+    C, b, bounds, weights, *_ = coupled_frictions(3, 1.0 + 1e-6)
     bounds["lower"], bounds["upper"] = -1e6, 1e6
-    x, w = np.full(len(b), 0.5), np.zeros(len(b))
-    residual = solve_weighed(D, b, bounds, weights, x, w, room_for(len(b)), 0, 6)
-    assert residual == np.inf
+    x = np.full(len(b), 0.5)
+    assert solved(C, b, bounds, weights, x, formed) == np.inf
     assert (x == 0.5).all()
+
+
+@pytest.mark.parametrize("force", [1e3, 0.5])
+def test_motors_that_lead_every_joint_of_a_tree_exert_what_turns_it_so(force):
+    """Rates are those asked for unless a motor is at its bound, and torques would do the same.
+
+    Links weigh from a kilogram to a gram; the first motors are too weak, if any. Rates are below
+    100 rad/s: 1e-12 is a hundred times their rounding. What torques do is off by the ratio of
+    inertias, 1e3, times that.
+    """
+    mechanism, asked = empty_mechanism((0.4, 0.1, -9.81)), {}
+    for k, (mass, axis) in enumerate([(1.0, 2), (0.3, 1), (1e-2, 0), (1e-3, 1)]):
+        on, at, name = f"j{k - 1}" if k else "world", (0.3, 0.1, 0), f"j{k}"
+        turn = tuple(np.eye(3)[axis])
+        mechanism = with_joint(mechanism, name, "revolute", name, on, at, turn, bar(mass, 0.3))
+        asked[name] = 0.5 + k
+    system, twin = (bb.System(mechanism, dt=DT, integrator="semi_implicit_euler") for _ in range(2))
+    for name, rate in asked.items():
+        system.motors.set(name, velocity=rate, force=force)
+    weak = 0
+    for _ in range(STEPS):
+        twin.set_state(system.q, system.v)
+        system.step()
+        exerted, lacking = np.array(system.motors.forces), np.array([*asked.values()]) - system.v
+        inside = np.abs(exerted) < force
+        assert np.abs(lacking[inside]).max(initial=0.0) < 1e-12
+        assert (lacking * np.sign(exerted) > -1e-12)[~inside].all()
+        weak += not inside.all()
+        twin.tau = exerted
+        twin.step()
+        np.testing.assert_allclose(twin.v, system.v, rtol=0, atol=1e-9)
+    assert (weak > STEPS / 2) == (force < 1.0)

@@ -39,6 +39,7 @@ from bulletbridge.numerics.clusters import (
     restrict_clusters,
     trunk_size,
 )
+from bulletbridge.numerics.independent_rows import HIGH, LOW
 from bulletbridge.numerics.projection import square
 from bulletbridge.numerics.records import Array, Records
 
@@ -46,7 +47,8 @@ from bulletbridge.numerics.records import Array, Records
 @helper
 def restrict(a: Arrays, f: ClusterFactors, h: InequalityProblem, n: int) -> tuple[int, int]:
     """``impulses.restrict`` of the first n rows, all of which may be on the trunk."""
-    e, low, high, near = f.e, h.problem.step, h.problem.line, 0
+    e, near = f.e, 0
+    low, high = h.problem.slopes[LOW], h.problem.slopes[HIGH]
     prepare_lengths(e)
     for i in range(n):
         keep_raw(h, i)
@@ -88,6 +90,14 @@ def nothing_loose(
 
 
 @helper
+def leads_nothing(
+    a: Arrays, f: ClusterFactors, h: InequalityProblem, rows: RowCounts, v: Array
+) -> bool:
+    """Likewise: there are loops."""
+    return False
+
+
+@helper
 def no_points(
     a: Arrays,
     f: ClusterFactors,
@@ -106,7 +116,7 @@ CLUSTER_INEQUALITIES = InequalityBackend(
     CLUSTERS_END.finish_after,
     move_by,
     admit,
-    AdmissibleSpace(restrict, release, no_compliances, nothing_loose),
+    AdmissibleSpace(restrict, release, no_compliances, nothing_loose, leads_nothing),
     NO_SUPPLIES,
     no_points,
 )

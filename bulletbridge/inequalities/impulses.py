@@ -80,6 +80,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
     RowRoom,
     RowTargets,
     add_compliance_of_servos,
+    compliance,
     put_limit_rows,
     put_motor_rows,
     put_row_bounds,
@@ -103,6 +104,7 @@ from bulletbridge.numerics.complementarity import (
     solve_complementarity,
 )
 from bulletbridge.numerics.complementarity_rows import (
+    FORMED,
     USED,
     ComplementarityProblem,
     Room,
@@ -120,7 +122,7 @@ from bulletbridge.numerics.free_rows import (
     put_admissible_basis,
     unwhiten_rows,
 )
-from bulletbridge.numerics.independent_rows import solve_independent
+from bulletbridge.numerics.independent_rows import HIGH, LOW, put_lengths, solve_independent
 from bulletbridge.numerics.parts import plan_parts
 from bulletbridge.numerics.projection import (
     add_row,
@@ -132,6 +134,7 @@ from bulletbridge.numerics.projection import (
     unwhiten,
     whiten_force,
     whiten_rows,
+    whiten_velocity,
 )
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import (
@@ -190,6 +193,8 @@ WOUND_UP = 4.0
 have become is not carried on: rows that contradict each other by little push against each other."""
 MOST_BOUNCES = 4
 """How often restitution is solved for, of which a share alone is possible."""
+HALF = 0.5
+"""Share of the rows up to which so few may be between bounds that products of these alone do."""
 MANY = 4
 """Rows of joints for each freedom from which on a basis of these costs less than to project each
 row: of three for each it takes as long, as each moves few rates, and of one a quarter longer."""
@@ -668,17 +673,19 @@ class AdmissibleSpace(NamedTuple):
     Attributes:
         restrict: (a, f, h, n) takes the first n rows of h.C into these coordinates, see
             ``restrict``; how many of these any row may be on, and how many there are. If any may,
-            a row is else on those from p.step to before p.line.
+            p.slopes says between which others a row is.
         release: (a, f, h, n, x) velocities (nv,) of x, in place, n rows being restricted.
         put_compliances: (a, f, asked, q, rows, v) D of rows of which some are of contacts; those
             that are to be solved for.
         stop_loose: (f, h, n, tolerance, v) see ``loose_bodies.stop_loose``.
+        lead: (a, f, h, rows, v) see ``lead_all_rates``.
     """
 
     restrict: Callable[..., tuple[int, int]]
     release: Callable[..., None]
     put_compliances: Callable[..., RowCounts]
     stop_loose: Callable[..., None]
+    lead: Callable[..., bool]
 
 
 @outlined
@@ -784,12 +791,12 @@ def put_products(
     """D (n, n) <- C Cᵀ of the first n rows of C, which are zero beyond so many columns.
 
     They are mostly zero where there are several parts, or if they are not ``full``; beyond the
-    first ``common``, if there are any, but for those from p.step to before p.line.
+    first ``common``, if there are any, but for those that are known.
     """
     if full and len(p.parts.first) < 3:
         put_gram_matrix(C, n, p.D)
         return
-    first, last = p.step, p.line
+    first, last = p.slopes[LOW], p.slopes[HIGH]
     for i in range(n):
         low, high = 0, columns
         while common == 0 and low < high and C[i, low] == 0.0:
@@ -1041,6 +1048,15 @@ def may_be_independent(h: InequalityProblem, rows: RowCounts) -> bool:
 
 
 @helper
+def count_inside(p: ComplementarityProblem, n: int) -> int:
+    """How many of n rows were between their bounds in the last step."""
+    count = 0
+    for i in range(n):
+        count += p.bounds[i].lower < p.x[i] < p.bounds[i].upper
+    return count
+
+
+@helper
 def moves_apart(h: InequalityProblem, rows: RowCounts) -> bool:
     """Whether any joint is beyond its limit, and is to be taken back."""
     for i in range(rows.first_unilateral, rows.all):
@@ -1143,7 +1159,45 @@ def stop_all_loose(f: Factors, h: InequalityProblem, n: int, tolerance: float, v
     stop_loose(h.loose, f.L, h.problem.D, n, tolerance, v)
 
 
-DENSE_SPACE = AdmissibleSpace(restrict_all, release, put_compliances_of_contacts, stop_all_loose)
+@outlined
+def lead_all_rates(a: Arrays, f: Factors, h: InequalityProblem, rows: RowCounts, v: Array) -> bool:
+    """Where motors lead every rate of what is in no loop: what they exert, by M; v, which they ask.
+
+    Whether they do, as rigid ones, and none is at a bound; else nothing is done.
+    """
+    n, p, change = rows.all, h.problem, h.delta_v
+    alone = n == rows.motors == len(v) and a.control.filter_rank == 0
+    if not alone or a.control.driven > 0:
+        return False
+    for i in range(len(h.motor_rows)):
+        row = h.motor_rows[i].row
+        if row >= 0:
+            bound = p.bounds[row]
+            soft = compliance(h.motor_rows[i], a.control.dt) > 0.0
+            if soft or not bound.lower < p.x[row] < bound.upper or not h.axes[row] >= 0.0:
+                return False
+            change[int(h.axes[row])] = -p.b[row]
+    whiten_velocity(f.L, change, f.first)
+    for j in range(n):
+        p.line[j] = 0.0
+    for k in range(n):
+        for j in range(f.first[k], k + 1):
+            p.line[j] += f.L[k, j] * change[k]
+    for i in range(n):
+        bound, exerted = p.bounds[i], p.line[int(h.axes[i])]
+        if not bound.lower <= exerted <= bound.upper:
+            return False
+    for i in range(n):
+        axis = int(h.axes[i])
+        keep_raw(h, i)
+        p.x[i], p.w[i], change[axis] = p.line[axis], 0.0, -p.b[i]
+        v[axis] -= p.b[i]
+    return True
+
+
+DENSE_SPACE = AdmissibleSpace(
+    restrict_all, release, put_compliances_of_contacts, stop_all_loose, lead_all_rates
+)
 
 
 def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
@@ -1153,6 +1207,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
     """
     restrict, release = space.restrict, space.release
     put_compliances, stop_loose = space.put_compliances, space.stop_loose
+    lead = space.lead
 
     @helper
     def put_velocity_of_impulses(
@@ -1293,7 +1348,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 )
             outcome = UNTRIED
             if found.residual <= tolerance:
-                outcome = solve_independent(p, n, rows.motors, n, tolerance)
+                outcome = solve_independent(p, n, rows.motors, n, 0, tolerance)
             if not outcome.residual <= tolerance:
                 outcome = push_apart(h, rows, tolerance)
                 outcome = both(outcome, solve_loose(h, rows, tolerance, WHILE_PARTING))
@@ -1341,16 +1396,25 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         """
         n, first_unilateral = rows.all, rows.first_unilateral
         p, together = h.problem, rows.together
+        independent = len(h.contact_points) == 0 and may_be_independent(h, rows)
+        if independent and lead(a, f, h, rows, v):
+            return Solved(0.0, 0, 1, 0.0, 0)
         common, columns = restrict(a, f, h, together)
         found = UNTRIED
         if len(h.contact_points) == 0:
+            freedoms, dt = len(v) - a.control.filter_rank, a.control.dt
             full = common == 0 and columns == len(v) and a.control.filter_rank > 0
-            put_products(h.C[:together], together, common, columns, full, p)
-            freedoms = len(v) - a.control.filter_rank
-            freedoms += add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
+            formed = not independent or common == 0
+            formed = formed or min(count_inside(p, n), freedoms) > HALF * n
+            if formed:
+                p.parts.state[FORMED] = 1
+                put_products(h.C[:together], together, common, columns, full, p)
+            else:
+                put_lengths(p, n, common)
+            freedoms += add_compliance_of_servos(h.motor_rows, dt, p.D)
             weigh(p, 0, first_unilateral, n, HEAVIEST)
-            if may_be_independent(h, rows):
-                found = solve_independent(p, n, rows.motors, freedoms, tolerance)
+            if independent:
+                found = solve_independent(p, n, rows.motors, freedoms, common, tolerance)
             if found.residual <= tolerance and not moves_apart(h, rows):
                 cut_off(p, rows.with_friction)
                 work = work_of(Impulses(p.x, p.w), h.row_targets, first_unilateral, n)
@@ -1358,6 +1422,9 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
                 for k in range(len(v)):
                     v[k] += h.delta_v[k]
                 return Solved(found.residual, 0, found.newton, work, 0)
+            if not formed:
+                put_products(h.C[:together], together, common, columns, full, p)
+                add_compliance_of_servos(h.motor_rows, dt, p.D)
         else:
             rows = put_compliances(a, f, asked, q, rows, v)
         return solve_dependent(a, f, asked, rows, tolerance, v, found)

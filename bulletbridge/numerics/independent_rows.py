@@ -2,7 +2,7 @@
 
 What motors, friction and limits of joints exert is determined then, and no norm has to choose: rows
 between their bounds are equations, with the factors of which others can be told to be independent
-too.
+too. Of many rows on few freedoms D, which is C Cᵀ and a diagonal, is not formed.
 """
 
 import math
@@ -15,6 +15,7 @@ from bulletbridge.numerics.complementarity import (
     solve_bordered,
 )
 from bulletbridge.numerics.complementarity_rows import (
+    FORMED,
     ComplementarityProblem,
     clip,
     dense_velocities,
@@ -29,6 +30,12 @@ billionth of that and more, so it is a millionth at least: what the norm of impu
 ALIKE = 1.0 - 1e-12
 """Squared share of a row that another moves by, from which on both move alike: what a millionth of
 a radian between them makes of impulses is measured when these are known."""
+LOW, HIGH, RATE = 1, 2, 3
+"""Lines of ``slopes`` with the first coordinate of each row of C, and that after its last, beside
+those that any may be on; and with what each is asked for, over its length."""
+CLOSE = 1e-9
+"""Share of what a row is asked for by which another that moves alike is asked for otherwise by
+round-off."""
 ATTEMPTS = 6
 """Sets of rows at their bounds that are tried, as many as ``settle`` takes steps."""
 
@@ -48,13 +55,71 @@ class Bundles(NamedTuple):
 
 
 @outlined
-def bundle(p: ComplementarityProblem, g: Bundles, first: int, n: int, tolerance: float) -> None:
+def put_lengths(p: ComplementarityProblem, n: int, common: int) -> None:
+    """The diagonal of D alone, of n rows of C, of which it is known on which coordinates each is.
+
+    ``common``: coordinates that any may be on, before all others.
+    """
+    p.parts.state[FORMED] = 0
+    for i in range(n):
+        p.D[i, i] = p.parts.own[i] = along_row(p, i, p.parts.C[i], common)
+
+
+@helper
+def along_row(p: ComplementarityProblem, i: int, y: Array, common: int) -> float:
+    """What row i of C moves by at the coordinates y."""
+    total, row = 0.0, p.parts.C[i]
+    for k in range(common):
+        total += row[k] * y[k]
+    for k in range(int(p.slopes[LOW, i]), int(p.slopes[HIGH, i])):
+        total += row[k] * y[k]
+    return total
+
+
+@helper
+def product(p: ComplementarityProblem, i: int, j: int, common: int) -> float:
+    """D[i, j] of two rows."""
+    if p.parts.state[FORMED] == 1:
+        return p.D[i, j]
+    total, C = 0.0, p.parts.C
+    for k in range(common):
+        total += C[i, k] * C[j, k]
+    begin = int(max(p.slopes[LOW, i], p.slopes[LOW, j]))
+    for k in range(begin, int(min(p.slopes[HIGH, i], p.slopes[HIGH, j]))):
+        total += C[i, k] * C[j, k]
+    return total
+
+
+@outlined
+def put_rates_of_rows(p: ComplementarityProblem, n: int, common: int) -> None:
+    """Write the velocities of n rows at x into w."""
+    if p.parts.state[FORMED] == 1:
+        dense_velocities(p, p.x, p.w, n)
+        return
+    y = p.parts.y
+    for k in range(len(y)):
+        y[k] = 0.0
+    for i in range(n):
+        x, row = p.x[i], p.parts.C[i]
+        if x != 0.0:
+            for k in range(common):
+                y[k] += x * row[k]
+            for k in range(int(p.slopes[LOW, i]), int(p.slopes[HIGH, i])):
+                y[k] += x * row[k]
+    for i in range(n):
+        p.w[i] = p.b[i] + (p.D[i, i] - p.parts.own[i]) * p.x[i] + along_row(p, i, y, common)
+
+
+@outlined
+def bundle(
+    p: ComplementarityProblem, g: Bundles, first: int, n: int, common: int, tolerance: float
+) -> None:
     """Find which of the rows from ``first`` on move alike and are asked for the same.
 
     Friction of joints that couplings join, or loops of one freedom, is such. What is not limited on
     either side, as a joint at its limit, stays by itself.
     """
-    per, leaders, count = p.step, p.free, 0
+    per, leaders, count, formed = p.step, p.free, 0, p.parts.state[FORMED] == 1
     for i in range(n):
         bound = p.bounds[i]
         g.leader[i], g.share[i], g.weights[i] = i, 1.0, p.weights[i]
@@ -62,14 +127,22 @@ def bundle(p: ComplementarityProblem, g: Bundles, first: int, n: int, tolerance:
         limited = -math.inf < bound.lower <= 0.0 <= bound.upper < math.inf
         per[i] = 1.0 / p.D[i, i] if i >= first and limited and p.D[i, i] > 0.0 else 0.0
     for i in range(first, n):
-        most, least = 0.0, ALIKE * p.D[i, i]
-        for j in range(i):
-            most = max(most, p.D[i, j] * p.D[i, j] * per[j])
+        most, least, near = math.inf, ALIKE * p.D[i, i], math.inf
+        if formed:
+            most = 0.0
+            for j in range(i):
+                most = max(most, p.D[i, j] * p.D[i, j] * per[j])
+        else:
+            p.slopes[RATE, i] = math.fabs(p.b[i]) * math.sqrt(per[i])
+            near = tolerance * math.sqrt(per[i]) + CLOSE * p.slopes[RATE, i]
         for k in range(count if most > least and per[i] > 0.0 else 0):
             j = int(leaders[k])
-            share = p.D[i, j] * per[j]
+            if not formed and math.fabs(p.slopes[RATE, i] - p.slopes[RATE, j]) > near:
+                continue
+            along = product(p, i, j, common)
+            share = along * per[j]
             same = math.fabs(p.b[i] - share * p.b[j]) <= tolerance
-            if same and p.D[i, j] * share > least:
+            if same and along * share > least:
                 one, other = share * g.lower[i], share * g.upper[i]
                 g.leader[i], g.share[i] = j, share
                 g.lower[j] += min(one, other)
@@ -140,7 +213,7 @@ def distribute(p: ComplementarityProblem, g: Bundles, n: int) -> None:
 
 @outlined
 def solve_independent(
-    p: ComplementarityProblem, n: int, motors: int, freedoms: int, tolerance: float
+    p: ComplementarityProblem, n: int, motors: int, freedoms: int, common: int, tolerance: float
 ) -> Outcome:
     """Solve for x from x, w with it, if no other x would do as well, or the norm shares it out.
 
@@ -151,14 +224,15 @@ def solve_independent(
         n: Its rows.
         motors: The first of them, which have to be independent of each other at bounds, too.
         freedoms: The most rows that can be independent.
+        common: Where D is not formed, coordinates that any row of C may be on; see ``put_lengths``.
         tolerance: Residual that is enough.
     """
     g = Bundles(p.lifted[0], p.lifted[1], p.lifted[2], p.known, p.found, p.slopes[0])
-    bundle(p, g, motors, n, tolerance)
+    bundle(p, g, motors, n, common, tolerance)
     for i in range(n):
         p.best[i], p.kinds[i] = p.x[i], -1.0
     several = gather(p, g, n)
-    dense_velocities(p, p.x, p.w, n)
+    put_rates_of_rows(p, n, common)
     count, outcome = 0, math.inf
     while count < ATTEMPTS and outcome == math.inf:
         count += 1
@@ -180,18 +254,18 @@ def solve_independent(
                 if p.D[i, i] > 0.0 and g.leader[i] == i:
                     at_bound = min(max(p.line[i], g.lower[i]), g.upper[i])
                     p.x[i] = 0.0 if p.kinds[i] > 0.0 else at_bound
-            dense_velocities(p, p.x, p.w, n)
+            put_rates_of_rows(p, n, common)
             apart = motors_to_tell_apart(p, motors) > 1
-            if apart and not factorise_independent(p, g.weights, motors, False):
+            if apart and not factorise_independent(p, g.weights, motors, common, False):
                 break
-            if not factorise_independent(p, g.weights, m, True):
+            if not factorise_independent(p, g.weights, m, common, True):
                 break
         for r in range(m):
             p.line[r] = -p.w[int(p.free[r])]
         solve_bordered(p.A, p.line, m, m, p.pivots)
         for r in range(m):
             p.x[int(p.free[r])] += p.line[r]
-        dense_velocities(p, p.x, p.w, n)
+        put_rates_of_rows(p, n, common)
         residual = residual_of_leaders(p, g, n)
         if residual <= tolerance:
             outcome = residual
@@ -203,7 +277,7 @@ def solve_independent(
             outcome = math.inf
     if several and outcome < math.inf:
         distribute(p, g, n)
-        dense_velocities(p, p.x, p.w, n)
+        put_rates_of_rows(p, n, common)
         outcome = residual_at(p, p.x, p.w, n)
         outcome = outcome if outcome <= tolerance else math.inf
     if outcome == math.inf:
@@ -235,7 +309,9 @@ def motors_to_tell_apart(p: ComplementarityProblem, motors: int) -> int:
 
 
 @outlined
-def factorise_independent(p: ComplementarityProblem, weights: Array, m: int, free: bool) -> bool:
+def factorise_independent(
+    p: ComplementarityProblem, weights: Array, m: int, common: int, free: bool
+) -> bool:
     """Factors into p.A of D of the m rows in p.free, or else of the first m that anything moves.
 
     Returns:
@@ -249,8 +325,13 @@ def factorise_independent(p: ComplementarityProblem, weights: Array, m: int, fre
             count += 1
     for r in range(count):
         i = int(p.line[r])
-        for c in range(r, count):
-            p.A[r, c] = p.D[i, int(p.line[c])]
+        p.A[r, r] = p.D[i, i]
+        if p.parts.state[FORMED] == 1:
+            for c in range(r + 1, count):
+                p.A[r, c] = p.D[i, int(p.line[c])]
+        else:
+            for c in range(r + 1, count):
+                p.A[r, c] = product(p, i, int(p.line[c]), common)
     if not factorise_bordered(p.A, count, count, p.pivots):
         return False
     for r in range(count):
