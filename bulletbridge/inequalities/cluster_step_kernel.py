@@ -91,7 +91,12 @@ def nothing_loose(
 
 @helper
 def leads_nothing(
-    a: Arrays, f: ClusterFactors, h: InequalityProblem, rows: RowCounts, v: Array
+    a: Arrays,
+    f: ClusterFactors,
+    h: InequalityProblem,
+    rows: RowCounts,
+    tolerance: float,
+    v: Array,
 ) -> bool:
     """Likewise: there are loops."""
     return False

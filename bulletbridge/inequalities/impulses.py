@@ -98,9 +98,11 @@ from bulletbridge.numerics.complementarity import (
     NEWTON_STEPS,
     RECALLED,
     Outcome,
+    factorise_bordered,
     is_convex,
     newton,
     note_beyond,
+    solve_bordered,
     solve_complementarity,
 )
 from bulletbridge.numerics.complementarity_rows import (
@@ -678,7 +680,7 @@ class AdmissibleSpace(NamedTuple):
         put_compliances: (a, f, asked, q, rows, v) D of rows of which some are of contacts; those
             that are to be solved for.
         stop_loose: (f, h, n, tolerance, v) see ``loose_bodies.stop_loose``.
-        lead: (a, f, h, rows, v) see ``lead_all_rates``.
+        lead: (a, f, h, rows, tolerance, v) see ``lead_all_rates``.
     """
 
     restrict: Callable[..., tuple[int, int]]
@@ -1160,38 +1162,68 @@ def stop_all_loose(f: Factors, h: InequalityProblem, n: int, tolerance: float, v
 
 
 @outlined
-def lead_all_rates(a: Arrays, f: Factors, h: InequalityProblem, rows: RowCounts, v: Array) -> bool:
-    """Where motors lead every rate of what is in no loop: what they exert, by M; v, which they ask.
+def lead_all_rates(
+    a: Arrays, f: Factors, h: InequalityProblem, rows: RowCounts, tolerance: float, v: Array
+) -> bool:
+    """Where motors lead every rate of what is in no loop: what they exert, by M; v with it.
 
-    Whether they do, as rigid ones, and none is at a bound; else nothing is done.
+    Those that were at bounds stay there, and move as M has them. Whether all of them do, as rigid
+    ones, what the law asks; else nothing is done.
     """
-    n, p, change = rows.all, h.problem, h.delta_v
-    alone = n == rows.motors == len(v) and a.control.filter_rank == 0
-    if not alone or a.control.driven > 0:
+    n, p, L, change, count = rows.all, h.problem, f.L, h.delta_v, 0
+    if n != rows.motors or n != len(v) or a.control.filter_rank > 0 or a.control.driven > 0:
         return False
     for i in range(len(h.motor_rows)):
-        row = h.motor_rows[i].row
-        if row >= 0:
-            bound = p.bounds[row]
-            soft = compliance(h.motor_rows[i], a.control.dt) > 0.0
-            if soft or not bound.lower < p.x[row] < bound.upper or not h.axes[row] >= 0.0:
-                return False
-            change[int(h.axes[row])] = -p.b[row]
-    whiten_velocity(f.L, change, f.first)
+        if h.motor_rows[i].row >= 0 and compliance(h.motor_rows[i], a.control.dt) > 0.0:
+            return False
+    for i in range(n):
+        if h.axes[i] < 0.0:
+            return False
+        axis, bound = int(h.axes[i]), p.bounds[i]
+        inside = bound.lower < p.x[i] < bound.upper
+        change[axis] = p.step[axis] = -p.b[i] if inside else 0.0
+        if not inside:
+            p.free[count] = i
+            count += 1
+    y = p.step[:n]
+    whiten_velocity(L, y, f.first)
+    for r in range(count):
+        axis = int(h.axes[int(p.free[r])])
+        p.line[r] = clip(p.bounds[int(p.free[r])], p.x[int(p.free[r])])
+        for k in range(axis, n):
+            p.line[r] -= L[k, axis] * y[k]
+        for c in range(r, count):
+            other, p.A[r, c] = int(h.axes[int(p.free[c])]), 0.0
+            for k in range(max(axis, other), n):
+                p.A[r, c] += L[k, axis] * L[k, other]
+    if not factorise_bordered(p.A, count, count, p.pivots):
+        return False
+    solve_bordered(p.A, p.line, count, count, p.pivots)
+    for r in range(count):
+        i = int(p.free[r])
+        axis, w = int(h.axes[i]), p.b[i] + p.line[r]
+        if not (w if p.x[i] <= p.bounds[i].lower else -w) > tolerance:
+            return False
+        change[axis] = p.line[r]
+        for k in range(axis, n):
+            y[k] += L[k, axis] * p.line[r]
     for j in range(n):
         p.line[j] = 0.0
     for k in range(n):
         for j in range(f.first[k], k + 1):
-            p.line[j] += f.L[k, j] * change[k]
+            p.line[j] += L[k, j] * y[k]
     for i in range(n):
         bound, exerted = p.bounds[i], p.line[int(h.axes[i])]
-        if not bound.lower <= exerted <= bound.upper:
+        inside = bound.lower < p.x[i] < bound.upper
+        if inside and not bound.lower <= exerted <= bound.upper:
             return False
     for i in range(n):
-        axis = int(h.axes[i])
+        axis, bound = int(h.axes[i]), p.bounds[i]
         keep_raw(h, i)
-        p.x[i], p.w[i], change[axis] = p.line[axis], 0.0, -p.b[i]
-        v[axis] -= p.b[i]
+        p.w[i] = p.b[i] + change[axis]
+        inside = bound.lower < p.x[i] < bound.upper
+        p.x[i] = p.line[axis] if inside else clip(bound, p.x[i])
+        v[axis] += change[axis]
     return True
 
 
@@ -1397,7 +1429,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
         n, first_unilateral = rows.all, rows.first_unilateral
         p, together = h.problem, rows.together
         independent = len(h.contact_points) == 0 and may_be_independent(h, rows)
-        if independent and lead(a, f, h, rows, v):
+        if independent and lead(a, f, h, rows, tolerance, v):
             return Solved(0.0, 0, 1, 0.0, 0)
         common, columns = restrict(a, f, h, together)
         found = UNTRIED
