@@ -335,16 +335,71 @@ def test_motors_agree_with_the_feet_that_they_stand_on(connect):
 
 
 def test_what_is_about_to_change_is_refused(solids):
-    """A ball without weight that just touches; one that is deep in the ground."""
+    """A ball without weight that just touches; one too deep in the ground for one step."""
     solids.ground(plane=True)
     ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1), moments=[0.008] * 3)
     system = solids.system(ball)
     system.set_state(v=[0, 0, 0, 0, 0, G * DT])
     with pytest.raises(UnsupportedError, match="contact of 'b' with 'world' is about to act"):
         system.step_derivatives()
-    system.set_state(q=[0, 0, 0.099, 0, 0, 0, 1.0])
-    with pytest.raises(UnsupportedError, match="taken out of each other"):
+    system.set_state(np.array([0, 0, 0.07, 0, 0, 0, 1.0]), np.zeros(6))
+    with pytest.raises(UnsupportedError, match="is deeper than one step takes bodies out"):
         system.step_derivatives()
+
+
+@pytest.mark.parametrize(("mu", "restitution"), [(0.05, 0.0), (3.0, 0.0), (0.05, 0.6)])
+def test_a_ball_that_is_taken_out_of_the_ground(solids, mu, restitution):
+    """It is a millimetre deep, of which a step takes a fifth back; its rates are no part of that.
+
+    Where it bounces it comes out faster than that.
+    """
+    _, normal = solids.ground(0.1, plane=True)
+    rub = {"friction": mu, "rollingFriction": 0.01, "restitution": restitution}
+    ball = solids.solid('<sphere radius="0.1"/>', 0.099 * normal, moments=[0.008] * 3, **rub)
+    system = solids.system(ball)
+    system.set_state(v=[1.0, 2.0, 3.0, 0.3, 0.5, -0.5 if restitution else -0.1])
+    found = require_short_differences(system, 2)
+    assert found.active == (f"world on b {'sliding' if mu < 1.0 else 'sticking'}",)
+    if not restitution:
+        assert_allclose(normal @ found.A[3:6, 3:6] @ normal, 0.8, atol=1e-9)
+        assert np.abs(normal @ found.A[9:]).max() <= 1e-9
+
+
+def test_balls_that_are_moved_apart_gently(solids):
+    """The lower one cannot leave the ground but with forty times its mass on it: it is slowed."""
+    solids.ground(plane=True)
+    shape = '<sphere radius="0.1"/>'
+    lower = solids.solid(shape, (0, 0, 0.0995), mass=0.05, moments=[2e-4] * 3, friction=0.4)
+    upper = solids.solid(shape, (0.01, 0.02, 0.2978), moments=[0.008] * 3, friction=0.4)
+    system = solids.system([lower, upper])
+    system.set_state(v=[0.1, 0.2, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.5, 0.1, -0.5])
+    found = require_short_differences(system, 2)
+    assert found.active
+    left = found.q[2] - 0.0995 - system.dt * found.v[5]
+    assert 1e-6 < left < 0.5 * 0.2 * 0.5e-3  # less than half of what the ground asks for
+
+
+def test_a_robot_that_has_sunk_in_while_it_stands(connect):
+    """An A1 whose feet, on motors, are a tenth of a millimetre in the ground."""
+    system = standing_a1(connect()._client, ("FR",))
+    goal = np.array(system.q)[7:] + 2e-3 * np.random.default_rng(1).normal(size=12)
+    for name, angle in zip(system.motors.names, goal, strict=True):
+        system.motors.set(name, position=angle, position_gain=0.02, force=40.0)
+    system.rollout(8)
+    state = np.concatenate([system.q, system.v, [system.t]])
+    state[2] -= 1e-4
+    system.take_back(state)
+    found = require_short_differences(system, 2, short=2e-7)
+    assert len(found.active) == 3
+
+
+def test_steps_of_few_calls_that_take_a_ball_out_of_the_ground(solids, monkeypatch):
+    solids.ground(plane=True)
+    rub = {"friction": 0.5, "rollingFriction": 0.01}
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.099), moments=[0.008] * 3, **rub)
+    system = solids.system(ball)
+    system.set_state(v=[0.0, 2.0, 0.0, 0.3, 0.0, -0.02])
+    require_steps_of_few_calls(system, 12, monkeypatch, 0.0)
 
 
 def test_derivatives_are_those_of_their_own_step_alone(solids):

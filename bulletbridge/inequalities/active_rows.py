@@ -12,7 +12,6 @@ from typing import NamedTuple
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.engine.records import SystemArrays
 from bulletbridge.engine.step_derivatives import put_zeros
-from bulletbridge.inequalities.arrays import MOVING, X
 from bulletbridge.inequalities.contact_slopes import (
     CLEAR,
     CONES,
@@ -20,18 +19,19 @@ from bulletbridge.inequalities.contact_slopes import (
     JOINT_BEYOND,
     JOINT_OF_LOOP,
     NOT_COULOMBS,
+    PARTING,
     ROW_ABOUT_TO_CHANGE,
     WHYS,
     Ahead,
     ContactSlopes,
     LedBy,
     PushingContacts,
+    along,
     put_contact_slopes,
     put_pushing,
 )
 from bulletbridge.inequalities.joint_slopes import (
     ALONG_LOOP,
-    BESIDE,
     DOUBTFUL,
     FAR_BEYOND,
     HOLDS,
@@ -41,6 +41,7 @@ from bulletbridge.inequalities.joint_slopes import (
     held_by_motor,
     step_along,
 )
+from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.records import Axis
 from bulletbridge.numerics.many_sides import add_product
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -159,7 +160,7 @@ def hold_axis(a: ActiveRows, axis: int, row: Held, force: float) -> int:
     a.rows[n, axis] = a.L[n, n] = 1.0
     a.K[n, n], a.sides[n, axis] = row.compliance, row.slope
     a.rates[n], a.forces[n], a.strengths[n] = row.rate, force, math.nan
-    a.rooms[n], a.least[n] = row.room, BESIDE
+    a.rooms[n], a.least[n] = row.room, CLEAR
     a.of[n, 0], a.of[n, 1] = -1, axis
     return n
 
@@ -185,7 +186,7 @@ def put_rows_of_joints(a: ActiveRows, axes: Records[Axis], start: Array, ahead: 
         ahead: Where that leads.
     """
     a.counts[0] = a.counts[1] = 0
-    x, dt, motors = ahead.contacts.impulses[X], ahead.contacts.dt, ahead.motor_rows
+    x, dt, motors = ahead.contacts.x, ahead.contacts.dt, ahead.motor_rows
     for i in range(len(motors)):
         motor = motors[i]
         if motor.row < 0:
@@ -217,17 +218,19 @@ def put_rows_of_joints(a: ActiveRows, axes: Records[Axis], start: Array, ahead: 
 
 
 @outlined
-def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes) -> int:
+def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes, rates: Array) -> int:
     """Add the rows of contacts; 0, or which is the first that is not known, and why.
 
     Args:
         a: Receives them.
         c: Contacts.
         s: What they ask for.
+        rates: (nv,)
     """
     for k in range(len(c.compliance)):
         if c.forces[k, 0] == 0.0:
-            rest(a, k, 0)
+            if not along(c, 6 * k, rates) - s.rates[k] > CLEAR:
+                rest(a, k, 0)
             continue
         owner = add_row_of(a, c, s, k, 0, s.rates[k])
         a.L[owner, owner], a.K[owner, owner] = 1.0, c.compliance[k]
@@ -246,10 +249,10 @@ def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes) ->
                         a.L[n, n] = 1.0
                         continue
                     a.K[n, n], a.K[n, owner] = 1.0, s.by_load[k, r]
-                    along = n - (r - first)
+                    own = n - (r - first)
                     for q in range(count):
                         if c.mu[k, first + q] > 0.0:
-                            other = along + q if c.mu[k, first] > 0.0 else n
+                            other = own + q if c.mu[k, first] > 0.0 else n
                             a.L[n, other] = s.by_slip[k, r, q]
     return 0
 
@@ -321,14 +324,19 @@ def solve_active_rows(
         return failure
     if len(c.compliance) > 0:
         failure = put_pushing(c, ahead.numbers, ahead.contacts)
-        moving = ahead.contacts.impulses[MOVING, :nv]
+        control = arrays.control[0]
+        recovery = control.recovery if ahead.contacts.apart == PARTING else 0.0
+        fastest = FASTEST_RECOVERY * control.length
         place_by_all, rates_by_all = ahead.where[:nv], ahead.where[nv:]
         by_force, dt = ahead.led[nv:, 2 * nv :], ahead.contacts.dt
-        led = LedBy(ahead.v, moving, ahead.rates, by_force, rates_by_all, place_by_all, dt)
+        led = LedBy(
+            ahead.v, ahead.lead, ahead.rates, by_force, rates_by_all, place_by_all, dt, recovery,
+            fastest,
+        )  # fmt: skip
         if failure == 0:
             failure = put_contact_slopes(c, led, s)
         if failure == 0:
-            failure = put_rows_of_contacts(a, c, s)
+            failure = put_rows_of_contacts(a, c, s, ahead.rates)
         if failure != 0:
             return failure
         add_product(1.0, s.by_place, 0, place_by_all, e.turned)

@@ -24,16 +24,29 @@ from bulletbridge.inequalities.active_rows import (
     size_of,
     solve_active_rows,
 )
-from bulletbridge.inequalities.arrays import ALONE, APART, BY_LINKS, RESIDUAL, ROWS, TOGETHER
+from bulletbridge.inequalities.arrays import (
+    ALONE,
+    APART,
+    BY_LINKS,
+    RESIDUAL,
+    RESTING,
+    ROWS,
+    TOGETHER,
+    X,
+)
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.contact_slopes import (
     AWAY,
+    PARTING,
+    RATES,
     Ahead,
     ContactSlopes,
     ContactsOfStep,
     PushingContacts,
+    lead_apart,
     look_ahead,
 )
+from bulletbridge.inequalities.contact_slopes import TOGETHER as NOT_APART
 from bulletbridge.inequalities.contact_variations import Beside, Tree, find_beside
 from bulletbridge.inequalities.held_closing_kernel import (
     HeldClosing,
@@ -123,7 +136,8 @@ class RoomOfStep(NamedTuple):
     """What a step is differentiated in that has so many contacts.
 
     Attributes:
-        ahead: Where it leads; its contacts, state and forces are not looked at.
+        ahead: Where it leads; its contacts, state and forces are not looked at,
+        parting: and where that leads which also moves bodies out of each other.
         active: Rows that act,
         pushing: contacts,
         slopes: what they ask for,
@@ -140,6 +154,7 @@ class RoomOfStep(NamedTuple):
     """
 
     ahead: Ahead
+    parting: Ahead
     active: ActiveRows
     pushing: PushingContacts
     slopes: ContactSlopes
@@ -172,8 +187,8 @@ class StepsAsked(NamedTuple):
 
 
 @bundling
-def contacts_of(a: StepArrays, r: RowsOfSteps) -> ContactsOfStep:
-    """Contacts of the step that was made last."""
+def contacts_of(a: StepArrays, r: RowsOfSteps, line: int, apart: int) -> ContactsOfStep:
+    """Contacts of the step that was made last, and a line of its impulses."""
     held = a.counts[HELD]
     return ContactsOfStep(
         a.points[held : held + a.counts[CONTACTS]],
@@ -181,6 +196,8 @@ def contacts_of(a: StepArrays, r: RowsOfSteps) -> ContactsOfStep:
         r.all[: int(a.report[ROWS])],
         r.bounds,
         a.impulses,
+        a.impulses[line],
+        apart,
         r.D,
         r.by_links != 0,
         a.control[0].dt,
@@ -189,12 +206,12 @@ def contacts_of(a: StepArrays, r: RowsOfSteps) -> ContactsOfStep:
 
 @bundling
 def ahead_of(
-    x: Ahead, a: StepArrays, arrays: SystemArrays, nq: int, contacts: ContactsOfStep
+    x: Ahead, a: StepArrays, arrays: SystemArrays, nq: int, end: Array, contacts: ContactsOfStep
 ) -> Ahead:
-    """Where that step leads, from the state in arrays."""
+    """Where that step leads, from the state in arrays to that end."""
     nv = len(a.exerted)
     return Ahead(
-        x.targets, a.asked, arrays.state[nq + nv], arrays.state[nq : nq + nv], a.state, a.exerted,
+        x.targets, a.asked, arrays.state[nq + nv], arrays.state[nq : nq + nv], end, a.exerted,
         x.reach, x.length, contacts, x.motor_rows, x.joint_limits, x.forces, x.lead, x.push,
         x.rates, x.led, x.where, x.found_at, x.place, x.by_tau, x.by_tau_by_all, x.numbers,
         x.report,
@@ -214,7 +231,7 @@ def put_all_rows_of(a: StepArrays, r: RowsOfSteps, bodies: Any) -> None:
 @helper
 def is_whole(report: Array, by_links: int) -> bool:
     """Whether the last step was made as a whole, by links or not as before, and nothing is told."""
-    if report[APART] > 0.0 or report[ALONE] > 0.0 or report[RESIDUAL] > UNMET:
+    if (report[APART] > 0.0 and by_links != 0) or report[ALONE] > 0.0 or report[RESIDUAL] > UNMET:
         return False
     return (1 if report[BY_LINKS] > 0.0 else 0) == by_links
 
@@ -248,6 +265,22 @@ def is_unique(x: RoomOfStep, nc: int, size: float) -> bool:
     if contradiction > x.contradicts * e.report[SCALE]:
         return False
     return rank == m or not e.report[UNIQUE] > x.contradicts
+
+
+@caller
+def solve_for_forces(
+    calls: Blocks, arrays: SystemArrays, x: RoomOfStep, ahead: Ahead, size: float
+) -> int:
+    """Solve for what forces of inequalities change by; 0 if that is known and unique."""
+    active, pushing, e, nc = x.active, x.pushing, x.equations, arrays.Y.shape[1]
+    if solve_active_rows(arrays, active, pushing, x.slopes, ahead, e, x.alike) != 0:
+        return 1
+    if not is_unique(x, nc, size):
+        if call_stored(calls.agree, (active, pushing, ahead, e, x.agreement, x.alike)) != 0:
+            return 1
+        if not is_unique(x, nc, size):
+            return 1
+    return 0
 
 
 @helper
@@ -297,8 +330,9 @@ def differentiate_contact_steps(
         take_numbers(arrays, others)
         arrays.control[0].integrator = EULER
         copy_into(arrays.state, asked.states[n])
-        made = contacts_of(a, r)
-        ahead = ahead_of(x.ahead, a, arrays, nq, made)
+        apart = RATES if a.report[APART] > 0.0 else NOT_APART
+        made = contacts_of(a, r, X, apart)
+        ahead = ahead_of(x.ahead, a, arrays, nq, a.state, made)
         counts[TOUCHING] = look_ahead(calls.predict, arrays, s, ahead)
         if counts[TOUCHING] != len(x.beside.compliant):
             return MORE_ROOM
@@ -307,14 +341,8 @@ def differentiate_contact_steps(
             put_beside(x.beside, ahead)
             if find_beside(calls.find, calls.vary, own.tree, x.beside) == 0:
                 return LEFT
-        active, pushing, e = x.active, x.pushing, x.equations
-        if solve_active_rows(arrays, active, pushing, x.slopes, ahead, e, x.alike) != 0:
+        if solve_for_forces(calls, arrays, x, ahead, size) != 0:
             return LEFT
-        if not is_unique(x, nc, size):
-            if call_stored(calls.agree, (active, pushing, ahead, e, x.agreement, x.alike)) != 0:
-                return LEFT
-            if not is_unique(x, nc, size):
-                return LEFT
         changes, pushes, numbers = asked.changes[n], x.equations.pushes, ahead.numbers
         numbers, held, sticking = numbers[: counts[TOUCHING]], x.closing, 0
         if nc > 0 and len(numbers) > 0:
@@ -324,9 +352,23 @@ def differentiate_contact_steps(
                 return MORE_ROOM
         if nc == 0 and not ahead.report[AWAY] <= x.alike * size:
             return LEFT
+        place = ahead.place
         if nc == 0 or sticking > 0:
             put_matrix(changes, 1.0, ahead.led)
             add_product(1.0, ahead.led, 2 * nv, pushes, changes)
+            if apart == RATES:
+                parted = contacts_of(a, r, RESTING, PARTING)
+                parting = ahead_of(x.parting, a, arrays, nq, x.parting.end, parted)
+                place = parting.place
+                lead_apart(calls.predict, arrays, s, ahead, parting)
+                if nc == 0 and not parting.report[AWAY] <= x.alike * size:
+                    return LEFT
+                if solve_for_forces(calls, arrays, x, parting, size) != 0:
+                    return LEFT
+                put_matrix(changes[:nv], 1.0, parting.led[:nv])
+                add_product(1.0, parting.led[:nv], 2 * nv, pushes, changes[:nv])
+        elif apart == RATES:
+            return LEFT
         else:
             copy_into(x.end, a.state)
             copy_into(a.state, asked.states[n])
@@ -342,7 +384,7 @@ def differentiate_contact_steps(
                 return LEFT
             take_sticking(made, numbers, x.beside.by_q, ahead.where[:nv], held)
             correction = others.vectors[CORRECTION, :nv]
-            led = LedToClosing(ahead.place, ahead.rates, changes, a.state, correction)
+            led = LedToClosing(place, ahead.rates, changes, a.state, correction)
             if differentiate_held(calls.closing, arrays, own.d, s, own.tree, led, held):
                 return LEFT
             put_matrix(changes[:nv], 1.0, held.q_by_all)

@@ -12,7 +12,7 @@ from bulletbridge.compilation.jit import call_stored, caller, helper, outlined
 from bulletbridge.constraints.records import JointLimit, MotorRow
 from bulletbridge.engine.records import SystemArrays
 from bulletbridge.engine.step_derivatives import StepArrays, V, put_matrix, put_zeros
-from bulletbridge.inequalities.arrays import MOVING, ROOM, X
+from bulletbridge.inequalities.arrays import MOVING, RECOVER, RESTING, ROOM
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulse_step import PREDICTION_LIMIT
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
@@ -33,10 +33,13 @@ CONES = (1, 2), (3, 1), (4, 2)
 """First row of those that friction along tangents, spinning and rolling act along; how many."""
 (
     ABOUT_TO_CHANGE, GIVES_AND_BOUNCES, HELD_BY_LOOPS, NOT_COULOMBS, ROW_ABOUT_TO_CHANGE,
-    JOINT_ABOUT_TO_CHANGE, JOINT_OF_LOOP, JOINT_BEYOND, WHYS,
-) = range(1, 10)  # fmt: skip
+    JOINT_ABOUT_TO_CHANGE, JOINT_OF_LOOP, JOINT_BEYOND, TOO_DEEP, WHYS,
+) = range(1, 11)  # fmt: skip
 """Why a contact, a row that acts, or an axis of a joint is not known; told as that many times its
 number, and why."""
+TOGETHER, RATES, PARTING = range(3)
+"""Whether bodies move apart in a step; if so, whether this is of their rates, or of what moves
+them."""
 AWAY, SHARE, FURTHEST, AHEAD = range(4)
 """Of a step that is foreseen: how far it is from the one that was made; what share of what motors
 exert leads to where contacts are found, and which rate is farthest then."""
@@ -74,6 +77,8 @@ class LedBy(NamedTuple):
         rates_by_all: (nv, m) of the second by all,
         place_by_all: (nv, m) and of where contacts were found.
         dt: [s]
+        recovery: Share of a penetration that these rates take back in the step; zero for none,
+        fastest: and rate that they do not go beyond [m/s].
     """
 
     v: Array
@@ -83,6 +88,8 @@ class LedBy(NamedTuple):
     rates_by_all: Array
     place_by_all: Array
     dt: float
+    recovery: float
+    fastest: float
 
 
 class ContactSlopes(NamedTuple):
@@ -119,7 +126,9 @@ class ContactsOfStep(NamedTuple):
         own: (n,) and more, their rows.
         rows: (rows, nv)
         bounds: (rows,) and more.
-        impulses: As of ``arrays``.
+        impulses: As of ``arrays``,
+        x: (rows,) those of them that exert forces.
+        apart: ``TOGETHER`` or another.
         D: (2, rows, rows) and more: what rates along rows answer by; not known by links.
         by_links: Whether it was made by links.
         dt: [s]
@@ -130,6 +139,8 @@ class ContactsOfStep(NamedTuple):
     rows: Array
     bounds: Records[RowBounds]
     impulses: Array
+    x: Array
+    apart: int
     D: Array
     by_links: bool
     dt: float
@@ -199,10 +210,7 @@ def look_ahead(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) 
         s: in which it leaves what it finds.
         ahead: The step.
     """
-    put_push(ahead)
-    put_forces(ahead, 0.0, 1.0)
-    call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
-    take_ahead(arrays, s, ahead)
+    lead_on(predict, arrays, s, ahead)
     soft, touches = any_soft_motor(ahead.motor_rows), len(ahead.contacts.points) > 0
     leads = touches and lead_by_motors(ahead)
     limited = leads and ahead.report[SHARE] < 1.0
@@ -221,10 +229,43 @@ def look_ahead(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) 
         else:
             put_matrix(ahead.where, 1.0, s.of_all.changes)
     if touches:
-        copy_into(ahead.lead, ahead.contacts.impulses[MOVING, : len(ahead.v)])
+        if ahead.contacts.apart == TOGETHER:
+            copy_into(ahead.lead, ahead.contacts.impulses[MOVING, : len(ahead.v)])
+        else:
+            copy_into(ahead.lead, s.vectors[V])
         nq = len(ahead.place)
         displace(arrays.bodies, arrays.state[:nq], ahead.lead, ahead.contacts.dt, ahead.found_at)
     return list_touching(ahead)
+
+
+@caller
+def lead_on(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) -> int:
+    """Where forces of all inequalities lead before loops are closed."""
+    put_push(ahead)
+    put_forces(ahead, 0.0, 1.0)
+    call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+    take_ahead(arrays, s, ahead)
+    return 0
+
+
+@caller
+def lead_apart(
+    predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead, parting: Ahead
+) -> int:
+    """Where forces lead that also move bodies out of each other: positions alone follow them.
+
+    Args:
+        predict: As of ``look_ahead``,
+        arrays: as there,
+        s: as there.
+        ahead: Where others lead.
+        parting: Receives it.
+    """
+    nv, moving = len(ahead.v), ahead.contacts.impulses[MOVING]
+    copy_into(parting.end, ahead.end)
+    for k in range(nv):
+        parting.end[len(ahead.place) + k] = ahead.rates[k] + moving[k]
+    return lead_on(predict, arrays, s, parting)
 
 
 @helper
@@ -242,7 +283,7 @@ def put_push(a: Ahead) -> None:
     for j in range(len(a.push)):
         total = 0.0
         for i in range(len(a.contacts.rows)):
-            total += a.contacts.impulses[X, i] * a.contacts.rows[i, j]
+            total += a.contacts.x[i] * a.contacts.rows[i, j]
         a.push[j] = total / a.contacts.dt
 
 
@@ -293,15 +334,15 @@ def take_lead_by_motors(a: Ahead, with_motors: Array) -> None:
 @outlined
 def take_ahead(arrays: SystemArrays, s: StepArrays, a: Ahead) -> None:
     """Where the step leads, as was predicted last, and how far that is from where it has led."""
-    nv, nq, away = len(a.push), len(a.place), 0.0
+    nv, nq, away, off = len(a.push), len(a.place), 0.0, 0.0
     put_matrix(a.led, 1.0, s.of_all.changes)
     for k in range(nv):
         a.rates[k] = s.vectors[V, k]
         away = max(away, math.fabs(a.rates[k] - a.end[nq + k]))
     displace(arrays.bodies, arrays.state[:nq], a.rates, a.contacts.dt, a.place)
     for k in range(nq):
-        away = max(away, math.fabs(a.place[k] - a.end[k]))
-    a.report[AWAY] = away
+        off = max(off, math.fabs(a.place[k] - a.end[k]))
+    a.report[AWAY] = away if a.contacts.apart == RATES else max(away, off)
 
 
 @outlined
@@ -309,15 +350,20 @@ def list_touching(a: Ahead) -> int:
     """Which contacts push, or might; how many."""
     count, s = 0, a.contacts
     for i in range(len(s.points)):
-        n, by_rates, by_moving = s.own[i].normal, 0.0, 0.0
+        n, by_rates, by_moving, parting = s.own[i].normal, 0.0, 0.0, 0.0
         for j in range(len(a.rates)):
             by_rates += s.rows[n, j] * a.rates[j]
-            by_moving += s.rows[n, j] * s.impulses[MOVING, j]
+            by_moving += s.rows[n, j] * a.lead[j]
+            if s.apart != TOGETHER:
+                parting += s.rows[n, j] * s.impulses[MOVING, j]
+        by_rates, x = min(by_rates, by_rates + parting), s.x[n]
         left = s.points[i].gap + s.dt * (by_rates - by_moving)
         if s.own[i].compliance > 0.0:  # springs back slower than it is moved out: pushes nothing
             left = s.dt * (by_rates + s.impulses[ROOM, n])
         may = left <= CLEAR * s.dt and (s.by_links or s.D[0, n, n] > 0.0)
-        if s.impulses[X, n] > 0.0 or may:
+        if s.apart != TOGETHER:
+            x = max(x, s.impulses[RESTING, n], -s.impulses[RECOVER, n])
+        if x > 0.0 or may:
             a.numbers[count] = i
             count += 1
     return count
@@ -347,7 +393,7 @@ def put_pushing(c: PushingContacts, numbers: Ints, s: ContactsOfStep) -> int:
             for j in range(s.rows.shape[1]):
                 if not math.fabs(c.C[6 * k + r, j] - s.rows[n, j]) <= SAME:
                     return WHYS * k + HELD_BY_LOOPS
-            c.forces[k, r] = s.impulses[X, n] / s.dt
+            c.forces[k, r] = s.x[n] / s.dt
             c.mu[k, r] = s.bounds[n].mu if r > 0 else 0.0
     return 0
 
@@ -430,17 +476,27 @@ def put_normal(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int) -> int:
     if bounces and gives:
         return GIVES_AND_BOUNCES
     left, share = contact.gap - dt * led_to, 1.0
+    parts, parting = False, -led.recovery * left / dt
+    if led.recovery > 0.0 and left < -SHALLOW and not gives:
+        if not parting < led.fastest - CLEAR:
+            return TOO_DEEP
+        if bounces and math.fabs(parting + restitution * approach) <= CLEAR:
+            return ABOUT_TO_CHANGE
+        parts = not bounces or parting > -restitution * approach
+        bounces = bounces and not parts
     if gives:
         within = dt * contact.stiffness * c.compliance[k]  # while it is pressed
         if within < 1.0 - CLEAR and math.fabs(left) <= CLEAR * dt:
             return ABOUT_TO_CHANGE
         share = within if left < 0.0 else 1.0
+    elif parts:
+        share = led.recovery
     elif left < -SHALLOW and not bounces:  # at rest they are in each other by rounding
         return 0
     if bounces:
         s.rates[k], share = -restitution * approach, -restitution
     else:
-        left = left if gives else max(left, 0.0)
+        left = left if gives or parts else max(left, 0.0)
         s.rates[k] = -share * left / dt - c.compliance[k] * c.forces[k, 0]
     for i in range(nv):
         drawn = 0.0 if bounces else -c.by_q[i, k, 0] / dt

@@ -22,7 +22,6 @@ from bulletbridge.engine.step_derivatives import (
     put_zeros,
 )
 from bulletbridge.inequalities.active_rows import eliminate
-from bulletbridge.inequalities.arrays import X
 from bulletbridge.inequalities.contact_rows import relative_row, tangents
 from bulletbridge.inequalities.contact_slopes import ContactsOfStep
 from bulletbridge.inequalities.contact_variations import Tree, put_slopes_in_space
@@ -169,7 +168,7 @@ def closes_plainly(rows: Records[Row], control: Records[Control]) -> bool:
 @helper
 def sticks(s: ContactsOfStep, i: int, room: Records[StickingPoint]) -> bool:
     """Whether contact i of a step stays where it is while loops are closed."""
-    return list_sticking(s.impulses[X], s.points[i : i + 1], s.own[i : i + 1], room) > 0
+    return list_sticking(s.x, s.points[i : i + 1], s.own[i : i + 1], room) > 0
 
 
 @kernel

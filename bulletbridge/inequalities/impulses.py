@@ -232,7 +232,7 @@ class InequalityProblem(NamedTuple):
     pushed: Array  # (nv,) velocity without the rows; then that before the loops are closed
     axes: Array  # (rows,) rate that a row is along, or -1
     lengths: Array  # (rows,) squared, before the constraints take their part away
-    resting: Array  # (rows,) impulses without restitution; then those of the velocity
+    resting: Array  # (rows,) impulses without restitution; then those that also move bodies apart
     row_targets: RowTargets
     problem: ComplementarityProblem
     rest: Selection
@@ -1399,7 +1399,7 @@ def solving(space: AdmissibleSpace) -> Callable[..., Solved]:
             else:
                 apart = 0
             for i in range(n):
-                p.x[i] = h.resting[i]
+                p.x[i], h.resting[i] = h.resting[i], h.resting[i] + p.x[i]
         return Solved(residual, sweeps, newton, work, apart)
 
     @helper

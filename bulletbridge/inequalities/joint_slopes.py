@@ -6,6 +6,7 @@ from typing import NamedTuple
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.constraints.records import JointLimit, MotorRow
 from bulletbridge.engine.step_adjoint import HeldRates
+from bulletbridge.inequalities.contact_slopes import CLEAR
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW, compliance
 from bulletbridge.inequalities.steps_kernel import TracedForces
 from bulletbridge.mechanism.records import Axis
@@ -74,13 +75,13 @@ def held_by_motor(motor: MotorRow, s: Step) -> Held:
         share, slope = 1.0 - motor.velocity_gain, -motor.position_gain / s.dt
         rate = motor.velocity + share * (s.led - motor.velocity) - slope * away
         if share != 0.0 or slope != 0.0:
-            if math.fabs(math.fabs(rate) - motor.fastest) <= BESIDE:
+            if math.fabs(math.fabs(rate) - motor.fastest) <= CLEAR:
                 how = DOUBTFUL
             if math.fabs(rate) > motor.fastest:
                 rate, slope, share = math.copysign(motor.fastest, rate), 0.0, 0.0
     room = min(motor.force - s.force, s.force - motor.least)
     if how == HOLDS and not room > (1.0 - SATURATED) * motor.force:
-        how = DOUBTFUL if math.fabs(s.rate - rate) <= BESIDE else PUSHES
+        how = DOUBTFUL if math.fabs(s.rate - rate) <= CLEAR else PUSHES
     return Held(ALONG_LOOP if motor.axis < 0 else how, rate, slope, share, gives, room)
 
 
@@ -121,7 +122,7 @@ def take_held(held: HeldRates, rates: Array, n: int, axis: int, row: Held) -> No
     k = held.counts[n]
     held.counts[n] = k + 1
     held.axes[n, k], held.slopes[n, k], held.compliance[n, k] = axis, row.slope, row.compliance
-    held.least[n, k], rates[n, k] = BESIDE / row.room, row.rate
+    held.least[n, k], rates[n, k] = CLEAR / row.room, row.rate
 
 
 @kernel

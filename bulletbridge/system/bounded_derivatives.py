@@ -33,7 +33,7 @@ from bulletbridge.inequalities.active_rows import (
     WEAKEST,
     solve_active_rows,
 )
-from bulletbridge.inequalities.arrays import APART, BY_LINKS, TAKEN
+from bulletbridge.inequalities.arrays import APART, BY_LINKS, RESTING, TAKEN, X
 from bulletbridge.inequalities.contact_derivatives_kernel import (
     MORE_ROOM,
     NOT_MADE,
@@ -56,10 +56,15 @@ from bulletbridge.inequalities.contact_slopes import (
     JOINT_BEYOND,
     JOINT_OF_LOOP,
     NOT_COULOMBS,
+    PARTING,
+    RATES,
     ROW_ABOUT_TO_CHANGE,
+    TOGETHER,
+    TOO_DEEP,
     WHYS,
     Ahead,
     ContactsOfStep,
+    lead_apart,
     look_ahead,
 )
 from bulletbridge.inequalities.contact_variations import (
@@ -85,6 +90,7 @@ from bulletbridge.system.asked_rows import (
     Active,
 )
 from bulletbridge.system.derivatives import contact_rows_of, filtering, step_differentiator_of
+from bulletbridge.system.gentle_parting import Parting, move_gently
 from bulletbridge.system.held_closing import Ended, held_closing, room_of_closing
 from bulletbridge.system.linearisation import ALIKE
 
@@ -167,12 +173,18 @@ class Made(NamedTuple):
     rows: Array
 
     @property
-    def contacts(self) -> ContactsOfStep:
-        """Those that were found."""
+    def apart(self) -> bool:
+        """Whether it has moved bodies out of each other."""
+        return bool(self.step.report[APART])
+
+    def contacts(self, line: int, apart: int) -> ContactsOfStep:
+        """Those that were found, and a line of impulses."""
         s = self.step
         points, own, bounds = s.contact_points, s.contact_rows, s.bound_records
         by_links = bool(s.report[BY_LINKS])
-        return ContactsOfStep(points, own, self.rows, bounds, s.impulses, s.D, by_links, s.dt)
+        return ContactsOfStep(
+            points, own, self.rows, bounds, s.impulses, s.impulses[line], apart, s.D, by_links, s.dt
+        )
 
 
 def bounded_step_derivatives(made: Made) -> StepDerivatives:
@@ -185,8 +197,8 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
         UnsupportedError: Something in the step is not known, or it is about to become another one.
     """
     solver, after, step = made.solver, made.after, made.step
-    if step.report[APART]:
-        raise UnsupportedError(f"bodies are taken out of each other{OTHERWISE}")
+    if made.apart and step.report[BY_LINKS]:
+        raise UnsupportedError(f"bodies of many loops are taken out of each other{OTHERWISE}")
     differentiator, nv, nc = step_differentiator_of(solver), len(solver.v), solver.encoded.nc
     calls = calls_of(differentiator)
     touch, ahead = calls.look_ahead(made)
@@ -199,10 +211,24 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
         sticking = _that_stick(calls, made, touching, ahead.where[:nv])
     changes = ahead.led
     if sticking is None and nc:
+        if made.apart:
+            raise UnsupportedError(
+                f"bodies are taken out of each other while loops are closed{OTHERWISE}"
+            )
         changes = _closed(made, ahead.push, size)
-    changes = changes + changes[:, 2 * nv :] @ pushes
+    changes, place = changes + changes[:, 2 * nv :] @ pushes, ahead.place
+    if made.apart:
+        parting, before = calls.lead_apart(made, ahead), pushes.copy()
+        place, by_all = parting.place, parting.led[:nv]
+        pushes = _change_of_forces(calls, parting, (acting, touching), made, size)
+        if nc or parting.report[AWAY] <= ALIKE * size:
+            changes[:nv] = by_all + by_all[:, 2 * nv :] @ pushes
+        else:
+            asked, by_q = acting.slopes_of, acting.pushing.by_q
+            gently = Parting(ahead, parting, before, pushes, asked, by_q, calls.led_by(ahead))
+            changes[:nv] = move_gently(gently, ALIKE * size)
     if sticking is not None and touching is not None:
-        led = LedToClosing(ahead.place, ahead.rates, changes, after.state, after.correction)
+        led = LedToClosing(place, ahead.rates, changes, after.state, after.correction)
         changes = held_closing(differentiator, led, sticking, touching.rows)
     elif not nc:
         _require_alike(made, float(ahead.report[AWAY]), size)
@@ -226,6 +252,11 @@ class Calls:
             np.zeros((nv, 3 * nv)),
         )  # fmt: skip
         self._report, self._acting = np.zeros(AHEAD), None
+        self._parting = tuple(
+            np.zeros_like(one)
+            for one in (solver.state, *self._ahead[2:5], self._ahead[7], self._report)
+        )
+        self._lead_apart: Callable[[Any], int] | None = None
         self._look_ahead: Callable[[Any], int] | None = None
         self._solve: Callable[[Any], int] | None = None
         self._agree: StoredCall | None = None
@@ -237,7 +268,7 @@ class Calls:
     def look_ahead(self, made: Made) -> tuple[int, Ahead]:
         """How many contacts of a step push, or might, and where it leads; until the next one."""
         solver, step, differentiator = made.solver, made.step, self._differentiator
-        nv, contacts = len(solver.v), made.contacts
+        nv, contacts = len(solver.v), made.contacts(X, RATES if made.apart else TOGETHER)
         differentiator.begin(by_euler=True)
         targets = solver.targets(1) if solver.encoded.motions else solver.still
         ahead = Ahead(
@@ -254,6 +285,35 @@ class Calls:
         touch = self._look_ahead((ahead,))
         differentiator.raise_interruption()
         return touch, ahead
+
+    def lead_apart(self, made: Made, ahead: Ahead) -> Ahead:
+        """Where forces lead that also move bodies out of each other; until the next one."""
+        parting = self._parting_beside(ahead, made.contacts(RESTING, PARTING))
+        if self._lead_apart is None:
+            arrays, _, found = self._differentiator.arrays
+            fixed = self._differentiator.prediction_call().block, arrays, found
+            with announce_compilation(lead_apart):
+                self._lead_apart = StoredCall(lead_apart, fixed, (ahead, parting)).call
+        self._lead_apart((ahead, parting))
+        self._differentiator.raise_interruption()
+        return parting
+
+    def led_by(self, ahead: Ahead) -> Callable[[Array], Array]:
+        """Changes of where forces (nv,) of inequalities lead in a step, before loops are closed."""
+        call, found = self._differentiator.prediction_call(), self._differentiator.arrays[2]
+
+        def led(push: Array) -> Array:
+            call.call((ahead.targets, ahead.tau + push, ahead.t))
+            return found.of_all.changes.copy()
+
+        return led
+
+    def _parting_beside(self, ahead: Ahead, contacts: ContactsOfStep) -> Ahead:
+        """Room for that, where contacts were found as before."""
+        end, push, rates, led, place, report = self._parting
+        return ahead._replace(
+            end=end, contacts=contacts, push=push, rates=rates, led=led, place=place, report=report
+        )
 
     def differentiate(
         self, step: InequalityStepper, surroundings: Surroundings, asked: StepsAsked
@@ -294,16 +354,18 @@ class Calls:
         acting = self.acting(step, touch)
         beside = contact_rows_of(solver).room(touch, len(solver.q), dt)
         acting.take(beside)
-        contacts = ContactsOfStep(a.points, r.own, r.all, r.bounds, a.impulses, r.D, False, dt)
+        contacts = ContactsOfStep(
+            a.points, r.own, r.all, r.bounds, a.impulses, a.impulses[X], TOGETHER, r.D, False, dt
+        )
         ahead = Ahead(
             solver.still, solver.tau, solver.t, solver.v, solver.state, a.exerted, reach,
             float(solver.control[0]["length"]), contacts, step.motor_rows, step.joint_limits,
             *self._ahead, np.zeros(len(a.points), np.int64), self._report,
         )  # fmt: skip
         return RoomOfStep(
-            ahead, acting.arrays, acting.pushing, acting.slopes_of, acting.equations,
-            acting.agreement, beside, closing, *self._differentiator.room,
-            np.zeros_like(solver.state), NO_RECORD, ALIKE, CONTRADICTS,
+            ahead, self._parting_beside(ahead, contacts), acting.arrays, acting.pushing,
+            acting.slopes_of, acting.equations, acting.agreement, beside, closing,
+            *self._differentiator.room, np.zeros_like(solver.state), NO_RECORD, ALIKE, CONTRADICTS,
         )  # fmt: skip
 
     def closing(self, points: int) -> HeldClosing:
@@ -470,6 +532,7 @@ def _refuse(acting: Active, k: int, why: int) -> None:
         ABOUT_TO_CHANGE: ABOUT_CONTACT,
         GIVES_AND_BOUNCES: GIVES_AND_BOUNCES_ABOUT,
         HELD_BY_LOOPS: f"the {{}} is one of bodies that loops hold{OTHERWISE}",
+        TOO_DEEP: f"the {{}} is deeper than one step takes bodies out of each other{OTHERWISE}",
         NOT_COULOMBS: f"friction of the {{}} is not against its slip{OTHERWISE}",
     }
     raise UnsupportedError(told[why].format(acting.name(k)))
@@ -535,7 +598,7 @@ def _that_stick(
     Raises:
         UnsupportedError: Some stick while loops are closed otherwise, or are driven.
     """
-    contacts, numbers = made.contacts, touching.numbers
+    contacts, numbers = made.contacts(X, RATES if made.apart else TOGETHER), touching.numbers
     with announce_compilation(count_sticking):
         count = count_sticking(contacts, numbers, np.zeros(1, STICKING_POINT))
     if not count:
