@@ -123,6 +123,24 @@ def test_loads_of_four_corners_that_slide_matter_only_where_it_turns(solids, spi
     assert_allclose(found.A[9, 11], 0.25, atol=1e-9)  # pressed harder, slowed by mu of it
 
 
+def test_differences_begin_where_a_trajectory_is_and_leave_it_as_it_was(solids):
+    """What four corners of that block bear is remembered from step to step, and decides the next.
+
+    Differences go by it too, and the step that follows them is that of the system, to the bit.
+    """
+    solids.ground(plane=True)
+    system = solids.system(solids.solid(f'<box size="{BLOCK}"/>', (0, 0, 0.15), friction=0.25))
+    system.set_state(np.array(system.q), np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0]))
+    for _ in range(3):
+        system.step()
+    found = Trajectories(system).differentiated(np.zeros((3, 6)))
+    assert found is not None and sorted(found.whys) == [0, 1, 2]
+    assert all(why.endswith("a mean of both sides") for why in found.whys.values())
+    for state in found.states[1:]:
+        system.step()
+        assert np.array_equal(state, system.snapshot())
+
+
 def on_spring(solids, stiffness, damping, mu=0.5):
     """A ball of 2 kg, pressed by 2 mm into a plane's contact that gives way, and rolling."""
     solids.ground(plane=True)

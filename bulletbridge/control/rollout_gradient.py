@@ -65,8 +65,8 @@ def rollout_gradient(
     differences are taken; or ``CostTerms``, with derivatives of their own.
 
     Derivatives of steps are those of ``step_derivatives``. Steps that have none, as where an active
-    set is about to change, are differentiated as ``linearise`` does, by central differences from
-    the state alone; ``differences`` and ``reasons`` say which ones they were, and why.
+    set is about to change, are differentiated as ``linearise`` does, by central differences;
+    ``differences`` and ``reasons`` say which ones they were, why, and which have a kink beside them.
 
     Args:
         system: Its state is the start; nothing of it changes.

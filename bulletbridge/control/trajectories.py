@@ -18,8 +18,14 @@ from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.system.derivatives import step_adjoint_of, step_differentiator_of
-from bulletbridge.system.differences import Differences, put
-from bulletbridge.system.linearisation import ALIKE, are_plain, require_plain
+from bulletbridge.system.differences import Differences
+from bulletbridge.system.linearisation import (
+    ALIKE,
+    active_set,
+    are_plain,
+    changes,
+    require_plain,
+)
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point, Tangents, lengths_of
@@ -35,6 +41,7 @@ REMEMBERS = (
     "the step goes by what those before have left, which its derivative does not know, as an energy"
     " budget (energy_budget=False leaves it)"
 )
+MEANS = "; others act in steps from states nearby, and it is a mean of both sides"
 WHOLE = 2**22
 """Numbers, 32 MB, that a trajectory is kept in as a whole on the way there."""
 
@@ -233,12 +240,13 @@ class Trajectories:
             StepError: A step from there, or from beside it, could not be finished.
             UnsupportedError: Smooth contacts are not known there.
         """
+        memory = self.near.save(world=False) if self.near.has_inequalities else None
         try:
             return self._by_equations(at, steps)
         except UnsupportedError as error:
             if self._smoothing:  # differences would be those of other steps
                 raise
-            return self._by_differences(at, steps, rates, _why(error))
+            return self._by_differences(at, (steps, memory), rates, _why(error))
 
     def differentiated(self, tau: Array) -> KnownSteps | None:
         """Steps with contacts from the start on; None for other steps, or too many.
@@ -261,14 +269,19 @@ class Trajectories:
         forces, changes = np.ascontiguousarray(tau), np.zeros((n, 2 * self.nv, 3 * self.nv))
         states[0], asked = self.near.snapshot(), StepsAsked(forces, states, changes, counts)
         while counts[DIFFERENTIATED] < n:
+            memory, first = near.save(world=False), int(counts[DIFFERENTIATED])
             try:
                 near.differentiate_steps(asked)
             except UnsupportedError as error:
-                k = int(counts[DIFFERENTIATED])
-                states[k + 1], whys[k] = self.near.snapshot(), _why(error)
+                k, after = int(counts[DIFFERENTIATED]), near.save(world=False)
+                near.restore(memory, write=False)
+                if k > first:  # what the step went by is found once more
+                    near.roll(tau[first:k], (k - first, k - first), self._line())
+                begun = near.save(world=False)
                 at = self.point(states[k], tau[k])
-                changes[k] = self._by_differences(at, 1, all_rates, whys[k]).changes
-                self.put_near(self.point(states[k + 1], tau[k]))
+                found = self._by_differences(at, (1, begun), all_rates, _why(error))
+                near.restore(after, write=False)
+                states[k + 1], changes[k], whys[k] = near.snapshot(), found.changes, found.why
                 counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
         return KnownSteps(states, changes, whys)
 
@@ -430,26 +443,34 @@ class Trajectories:
             changes[:, 2 * nv :] += found.B
         return PartDerivatives(changes, "")
 
-    def _by_differences(self, at: Point, steps: int, rates: Ints, why: str) -> PartDerivatives:
-        near, size = self.near, len(at.q) + self.nv + 4
-        put(near, at)
-        differences = Differences(near, at)
+    def _line(self) -> Array:
+        """Room for one state that is kept."""
+        return np.zeros((1, len(self._first) + 3))
+
+    def _by_differences(
+        self, at: Point, made: tuple[int, SavedState | None], rates: Ints, why: str
+    ) -> PartDerivatives:
+        """Of so many steps, which go by what those before have left."""
+        near, (steps, memory), line = self.near, made, self._line()
+        differences, others = Differences(near, at, memory), set[str]()
+        differences.put()
         tangents = differences.tangents()
-        line = np.zeros((1, size))
 
         def end() -> Array:
             near.roll(np.array(near.tau), (steps, steps), line)
             return np.concatenate([near.q, near.v])
 
-        put(near, at)
+        differences.put()
         middle, nq = end(), len(at.q)
+        active = active_set(near)
 
         def see() -> Array:
             there = end()
+            others.update(changes(active, active_set(near)))
             away = configuration_difference(near.mechanism, there[:nq], middle[:nq])
             return np.concatenate([away, there[nq:] - middle[nq:]])
 
         B = np.zeros((2 * self.nv, self.nv))
         A = differences.by_state(tangents, see).values
         B[:, rates] = differences.by_forces(tangents, see, rates.tolist()).values
-        return PartDerivatives(np.hstack([A, B]), why)
+        return PartDerivatives(np.hstack([A, B]), f"{why}{MEANS}" if others else why)

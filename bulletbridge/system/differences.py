@@ -12,6 +12,7 @@ from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.derivatives import filtering
+from bulletbridge.system.saved import SavedState
 from bulletbridge.system.tangents import (
     REACH,
     Freedoms,
@@ -41,6 +42,10 @@ class Movable(Protocol):
         """Take a state q (nq,), v (nv,), t [s], closed and filtered, forgetting all before."""
         ...
 
+    def recall_steps(self, memory: SavedState) -> None:
+        """Go on as after the steps that led to a saved state, from wherever it is."""
+        ...
+
 
 class Derivative(NamedTuple):
     """Of n numbers: (n, directions), and the largest difference of two step lengths in it."""
@@ -49,12 +54,23 @@ class Derivative(NamedTuple):
     error: float
 
 
-def put(system: Movable, at: Point, dq: Array | None = None, dv: Array | None = None) -> None:
-    """Take a state on the loops: displaced by dq (nv,), changed by dv (nv,), closed, filtered."""
+def put(
+    system: Movable,
+    at: Point,
+    dq: Array | None = None,
+    dv: Array | None = None,
+    memory: SavedState | None = None,
+) -> None:
+    """Take a state on the loops: displaced by dq (nv,), changed by dv (nv,), closed, filtered.
+
+    ``memory``: of the steps that led there, which the next one goes by; None for none.
+    """
     q = at.q.copy()
     if dq is not None:
         displace(system.dynamics.solver.mechanism.bodies, at.q, dq, 1.0, q)
     system.start_from((q, at.v if dv is None else at.v + dv, at.t), {})
+    if memory is not None:
+        system.recall_steps(memory)
     system.dynamics.solver.tau[0] = at.tau
 
 
@@ -76,10 +92,15 @@ class Differences:
     Args:
         copy: Is left at some state nearby.
         at: The state around which they are taken.
+        memory: What steps from there go by; None for nothing.
     """
 
-    def __init__(self, copy: Movable, at: Point) -> None:
-        self.copy, self.at = copy, at
+    def __init__(self, copy: Movable, at: Point, memory: SavedState | None = None) -> None:
+        self.copy, self.at, self._memory = copy, at, memory
+
+    def put(self, dq: Array | None = None, dv: Array | None = None) -> None:
+        """Take the copy to a state beside the one around which they are taken, or to that."""
+        put(self.copy, self.at, dq, dv, self._memory)
 
     def tangents(self, chosen: Sequence[str] | None = None) -> Tangents:
         """The tangent space at the state, where the copy is.
@@ -138,7 +159,7 @@ class Differences:
 
         def there(k: int, x: float) -> Array:
             way = x * directions[k]
-            put(self.copy, self.at, *((None, way) if ways is None else (way, x * ways[:, k])))
+            self.put(*((None, way) if ways is None else (way, x * ways[:, k])))
             return see()
 
         return _columns(there, dict(enumerate(reaches)))
@@ -148,7 +169,7 @@ class Differences:
         values, error = self.along(tangents.q, tangents.lengths, see, tangents.turn)
         rates, more = self.along(tangents.v, tangents.lengths, see, None)
         if not len(tangents.picked):
-            put(self.copy, self.at)
+            self.put()
             return Derivative(np.zeros((len(see()), 2 * len(tangents.lengths))), 0.0)
         n = max(len(values), len(rates))
         both = np.hstack([part.reshape(n, -1) for part in (values, rates)])
@@ -164,7 +185,7 @@ class Differences:
         pushes = self.pushes(tangents)
 
         def there(k: int, x: float) -> Array:
-            put(self.copy, self.at)
+            self.put()
             self.copy.dynamics.solver.tau[0, k] += x
             return see()
 
@@ -177,7 +198,7 @@ class Differences:
 
     def pushes(self, tangents: Tangents) -> Array:
         """(nv,) forces that change rates in a step by as much as other differences do."""
-        put(self.copy, self.at)
+        self.put()
         solver = self.copy.dynamics.solver
         mass = solver.terms(solver.q, solver.v, solver.t).M
         answers = np.linalg.inv(mass) / tangents.lengths[:, None]

@@ -26,10 +26,11 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.contact_report import ContactLoad, JointLoad
 from bulletbridge.system.derivatives import Derivatives
-from bulletbridge.system.differences import Differences, Movable, put
+from bulletbridge.system.differences import Differences, Movable
 from bulletbridge.system.evaluation import Reaction, kinematics_at, require_points
 from bulletbridge.system.joint_reactions import JointReaction
 from bulletbridge.system.parameters import require_known
+from bulletbridge.system.saved import SavedState
 from bulletbridge.system.tangents import Tangents, point_of
 
 What = Literal["step", "continuous"]
@@ -169,6 +170,10 @@ class Linearisable(Movable, Protocol):
         """Constraints with a force limit that were rigid in the last step."""
         ...
 
+    def save(self, *, world: bool = True) -> SavedState:
+        """Everything that decides its future."""
+        ...
+
     def step(self, *, write: bool = True) -> None:
         """Advance by one step."""
         ...
@@ -290,7 +295,7 @@ def linearise(copy: Linearisable, request: Request) -> Linearisation:
     solver = copy.dynamics.solver
     at, mechanism = point_of(solver), solver.mechanism
     chosen = None if isinstance(request.reduced, bool) else request.reduced
-    differences = Differences(copy, at)
+    differences = Differences(copy, at, copy.save(world=False))
     tangents = differences.tangents(chosen)
     lengths = tangents.lengths
     full = derive(copy, differences, tangents, request)
@@ -303,7 +308,7 @@ def linearise(copy: Linearisable, request: Request) -> Linearisation:
     outputs, by_state, by_forces = (), np.zeros((0, 2 * len(lengths))), np.zeros((0, len(lengths)))
     error = full.error
     if any(request.outputs):
-        put(copy, at)
+        differences.put()
         see()
         by_state, more = differences.by_state(tangents, see)
         by_forces, most = differences.by_forces(tangents, see)
@@ -338,7 +343,7 @@ def derive(
     """
     of_step = request.what == "step"
     if request.by != "differences":
-        put(copy, tangents.at)
+        differences.put()
         try:
             if of_step:
                 return step_by_equations(copy, tangents, request.smoothing)
@@ -417,7 +422,7 @@ def step_by_differences(
         q, v, *_ = point_of(copy.dynamics.solver)
         return q, v
 
-    put(copy, tangents.at)
+    differences.put()
     q, v = end()
     if not smoothing:
         active = active_set(copy)

@@ -834,6 +834,14 @@ class System:
             self._inequalities.revise(self.mechanism)
             self.set_state(*start)
 
+    def recall_steps(self, memory: SavedState) -> None:
+        """Have the next step go by what those before a saved state have left, from this one.
+
+        For copies. Of the energy budget nothing is known where these did not lead.
+        """
+        self._inequalities.recall(memory.parts)
+        self._inequalities.forget_energy()
+
     def roll(self, tau: Array, counts: tuple[int, int], table: Array) -> None:
         """Advance by steps, and keep one state in so many; the world is not shown.
 
@@ -1159,10 +1167,10 @@ class System:
         Raises:
             ModelError: The smoothing is negative, or contacts do not act.
             UnsupportedError: A constraint gives way to its force limit, motors act along axes of
-                loops, contacts are taken out of each other, or, with smoothing, motors or a limit
-                act; the active set is about to become another one; a constraint or force is not
-                known, as of ``derivatives``; or it is another integrator, steps in Python, or this
-                step is cut in parts or corrected anew, as beside singular positions.
+                loops, contacts are deeper than a step takes back, or, with smoothing, motors or a
+                limit act; the active set is about to become another one; a constraint or force is
+                not known, as of ``derivatives``; or it is another integrator, steps in Python, or
+                this step is cut in parts or corrected anew, as beside singular positions.
         """
         self._trim()
         solver = self._active.solver
