@@ -243,9 +243,9 @@ def test_what_is_about_to_change_or_not_known_is_refused(connect):
 
     refused(stopped(0.0), "of 'x' is about to act otherwise")
     free = bb.System(slider("x", gravity=(5.0, 0.0, 0.0)), dt=0.01)
-    free.motors.set("x", velocity=0.0, force=5.0 * (1.0 + 1e-6))
+    free.motors.set("x", velocity=0.0, force=5.0 * (1.0 + 1e-9))
     refused(free, "of 'x' is about to act otherwise")
-    free.motors.servo("x", damping=10.0, force=5.0 * (1.0 + 1e-6))
+    free.motors.servo("x", damping=10.0, force=5.0 * (1.0 + 1e-9))
     free.set_state(v=[0.5])  # where its damper holds the weight
     refused(free, "of 'x' is about to act otherwise")
     both = bb.load("four_bar", connect()._client, dt=1e-3, limits=False).system

@@ -66,7 +66,7 @@ def rollout_gradient(
 
     Derivatives of steps are those of ``step_derivatives``. Steps that have none, as where an active
     set is about to change, are differentiated as ``linearise`` does, by central differences;
-    ``differences`` and ``reasons`` say which ones they were, why, and which have a kink beside them.
+    ``differences`` and ``reasons`` say which ones they were, why, and which have a kink nearby.
 
     Args:
         system: Its state is the start; nothing of it changes.

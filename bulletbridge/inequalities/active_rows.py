@@ -48,7 +48,7 @@ from bulletbridge.numerics.records import Array, Ints, Records
 
 WEAKEST = 1e-10
 """Share of the strongest that a row which holds must have for itself, or it follows from others."""
-COULOMB = 1e-8
+COULOMB = 1e-7
 """Share of a load by which friction that slides may be off Coulomb's law."""
 RANK, OFF, SCALE, UNIQUE, REPORT = range(5)
 """Of equations that were solved: independent ones; by how much rates that are held are missed;

@@ -22,7 +22,7 @@ from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
-CLEAR = 1e-6
+CLEAR = 1e-9
 """Rate [m/s or rad/s] by which contacts must be clear of acting otherwise, and share of friction by
 which they must be clear of sliding."""
 SAME = 1e-10
