@@ -61,6 +61,7 @@ METHODS = {
     "snapshot": "(self)",
     "spring_forces": "(self)",
     "start_from": "(self, start, parameters)",
+    "recall_steps": "(self, memory)",
     "step": "(self, *given, write=True)",
     "step_derivatives": "(self, smoothing=0.0)",
     "step_with_derivatives": "(self)",
