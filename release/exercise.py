@@ -146,7 +146,7 @@ def contacts() -> None:
     system.step_derivatives(smoothing=1e-3)
     rare(system.dynamics.solver)
     sunk = bb.attach({"ball": body}, (), client, contacts=True)
-    sunk.set_state([0.0, 0.0, -1e-3, 0.0, 0.0, 0.0, 1.0], np.zeros(6))  # it is taken out
+    sunk.set_state([0.0, 0.0, -1e-3, 0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0, 0.0, -0.1])
     sunk.step_derivatives()
     pybullet.disconnect(client)
     keep_state(np.zeros((1, 10)), 1, 1, np.zeros(7), np.zeros(1, CONTROL))
