@@ -8,7 +8,6 @@ from support.bullet_worlds import led_pendulum
 
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import MOVED
-from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.moved_frame import Way
 from bulletbridge.errors import ModelError
 
@@ -72,30 +71,39 @@ def test_what_is_moved_on_by_metres_at_once_jumps(mode: str, on_base: bool):
         assert np.linalg.norm(client.getBaseVelocity(load)[0]) < 2.0
 
 
+def on_a_joint(client, kind, axis, centre=(0, 0, 0), turn=(0, 0, 0, 1)):
+    """A box of 3 kg on one joint of a base that stands still, at a weak motor."""
+    body = client.createMultiBody(
+        baseOrientation=turn,
+        linkMasses=[3.0],
+        linkCollisionShapeIndices=[
+            client.createCollisionShape(p.GEOM_BOX, halfExtents=[0.02, 0.2, 0.2])
+        ],
+        linkVisualShapeIndices=[-1],
+        linkPositions=[[0, 0, 0]],
+        linkOrientations=[[0, 0, 0, 1]],
+        linkInertialFramePositions=[centre],
+        linkInertialFrameOrientations=[[0, 0, 0, 1]],
+        linkParentIndices=[0],
+        linkJointTypes=[kind],
+        linkJointAxis=[axis],
+    )
+    client.setJointMotorControl2(body, 0, p.VELOCITY_CONTROL, force=2)
+    return body
+
+
 @pytest.mark.parametrize("mode", ["filter", "exact"])
-def test_a_door_is_opened_by_its_handle(mode: str):
+def test_a_door_is_opened_by_its_handle(connect, mode: str):
     """The handle is led on its arc, whose tangents ways over a step are not.
 
     The angle is that of where the handle is put, in double precision; its rate is that of ways,
     2 sin(a / 2) / dt for an angle a a step.
     """
-    client, radius, angle, dt = BulletClient(p.DIRECT, mode=mode), 0.4, 0.0025, 1 / 240
-    box = client.createCollisionShape(p.GEOM_BOX, halfExtents=[0.02, 0.2, 0.2])
-    door = client.createMultiBody(
-        linkMasses=[3.0],
-        linkCollisionShapeIndices=[box],
-        linkVisualShapeIndices=[-1],
-        linkPositions=[[0, 0, 0]],
-        linkOrientations=[[0, 0, 0, 1]],
-        linkInertialFramePositions=[[0, 0.2, 0]],
-        linkInertialFrameOrientations=[[0, 0, 0, 1]],
-        linkParentIndices=[0],
-        linkJointTypes=[p.JOINT_REVOLUTE],
-        linkJointAxis=[[0, 0, 1]],
-    )
-    client.setJointMotorControl2(door, 0, p.VELOCITY_CONTROL, force=2)
-    ends = door, 0, -1, -1
-    held = client.createConstraint(*ends, p.JOINT_POINT2POINT, [0] * 3, [0, 0.2, 0], [0, radius, 0])
+    client, radius, angle, dt = connect(), 0.4, 0.0025, 1 / 240
+    client.setBridgeMode(mode)
+    door = on_a_joint(client, p.JOINT_REVOLUTE, [0, 0, 1], [0, 0.2, 0])
+    ends, start = (door, 0, -1, -1), [0, radius, 0]
+    held = client.createConstraint(*ends, p.JOINT_POINT2POINT, [0] * 3, [0, 0.2, 0], start)
     for n in range(201):
         at = n * angle
         client.changeConstraint(held, [-radius * np.sin(at), radius * np.cos(at), 0])
@@ -104,4 +112,18 @@ def test_a_door_is_opened_by_its_handle(mode: str):
         assert found == pytest.approx(at, abs=1e-9)
         if n > 1:
             assert rate == pytest.approx(2 * np.sin(angle / 2) / dt, rel=1e-4)
-    client.disconnect()
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_drawer_is_pulled_along_an_axis_that_bullet_rounds(connect, mode: str):
+    """``multiplyTransforms`` tells a drawer's axis in single precision, which is led along it."""
+    client, turn = connect(), p.getQuaternionFromEuler([0.3, 0.2, 0.7])
+    client.setBridgeMode(mode)
+    drawer = on_a_joint(client, p.JOINT_PRISMATIC, [1, 0, 0], turn=turn)
+    along = np.array(p.multiplyTransforms([0] * 3, turn, [1, 0, 0], [0, 0, 0, 1])[0])
+    ends = drawer, 0, -1, -1
+    held = client.createConstraint(*ends, p.JOINT_POINT2POINT, [0] * 3, [0] * 3, [0] * 3)
+    for n in range(100):
+        client.changeConstraint(held, 0.002 * n * along)
+        client.stepSimulation()
+        assert client.getJointState(drawer, 0)[0] == pytest.approx(0.002 * n, abs=1e-7)

@@ -9,7 +9,7 @@ from bulletbridge.engine.clusters_plan import ClusterPlan, ClusterStepper, find_
 from bulletbridge.engine.islands import IslandMembers, Islands, IslandStepper, find_islands
 from bulletbridge.engine.modified import GIVEN_METRIC
 from bulletbridge.engine.records import CHARTS, CHARTS_TRAPEZOIDAL, DOP8, EULER, RADAU, RK4
-from bulletbridge.engine.redundancy import SPREAD, Decision
+from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.sparse_plan import (
     EliminationOrder,
     SparseStepper,
@@ -188,8 +188,7 @@ def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
 def solver_of(mechanism: Mechanism, decision: Decision, tolerances: Tolerances) -> Solver:
     """A dense solver of the rows that were kept."""
     solver = Solver(mechanism, decision.encoded, tolerances)
-    mismatch = SPREAD * decision.mismatch
-    solver.decide_rank(decision.caps, decision.scale, mismatch, decision.most_left)
+    solver.decide_rank(decision.caps, decision.scale, decision.slack, decision.most_left)
     return solver
 
 

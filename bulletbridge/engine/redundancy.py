@@ -41,6 +41,7 @@ SPREAD = 10.0
 ROUNDED_RATE, ROUNDED_ROW = 1e-11, 1e-10
 """Round-off of the rate of a row left out, over that of its joints, and of its length,
 over that of the longest, by those it follows from."""
+SINGLE = float(np.finfo(np.float32).eps)
 
 PREFERENCE = 0.1
 """Power of how far rows move, over the one that moves furthest, by which they are taken for shorter
@@ -142,6 +143,15 @@ class Decision:
         length = self.encoded.length
         sizes = [max(r.mismatch_m / length, r.mismatch_rad) for r in self.by_name.values()]
         return max([*sizes, self.mismatch])
+
+    @property
+    def slack(self) -> float:
+        """Residual that dependent rows may have in steps, divided by their unit.
+
+        Who leads frames, as a drawer along its axis, goes by poses of single precision.
+        """
+        led = SINGLE if self.encoded.driven == 2 else 0.0
+        return max(SPREAD * self.mismatch, led)
 
     @property
     def allowance(self) -> float:
