@@ -169,6 +169,14 @@ def test_an_edited_kernel_is_compiled_and_it_is_said(root):
     assert "asks for nothing else" in said.splitlines()[-1]
 
 
+def test_numba_is_tried_where_a_package_brings_machine_code(root):
+    """An edited kernel there is compiled as in a checkout, not by plain numba."""
+    (root / "callee.py").write_text(CALLEE.format(step=2))
+    (told, _), said = run(root, BULLETBRIDGE_PLAIN_NUMBA=None)
+    assert told == TOLD.replace("13.75", "14.75").replace("1.25", "2.25")
+    assert "numba compiles it" in said and "plain numba" not in said, said
+
+
 def test_without_objects_and_without_numba_one_line_says_what_to_install(root):
     shutil.rmtree(root / "objects")
     (), said = run(root, without_numba=True)

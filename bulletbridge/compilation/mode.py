@@ -19,7 +19,7 @@ from typing import Any, cast
 import llvmlite
 import numba
 
-from bulletbridge.compilation import cache
+from bulletbridge.compilation import cache, objects
 
 VARIABLE = "BULLETBRIDGE_PLAIN_NUMBA"
 """Environment variable: 1 asks for plain numba, 0 for its private parts without trying them."""
@@ -180,7 +180,8 @@ def trial() -> str | None:
         try:
             done = subprocess.run(
                 command,
-                env=os.environ | {VARIABLE: "0", cache.VARIABLE: kernels},
+                env=os.environ
+                | {VARIABLE: "0", cache.VARIABLE: kernels, objects.VARIABLE: "compile"},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
