@@ -45,6 +45,9 @@ class Given:
     def look(self, acting):
         pass
 
+    def tell_of_a_fall(self, pull):
+        pass
+
     def accept(self):
         pass
 

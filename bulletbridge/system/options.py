@@ -373,6 +373,10 @@ class World(Varied, Surroundings, Protocol):
         """As ``check`` before a step with these settings; warn if others moved the bodies."""
         ...
 
+    def tell_of_a_fall(self, pull: Array) -> None:
+        """Warn once of what gravity (3,) [m/s²] has had fall for want of ground or contacts."""
+        ...
+
     def accept(self) -> None:
         """Take whatever is there as meant, until a state is written."""
         ...

@@ -40,6 +40,9 @@ class ContactPlanes:
     def look(self, acting: object) -> None:
         pass
 
+    def tell_of_a_fall(self, pull: object) -> None:
+        pass
+
     def accept(self) -> None:
         pass
 
