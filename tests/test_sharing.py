@@ -8,6 +8,7 @@ import grasps
 import numpy as np
 import pybullet
 import pytest
+from _minitaur_worlds import minitaur
 from numpy.testing import assert_allclose
 from scipy.optimize import lsq_linear
 from support.complementarity import SOLVER, solve_by
@@ -17,6 +18,7 @@ import bulletbridge as bb
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
+from bulletbridge.inequalities.arrays import APART, ASKED, COMPLIED, GAVE, ROWS
 from bulletbridge.numerics.complementarity import LESS, LIGHTEST
 from bulletbridge.numerics.complementarity_rows import (
     LINES,
@@ -686,3 +688,28 @@ def test_links_that_lie_on_each_other_along_their_axis_swing_as_if_they_did_not(
         p.disconnect()
     # round-off of 60 steps at 1e-16 each, a hundredfold
     assert np.abs(found[0] - found[1]).max() < 1e-12 * max(1.0, np.abs(found[1]).max())
+
+
+def test_motors_of_a_robot_at_rest_give_way_to_nothing():
+    """Minitaur stands on more feet than it needs; its motors miss their places by some 1e-9 rad/s.
+
+    From one of these starts, or another elsewhere, they counted as giving way for good, at 52 of
+    Newton's steps in each.
+    """
+    for lifted in (0.0, 1e-3, 4e-3):
+        client = bb.BulletClient(pybullet.DIRECT)
+        client.setBridgeMode("exact")
+        minitaur(client, 1 / 240, 0.2 + lifted)
+        looked = 0
+        for _ in range(700):
+            client.stepSimulation()
+            (group,) = session_of(client._client).groups.values()
+            stepper = group.system._inequalities._stepper
+            gives, apart = stepper.report[[COMPLIED, APART]]
+            if np.abs(group.system.v).max() < 1e-6 and not apart:
+                looked += 1
+                n = int(stepper.report[ROWS])
+                gave, asked = np.abs(stepper.impulses[[GAVE, ASKED], :n]).max(1)
+                assert not gives or gave > 1e-7 * asked
+        assert looked > 100
+        client.disconnect()

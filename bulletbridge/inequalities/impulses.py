@@ -173,8 +173,9 @@ these very bodies, DOUBTFUL takes the place of JOINED."""
 DEEP = 1e-3
 """Share of the mechanism's length from which on bodies stand in each other so far that surfaces do
 not tell the way out: what holds them there gives way. Beside less than that they stay apart."""
-UNYIELDING = 1e-9
-"""Share of the largest velocity up to which motors have given way to nothing."""
+UNYIELDING = 1e-7
+"""Share of the largest velocity up to which motors have given way to nothing: a tenth of what they
+may miss as rigid ones, so that they are solved for as such in the next step."""
 HOLDING_SWEEPS = 200
 """Gauss-Seidel sweeps over constraints with force limits alone, which are few."""
 LESSER_EVIL = 0.01
