@@ -335,19 +335,25 @@ def standing_a1(client: int, lifted: tuple[str, ...] = ()) -> bb.System:
     return system
 
 
-def test_motors_agree_with_the_feet_that_they_stand_on(connect):
-    """Nine motors in three legs whose feet stick: beside the state not all of them get their will.
-
-    Feet are two micrometres above the ground, which they reach in the step: there is no kink.
-    """
-    system = standing_a1(connect()._client, ("FR",))
+def standing_on_motors(client, lifted):
+    """An A1 on three feet whose motors hold it a little elsewhere, put so many metres higher."""
+    system = standing_a1(client, ("FR",))
     goal = np.array(system.q)[7:] + 2e-3 * np.random.default_rng(1).normal(size=12)
     for name, angle in zip(system.motors.names, goal, strict=True):
         system.motors.set(name, position=angle, position_gain=0.02, force=40.0)
     system.rollout(8)
     state = np.concatenate([system.q, system.v, [system.t]])
-    state[2] += 2e-6
+    state[2] += lifted
     system.take_back(state)
+    return system
+
+
+def test_motors_agree_with_the_feet_that_they_stand_on(connect):
+    """Nine motors in three legs whose feet stick: beside the state not all of them get their will.
+
+    Feet are two micrometres above the ground, which they reach in the step: there is no kink.
+    """
+    system = standing_on_motors(connect()._client, 2e-6)
     found = require_short_differences(system, short=2e-7)
     assert len(found.active) == 3
 
@@ -403,14 +409,7 @@ def test_balls_that_are_moved_apart_gently(solids):
 
 def test_a_robot_that_has_sunk_in_while_it_stands(connect):
     """An A1 whose feet, on motors, are a tenth of a millimetre in the ground."""
-    system = standing_a1(connect()._client, ("FR",))
-    goal = np.array(system.q)[7:] + 2e-3 * np.random.default_rng(1).normal(size=12)
-    for name, angle in zip(system.motors.names, goal, strict=True):
-        system.motors.set(name, position=angle, position_gain=0.02, force=40.0)
-    system.rollout(8)
-    state = np.concatenate([system.q, system.v, [system.t]])
-    state[2] -= 1e-4
-    system.take_back(state)
+    system = standing_on_motors(connect()._client, -1e-4)
     found = require_short_differences(system, 2, short=2e-7)
     assert len(found.active) == 3
 
