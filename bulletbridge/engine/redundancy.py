@@ -426,6 +426,16 @@ def select(
     size = full_lengths(mechanism, reduced, samples, lengths)
     longest = np.linalg.norm(jacobians, axis=2).max(axis=0, initial=0.0)
     idle = longest < tolerances.still
+    led = [
+        part
+        for part, loop in zip(reduced.rows.values(), reduced.loops, strict=False)
+        if loop["target"] >= 0 and idle[part].any()
+    ]
+    if led:  # it goes where these poses, at which it stands, do not
+        moved = moved_rows(mechanism, reduced, tolerances, samples.poses[0], t)
+        for part in led:
+            rows = np.flatnonzero(idle[part] & moved[part]) + part.start
+            idle[rows], size[rows] = False, size[part].max()
     size[idle], jacobians[:, idle] = 0.0, 0.0
     scale = np.where(idle, 0.0, reduced.scale / np.where(size > 0.0, size, 1.0))
     within = threshold * samples.reach
