@@ -32,7 +32,7 @@ from bulletbridge.engine.records import STAGE_VDOTS
 from bulletbridge.events.contact import surface_of
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.registry import formulation_of
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.numerics.records import Array
 
@@ -208,7 +208,7 @@ def sliding_off() -> float:
     """
     system = arm_on_plane()
     (plane,), tree = system.constraints, system.dynamics
-    assert isinstance(plane, bb.LoopJoint) and isinstance(tree, Tree)
+    assert isinstance(plane, bb.LoopJoint) and isinstance(tree, SystemDynamics)
     q, v, t = system.q, system.v, system.t
     found = bb.sliding(bb.Friction(plane, FRICTION))(tree)(q, v, t)
     here = tree.moving(q, v, t)

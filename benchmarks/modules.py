@@ -24,7 +24,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.formulations.modular import Modular
 from bulletbridge.formulations.projector import Projector
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.mechanism.records import FREE, REVOLUTE
 from bulletbridge.numerics.range_space import open_blocks
@@ -124,7 +124,7 @@ def exponent(sizes: list[int], times: list[float]) -> float:
 
 def threads(solver: Solver, q: Array, v: Array) -> dict[str, float]:
     """Times [s] of evaluating all modules by themselves, in one thread and in two."""
-    e = Tree(solver).modular_equations(q, v, 0.0)
+    e = SystemDynamics(solver).modular_equations(q, v, 0.0)
     parts = list(zip(e.blocks, e.connectivity.pattern.slots, strict=True))
     room = [np.zeros(len(e.connectivity.pattern.indices)) for _ in range(2)]
 
@@ -144,7 +144,7 @@ def measure(sizes: list[int]) -> dict[str, object]:
     modular, dense, compiled = list[float](), list[float](), list[float]()
     for count in sizes:
         joints, solver, q, v = series(count)
-        tree = Tree(solver)
+        tree = SystemDynamics(solver)
         one, other = Modular(tree), Projector(tree)
         a, b = one(q, v, 0.0), other(q, v, 0.0)
         modular.append(median(lambda one=one, q=q, v=v: one(q, v, 0.0)))

@@ -24,7 +24,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 from bulletbridge.mechanism.chain_to_beam import replace_chain
@@ -64,7 +64,7 @@ def slope(f):
 @given(trees)
 def test_the_mass_matrix_of_beams_has_the_rate_of_its_motion(case):
     mechanism, q, v = build(case)
-    tree = Tree(Solver(mechanism, encode(mechanism, []), Tolerances()))
+    tree = SystemDynamics(Solver(mechanism, encode(mechanism, []), Tolerances()))
     C = tree.moving(q, v, 0.0).rates(v).C
     near = slope(lambda s: tree.equations(tree.displace(q, s * v), v, 0.0).M)
     size = np.abs(tree.equations(q, v, 0.0).M).max() + np.abs(near).max()

@@ -34,7 +34,7 @@ from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.inequalities.constraints import inequality_constraints_of
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
@@ -159,7 +159,7 @@ def require_rates(solver, q, v, t):
     rate = rate_of(lambda at: at.g)
     assert_allclose(rate[holds], (now.J @ v + now.g_t)[holds], atol=FD_ATOL)
     assert_allclose(rate_of(lambda at: at.J @ v + at.g_t), now.gamma, atol=FD_ATOL)
-    _, J_rate = Tree(solver).moving(q, v, t).matrix_rates(v)
+    _, J_rate = SystemDynamics(solver).moving(q, v, t).matrix_rates(v)
     assert_allclose(rate_of(lambda at: at.J), J_rate, atol=FD_ATOL)
 
 

@@ -17,7 +17,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.formulations.moving import ByDifferences
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.kinematics import chart_rate, displace, separation
 from bulletbridge.mechanism.records import EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
@@ -51,7 +51,7 @@ def terms_of(mechanism, q, v):
 
 def tree_of(mechanism):
     """The equations of motion without constraints."""
-    return Tree(Solver(mechanism, encode(mechanism, []), Tolerances()))
+    return SystemDynamics(Solver(mechanism, encode(mechanism, []), Tolerances()))
 
 
 @given(trees, st.booleans())

@@ -18,7 +18,7 @@ from bulletbridge.formulations.modules import modules_of
 from bulletbridge.formulations.multipliers import Baumgarte
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Seen, Stabilisation
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.records import FREE
 from bulletbridge.system.carrying import where_it_is
 
@@ -49,7 +49,7 @@ def joined(seed, kinds, constraints, **options):
     seen = system.kinematics()
     found = [c if isinstance(c, Between) else where_it_is(c, seen) for c in constraints]
     solver = Solver(mechanism, encode(mechanism, found), Tolerances())
-    return Tree(solver), (*state, 0.3)
+    return SystemDynamics(solver), (*state, 0.3)
 
 
 def loop(name, model, a, b, **more):

@@ -9,7 +9,7 @@ from bulletbridge.engine.records import ONE_OVER_UNITS
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, InfeasibleError, ModelError
 from bulletbridge.formulations.equations import Equations
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
@@ -53,7 +53,7 @@ class Balance:
         origin: (nq,) closed.
     """
 
-    def __init__(self, system: System, tree: Tree, origin: Array) -> None:
+    def __init__(self, system: System, tree: SystemDynamics, origin: Array) -> None:
         self.system, self.tree, self.origin, self.t = system, tree, origin, system.t
         self.solver: Solver = tree.solver
         self.still = np.zeros(tree.nv)

@@ -25,7 +25,7 @@ from bulletbridge.engine.workspace import Placed
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import NOT_DEFINITE, SINGULAR_RTOL, Dynamics, Equations
 from bulletbridge.formulations.moving import moving
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.rates import TreeRates
 from bulletbridge.numerics.projection import ROW, Caps
 from bulletbridge.numerics.records import Array, copied
@@ -85,12 +85,12 @@ def split_with_rates(dynamics: Dynamics, q: Array, v: Array, t: float) -> SplitM
     return FreeMotion.moving(dynamics, q, v, t, turning=False).split
 
 
-def is_compiled(dynamics: Dynamics) -> TypeGuard[Tree]:
+def is_compiled(dynamics: Dynamics) -> TypeGuard[SystemDynamics]:
     """Whether it is a tree all of whose rows kernels know."""
-    return isinstance(dynamics, Tree) and not dynamics.solver.user_size
+    return isinstance(dynamics, SystemDynamics) and not dynamics.solver.user_size
 
 
-def split_of_tree(dynamics: Tree, q: Array, v: Array, t: float) -> SplitTree:
+def split_of_tree(dynamics: SystemDynamics, q: Array, v: Array, t: float) -> SplitTree:
     """A tree without users' rows at a state.
 
     Raises:
@@ -208,7 +208,7 @@ class FreeMotion:
         if is_compiled(dynamics):
             return cls.at(dynamics, q, v, t)
         here = moving(dynamics, q, v, t)
-        if turning or isinstance(dynamics, Tree):  # one with rows in Python
+        if turning or isinstance(dynamics, SystemDynamics):  # one with rows in Python
             return cls.of(here.equations, here.rates(v))
         M_rate, J_rate = here.matrix_rates(v)
         return cls.of(here.equations, (M_rate / 2, J_rate))

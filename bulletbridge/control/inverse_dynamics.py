@@ -13,7 +13,7 @@ from bulletbridge.control.free_motion import FreeMotion
 from bulletbridge.control.laws_kernel import RTOL
 from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.equations import Equations
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.by_joint import Values, put_values, rate_names
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.triangles import solve_triangle
@@ -21,7 +21,7 @@ from bulletbridge.system.system import System
 
 
 @dataclass(frozen=True)
-class Undriven(Tree):
+class Undriven(SystemDynamics):
     """A tree without the joint forces of its ``tau``: what a controller acts on."""
 
     @property

@@ -21,7 +21,7 @@ from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import StepError, UnsupportedError
 from bulletbridge.events.contact import SLIPPERY, Surface, surface_of
 from bulletbridge.formulations.equations import Dynamics, Solution
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.numerics.records import Array, Mask
 
 
@@ -91,7 +91,7 @@ class Sliding:
     """
 
     def __init__(self, dynamics: Dynamics, frictions: Iterable[Friction]) -> None:
-        if not isinstance(dynamics, Tree):
+        if not isinstance(dynamics, SystemDynamics):
             raise UnsupportedError("friction needs the links of a System; no other system has them")
         self._tree, self._frictions = dynamics, frictions
         self._surfaces: dict[LoopJoint, Surface] = {}

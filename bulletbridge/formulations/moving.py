@@ -1,7 +1,7 @@
 """A system at a state, with the rates of its mass matrix and of its rows along motions.
 
-Trees of bodies have them by recursion (``system_dynamics.Tree.moving``); systems that others wrote
-as ``Dynamics``, and rows in Python, by central differences of order eight along admissible
+Mechanisms have them by recursion (``system_dynamics.SystemDynamics.moving``); systems that others
+wrote as ``Dynamics``, and rows in Python, by central differences of order eight along admissible
 displacements: steps of a hundredth (radian, metre) leave 1e-16 of the truncation and 1e-14 of
 round-off for functions of the order of one that change over a radian or a metre.
 """

@@ -17,14 +17,14 @@ from bulletbridge.formulations.integrators import METHODS, Scheme, State
 from bulletbridge.formulations.modified import Modified
 from bulletbridge.formulations.modular import Modular, ModularEquations
 from bulletbridge.formulations.stabilise import Seen, Stabilisation, Stabilised
-from bulletbridge.formulations.system_dynamics import Tree, TreeMoving
+from bulletbridge.formulations.system_dynamics import MovingSystem, SystemDynamics
 from bulletbridge.numerics.records import Array
 
 
-class FiniteTree(Tree):
+class FiniteSystemDynamics(SystemDynamics):
     """Equations that are finite, or an error."""
 
-    def moving(self, q: Array, v: Array, t: float) -> TreeMoving:
+    def moving(self, q: Array, v: Array, t: float) -> MovingSystem:
         """The equations of motion at a state, and how their matrices change."""
         here = super().moving(q, v, t)
         e = here.equations
@@ -180,7 +180,7 @@ class PythonStep:
     def _scheme_of(self, solver: Solver) -> Scheme:
         """The scheme of this solver, kept since formulations may have found out much about it."""
         if self._scheme is None or self._solver is not solver:
-            dynamics = FiniteTree(solver)
+            dynamics = FiniteSystemDynamics(solver)
             after = Stabilisation(self.directions, self.passes, self.filtered)
             self._solver = solver
             formulation = self.make(dynamics)

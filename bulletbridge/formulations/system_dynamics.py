@@ -23,7 +23,7 @@ SHARED = 1e-9
 
 
 @dataclass(frozen=True)
-class Tree:
+class SystemDynamics:
     """Equations of motion of a solver, rows as kept; forces are those of its ``tau``."""
 
     solver: Solver
@@ -47,9 +47,9 @@ class Tree:
         """The equations of motion at a state."""
         return self.moving(q, v, t).equations
 
-    def moving(self, q: Array, v: Array, t: float) -> "TreeMoving":
+    def moving(self, q: Array, v: Array, t: float) -> "MovingSystem":
         """The same, and how its matrices change."""
-        return TreeMoving(self, self.solver.terms(q, v, t), (q, v, t))
+        return MovingSystem(self, self.solver.terms(q, v, t), (q, v, t))
 
     def balance(
         self, poses: np.ndarray, axes: np.ndarray, h: Array, forces: Array
@@ -89,10 +89,10 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class TreeMoving:
-    """A tree at a state, with its rates by recursion: see ``moving.Moving``."""
+class MovingSystem:
+    """A mechanism with its constraints at a state; rates by recursion: see ``moving.Moving``."""
 
-    tree: Tree
+    dynamics: SystemDynamics
     terms: Terms
     state: tuple[Array, Array, float]
 
@@ -103,18 +103,18 @@ class TreeMoving:
 
     @cached_property
     def _equations(self) -> Equations:
-        terms, tree = self.terms, self.tree
-        f, size = tree.balance(terms.poses, terms.axes, terms.h, terms.forces)
+        terms, dynamics = self.terms, self.dynamics
+        f, size = dynamics.balance(terms.poses, terms.axes, terms.h, terms.forces)
         known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
-        cap, scale = int(tree.solver.control["cap"][0]), tree.solver.encoded.scale
-        return Equations(*known, scale, cap, tree.order, size=size)
+        cap, scale = int(dynamics.solver.control["cap"][0]), dynamics.solver.encoded.scale
+        return Equations(*known, scale, cap, dynamics.order, size=size)
 
     def rates(self, v: Array, in_time: bool = True) -> MotionRates:
         """Coriolis matrix and rate of J; that of users' rows by differences."""
-        solver = self.tree.solver
+        solver = self.dynamics.solver
         rates = motion_rates_at(solver, self.terms, v, self.state[2], in_time)
         if solver.user_size:
-            _, near = ByDifferences(self.tree, *self.state).matrix_rates(v, in_time)
+            _, near = ByDifferences(self.dynamics, *self.state).matrix_rates(v, in_time)
             rates.J_rate[-solver.user_size :] = near[-solver.user_size :]
         return rates
 

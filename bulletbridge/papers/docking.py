@@ -24,7 +24,7 @@ from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.integrators import METHODS, State
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Seen, Stabilisation
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.numerics.records import Array
 from bulletbridge.papers.example import Curve, Example, Film, Outcome, Panel, Row, Table
 from bulletbridge.papers.forced import States, run
@@ -130,7 +130,7 @@ def simulate_all(cases: Sequence[tuple[str, float, str, float]], apart: bool) ->
         return list(pool.map(simulate, *zip(*cases, strict=True)))
 
 
-def violations(dynamics: Tree, motion: States) -> Run:
+def violations(dynamics: SystemDynamics, motion: States) -> Run:
     """Lengths of the three rows and of their rates at states."""
     gap, rate = np.zeros(len(motion.t)), np.zeros(len(motion.t))
     for n, (t, q, v) in enumerate(zip(*motion, strict=True)):

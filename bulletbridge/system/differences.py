@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.derivatives import filtering
@@ -28,7 +28,7 @@ class Movable(Protocol):
     """What differences ask of a system: that it takes states beside its own."""
 
     @property
-    def dynamics(self) -> Tree:
+    def dynamics(self) -> SystemDynamics:
         """The equations of motion, of the solver that has the state."""
         ...
 

@@ -33,7 +33,7 @@ from bulletbridge.errors import (
     require_kind,
     warn_user,
 )
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.inequalities.constraints import (
     Complementarity,
     beyond_limits,
@@ -1337,10 +1337,10 @@ class System:
         return np.asarray(q, float), np.asarray(v, float), here_t if t is None else float(t)
 
     @property
-    def dynamics(self) -> Tree:
+    def dynamics(self) -> SystemDynamics:
         """The equations of motion at any state, for formulations and integrators."""
         self._trim()
-        return Tree(self._active.solver)
+        return SystemDynamics(self._active.solver)
 
     def terms(self) -> Terms:
         """M, h, g, J, g_t and gamma at the state, rows as kept."""

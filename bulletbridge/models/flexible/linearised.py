@@ -20,7 +20,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.formulations.equations import Dynamics, Solution
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.dynamics import joint_forces
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import BEAM, REVOLUTE
@@ -70,7 +70,7 @@ def linearised(order: Order, contacts: Level = 3) -> Callable[[Dynamics], "Linea
         raise ModelError(f"contacts is {contacts}; give 1, 2 or 3")
 
     def make(dynamics: Dynamics) -> Linearised:
-        if not isinstance(dynamics, Tree):
+        if not isinstance(dynamics, SystemDynamics):
             raise UnsupportedError("only a mechanism can be linearised in its beams")
         return Linearised(dynamics.solver, order, contacts)
 
