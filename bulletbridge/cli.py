@@ -31,7 +31,7 @@ from bulletbridge.studies.command import sweep
 from bulletbridge.system.options import INTEGRATORS, Integrator
 
 if TYPE_CHECKING:
-    from bulletbridge.comparison.plan import Plan
+    from bulletbridge.comparison.options import CompareOptions
 
 FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 app = typer.Typer(
@@ -99,12 +99,12 @@ class RunOptions:
         bool, typer.Option("--limits/--no-limits", help="Whether joint limits act, in both.")
     ] = True
 
-    def plan(self) -> "Plan":
+    def options(self) -> "CompareOptions":
         """The settings of a comparison."""
-        from bulletbridge.comparison.plan import EVERYTHING, SOLVERS, Plan
+        from bulletbridge.comparison.options import EVERYTHING, SOLVERS, CompareOptions
 
         names = tuple(dict.fromkeys(self.solver or SOLVERS))
-        return Plan(
+        return CompareOptions(
             self.dt,
             self.duration,
             cast("Integrator | None", self.integrator),
@@ -149,7 +149,7 @@ def compare(
     from bulletbridge.comparison.tables import print_results, wide_console
     from bulletbridge.models.formats.recognise import read_model
 
-    plan, json_file = how.plan(), out.json_file
+    options, json_file = how.options(), out.json_file
     specs = [read_model(model, **reading.given) for model in models]
     for spec in specs:
         tell_notes(spec.path, spec.notes)
@@ -164,20 +164,20 @@ def compare(
         from bulletbridge.comparison.playback import view
 
         for spec in specs:
-            view(spec, plan)
+            view(spec, options)
     runs: list[ModelRuns] = []
     page: Path | None = None
     with progress_bars() as progress:
         for spec in specs:
-            task = progress.add_task(spec.name, total=plan.steps * len(plan.solvers))
-            runs.append(compare_model(spec, plan, lambda n, k=task: progress.advance(k, n)))
+            task = progress.add_task(spec.name, total=options.steps * len(options.solvers))
+            runs.append(compare_model(spec, options, lambda n, k=task: progress.advance(k, n)))
             progress.update(task, visible=False)
         comparison = Comparison(tuple(run.result for model in runs for run in model.runs))
         if out.report is not None:
             from bulletbridge.comparison.report import write_report
 
             progress.add_task("report", total=None)
-            page = write_report(runs, comparison, plan, out.report, reading.words)
+            page = write_report(runs, comparison, options, out.report, reading.words)
         if out.video is not None:
             from bulletbridge.comparison.compare import film_of
 

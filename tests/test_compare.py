@@ -19,7 +19,7 @@ from bulletbridge.cli import run
 from bulletbridge.comparison.bullet_warnings import other_units
 from bulletbridge.comparison.compare import compare_model, worst
 from bulletbridge.comparison.native import NoNativeTwinError, require_native_twin
-from bulletbridge.comparison.plan import BASELINES, EVERYTHING, SOLVERS, Plan
+from bulletbridge.comparison.options import BASELINES, EVERYTHING, SOLVERS, CompareOptions
 from bulletbridge.comparison.plots import joints_figure
 from bulletbridge.comparison.results import Comparison
 from bulletbridge.constraints.joints import LoopAxis, Motor
@@ -29,7 +29,7 @@ from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.models.bundled import bundled
 from bulletbridge.models.loops_file import read_loops
 
-SHORT = Plan(duration=0.1)
+SHORT = CompareOptions(duration=0.1)
 EXTENTS = ("gap_m", "gap_rad", "gap_kept", "gap_kept_rad", "gap_rate", "gap_rate_rad")
 EXTENTS += ("gap_acceleration", "gap_acceleration_rad")
 KEYS = {"model", "solver", "mode", "integrator", "dt", "duration", "steps", "status", "message"}
@@ -71,8 +71,8 @@ def test_energy_is_that_of_dead_loads_too(tmp_path):
     at = bb.Frame("coupler", (0.1, 0.0, 0.0))
     for axes, conserved in (("world", True), ("coupler", False)):
         push = bb.Wrench(at, (1.0, 0.0, 9.0), axes=bb.Frame(axes), name="push")
-        plan = replace(SHORT, solvers=("projector", "native"), duration=0.5, dt=1e-3)
-        runs = compare_model(replace(spec, wrenches=(push,)), plan).runs
+        options = replace(SHORT, solvers=("projector", "native"), duration=0.5, dt=1e-3)
+        runs = compare_model(replace(spec, wrenches=(push,)), options).runs
         ours, native = (run.result for run in runs)
         assert ours.status == native.status == "ok"
         assert ours.energy.conserved == conserved
@@ -91,8 +91,10 @@ def test_reference_gives_errors_that_shrink_with_the_order(tmp_path):
     path = four_bar(tmp_path)
     errors = []
     for integrator in ("semi_implicit_euler", "rk4"):
-        plan = Plan(duration=0.2, integrator=integrator, solvers=("projector",), reference=True)
-        errors.append(compare_model(path, plan).runs[0].result.trajectory_error.max)
+        options = CompareOptions(
+            duration=0.2, integrator=integrator, solvers=("projector",), reference=True
+        )
+        errors.append(compare_model(path, options).runs[0].result.trajectory_error.max)
     assert errors[1] < 1e-6 < 1e-4 < errors[0]
 
 
@@ -148,7 +150,7 @@ def test_formulations_that_cannot_handle_a_model_say_so(tmp_path):
     model = four_bar(tmp_path, more="").read_text().replace("actuated:", f"  {loops}\nactuated:")
     path = tmp_path / "twice.loops.yaml"
     path.write_text(model)
-    runs = compare_model(path, Plan(duration=0.1, solvers=("multipliers", "proximal")))
+    runs = compare_model(path, CompareOptions(duration=0.1, solvers=("multipliers", "proximal")))
     results = [run.result for run in runs.runs]
     assert [r.status for r in results] == ["unsupported", "ok"]
     assert "rank 2" in results[0].message
@@ -169,7 +171,7 @@ def test_model_that_cannot_close_fails_under_every_solver(tmp_path):
 )  # fmt: skip
 def test_impossible_plans_are_refused(bad):
     with pytest.raises(ModelError):
-        Plan(**bad)
+        CompareOptions(**bad)
 
 
 def test_numbers_of_multi_dof_joints_are_lists(capsys):
@@ -223,8 +225,8 @@ def test_a_report_tells_how_each_model_was_run_and_the_whole_command(tmp_path, c
 
 
 def test_figures_show_names_whole_and_what_did_not_explode():
-    plan = Plan(duration=0.02, solvers=("projector", "native"))
-    found = compare_model(read_loops(bundled()["minitaur"]), plan)
+    options = CompareOptions(duration=0.02, solvers=("projector", "native"))
+    found = compare_model(read_loops(bundled()["minitaur"]), options)
     assert found.mechanism is not None
     joints = [name for name in found.mechanism.joints if name.startswith("motor_")]
     svg = ElementTree.fromstring(joints_figure(found.runs, found.mechanism, joints))

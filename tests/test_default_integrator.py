@@ -9,7 +9,7 @@ from support.planar import assembled, four_bar, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.comparison.compare import compare_model
-from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.options import CompareOptions
 from bulletbridge.errors import ModelError
 
 EULER = "semi_implicit_euler"
@@ -105,8 +105,8 @@ def test_it_is_saved_copied_and_said():
 
 @pytest.mark.parametrize(("given", "taken"), [(None, "verlet"), (EULER, EULER)])
 def test_compare_says_which_was_taken(given, taken):
-    plan = Plan(duration=0.1, integrator=given)
-    results = {run.result.solver: run.result for run in compare_model("four_bar", plan).runs}
+    options = CompareOptions(duration=0.1, integrator=given)
+    results = {run.result.solver: run.result for run in compare_model("four_bar", options).runs}
     assert results["projector"].integrator == taken
     assert results["native"].integrator == EULER
 
@@ -114,7 +114,7 @@ def test_compare_says_which_was_taken(given, taken):
 @pytest.mark.parametrize("model", ["four_bar", "stewart", "slider_crank", "bricard"])
 def test_its_energy_is_nearer_than_bullets(model):
     """By more than the factor of ten that the figures in docs/integrators.md have at least."""
-    plan = Plan(duration=1.0, solvers=("projector", "native"))
-    ours, theirs = (run.result for run in compare_model(model, plan).runs)
+    options = CompareOptions(duration=1.0, solvers=("projector", "native"))
+    ours, theirs = (run.result for run in compare_model(model, options).runs)
     assert ours.energy.drift_max_J < 0.1 * theirs.energy.drift_max_J
     assert ours.gap_kept.max < 1e-12

@@ -4,7 +4,7 @@ import pytest
 from support.urdf_builder import inertial, joint, link, robot
 
 from bulletbridge.comparison.compare import compare_model
-from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.options import CompareOptions
 from bulletbridge.models.loops_file import read_loops
 
 
@@ -32,8 +32,8 @@ def test_what_takes_energy_is_known(tmp_path, properties, limits, conserved):
     path = tmp_path / "robot.loops.yaml"
     said = f"joints: {{hip: {{{properties}}}}}\n" if properties else ""
     path.write_text(f"bulletbridge: 1\nurdf: robot.urdf\nfixed_base: true\n{said}")
-    plan = Plan(duration=0.4, dt=1e-3, solvers=("projector", "native"), limits=limits)
-    ours, native = (run.result for run in compare_model(read_loops(path), plan).runs)
+    options = CompareOptions(duration=0.4, dt=1e-3, solvers=("projector", "native"), limits=limits)
+    ours, native = (run.result for run in compare_model(read_loops(path), options).runs)
     assert ours.energy is not None and native.energy is not None
     assert ours.energy.conserved is conserved
     assert any("energy is changed by" in note for note in ours.notes) is not conserved

@@ -8,7 +8,7 @@ import pytest
 import bulletbridge as bb
 from bulletbridge.comparison import native
 from bulletbridge.comparison.compare import compare_model, worst
-from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.options import CompareOptions
 from bulletbridge.comparison.results import Comparison
 from bulletbridge.console import json_text
 from bulletbridge.errors import ModelError
@@ -38,7 +38,7 @@ def test_a_run_that_bullet_loses_is_failed_and_has_null_in_json(monkeypatch, fac
         return q, v * factor if len(calls) > GOOD else v
 
     monkeypatch.setattr(native.NativeWorld, "state", spoilt)
-    runs = compare_model("four_bar", Plan(duration=0.1, solvers=("projector", "native")))
+    runs = compare_model("four_bar", CompareOptions(duration=0.1, solvers=("projector", "native")))
     ours, bullets = (run.result for run in runs.runs)
     assert ours.status == "ok"
     assert bullets.status == "failed" and message in bullets.message

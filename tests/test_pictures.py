@@ -13,7 +13,7 @@ from support.small_models import four_bar
 
 from bulletbridge.comparison import plots
 from bulletbridge.comparison.describe import direction, plainly
-from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.options import CompareOptions
 from bulletbridge.comparison.playback import preview
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import load
@@ -30,7 +30,7 @@ from bulletbridge.viewer.pictures import (
 
 def test_camera_has_everything_in_view_and_little_else(tmp_path):
     with load(four_bar(tmp_path)) as loaded:
-        states = preview(loaded.system, Plan(duration=1.0))
+        states = preview(loaded.system, CompareOptions(duration=1.0))
         camera = find_camera(loaded.bodies, states)
         margins = []
         for q in states:
@@ -94,7 +94,7 @@ def test_preview_does_not_move_the_system(tmp_path):
     with load(four_bar(tmp_path)) as loaded:
         system = loaded.system
         before = system.q, system.v, system.t
-        states = preview(system, Plan())
+        states = preview(system, CompareOptions())
         assert np.abs(states[-1] - before[0]).max() > 0.1
         assert np.allclose(system.q, before[0], atol=1e-15, rtol=0)
         assert np.allclose(system.v, before[1], atol=1e-15, rtol=0)

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from bulletbridge.comparison.describe import LoopReport, loop_reports
-from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, no_progress, options
+from bulletbridge.comparison.options import (
+    NATIVE,
+    CompareOptions,
+    Progress,
+    blank,
+    load_options,
+    no_progress,
+)
 from bulletbridge.comparison.plots import LABELS, far_enough
 from bulletbridge.comparison.runs import Run, run_formulation, run_native, run_ours, run_reference
 from bulletbridge.comparison.trajectory import Trace
@@ -39,9 +46,9 @@ class ModelRuns:
 
 
 def compare_model(
-    model: str | Path | ModelSpec, plan: Plan, progress: Progress = no_progress
+    model: str | Path | ModelSpec, options: CompareOptions, progress: Progress = no_progress
 ) -> ModelRuns:
-    """Run a model under every solver of a plan.
+    """Run a model under every solver of a comparison.
 
     A run that fails, or that a solver does not support, says so in its result.
 
@@ -51,25 +58,25 @@ def compare_model(
     """
     spec = model if isinstance(model, ModelSpec) else read_model(model)
     try:
-        loaded = load(spec, "new", **options(plan, "projector"))
+        loaded = load(spec, "new", **load_options(options, "projector"))
     except (LoopFileError, ModelError):
         raise
     except BulletBridgeError as error:
-        failed = [blank(spec, plan, s, "failed", str(error)) for s in plan.solvers]
-        progress(plan.steps * len(failed))
+        failed = [blank(spec, options, s, "failed", str(error)) for s in options.solvers]
+        progress(options.steps * len(failed))
         return ModelRuns(spec, tuple(Run(result, None) for result in failed))
     with loaded:
         system = loaded.system
         start, loops = (system.q, system.v), loop_reports(loaded)
-        reference = run_reference(spec, plan) if plan.reference else None
+        reference = run_reference(spec, options) if options.reference else None
         runs: list[Run] = []
-        for solver in plan.solvers:
+        for solver in options.solvers:
             if solver in NATIVE:
-                runs.append(run_native(loaded, start, plan, solver, reference, progress))
+                runs.append(run_native(loaded, start, options, solver, reference, progress))
             elif solver == "projector":
-                runs.append(run_ours(loaded, plan, solver, reference, progress))
+                runs.append(run_ours(loaded, options, solver, reference, progress))
             else:
-                runs.append(run_formulation(spec, start, plan, solver, reference, progress))
+                runs.append(run_formulation(spec, start, options, solver, reference, progress))
         return ModelRuns(
             spec, tuple(runs), loops, system.mechanism, system.decision.cap, system.dof
         )

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from bulletbridge.comparison.native import without_bounds
-from bulletbridge.comparison.plan import NATIVE, Plan, blank
+from bulletbridge.comparison.options import NATIVE, CompareOptions, blank
 from bulletbridge.comparison.results import (
     Energy,
     Extent,
@@ -30,7 +30,7 @@ MOST_NAMED = 3
 
 def judge(
     loaded: LoadedModel,
-    plan: Plan,
+    options: CompareOptions,
     solver: str,
     trace: Trace,
     message: str,
@@ -41,7 +41,7 @@ def judge(
     assert seen is not None
     message = message or implausible(loaded, trace)
     status: Status = "failed" if message else "ok"
-    result = blank(loaded.spec, plan, solver, status, message, len(trace.step_us))
+    result = blank(loaded.spec, options, solver, status, message, len(trace.step_us))
     mechanism = loaded.system.mechanism
     changing = changes_energy(loaded, trace.q)
     gaps = {f.name: getattr(seen, f.name) for f in fields(seen) if f.name.startswith("gap")}

@@ -12,7 +12,7 @@ import pybullet
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
 from bulletbridge.comparison.native import DEFAULT, NativeWorld, NoNativeTwinError
-from bulletbridge.comparison.plan import Plan, options
+from bulletbridge.comparison.options import CompareOptions, load_options
 from bulletbridge.errors import WorldError
 from bulletbridge.mechanism.frames import triple
 from bulletbridge.models.bodies import load_bodies, load_scenery
@@ -129,8 +129,8 @@ def where_widest(gaps: Mapping[str, Array], length: float) -> str:
     return f"at {name}" + (f", drawn {factor:,.0f} times as long" if factor > 1.0 else "")
 
 
-def view(model: str | Path | ModelSpec, plan: Plan) -> None:
-    """Show a model under both solvers for the duration of a plan, or until the window is closed.
+def view(model: str | Path | ModelSpec, options: CompareOptions) -> None:
+    """Show a model under both solvers for its duration, or until the window is closed.
 
     The window only shows: each solver advances its own world. Where Bullet cannot close the model,
     ours is shown alone.
@@ -143,27 +143,27 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
     with contextlib.ExitStack() as closing:
         window = _open_window()  # the first client: of others Bullet does not tell the camera
         closing.callback(disconnect, window)
-        loaded = closing.enter_context(load(model, "new", **options(plan, "projector")))
+        loaded = closing.enter_context(load(model, "new", **load_options(options, "projector")))
         system, spec = loaded.system, loaded.spec
         start = system.q, system.v
-        framing = framing_of(loaded.bodies, preview(system, plan))
+        framing = framing_of(loaded.bodies, preview(system, options))
         native: NativeWorld | None = None
         with contextlib.suppress(NoNativeTwinError):
-            settings = replace(DEFAULT, limits=plan.limits)
-            native = NativeWorld(spec, *start, plan.dt, settings)
+            settings = replace(DEFAULT, limits=options.limits)
+            native = NativeWorld(spec, *start, options.dt, settings)
             closing.callback(native.close)
         try:
             stages = _build(system, spec, window, framing.camera, native is not None)
-            _play(system, native, stages, framing, plan, spec.actuated)
+            _play(system, native, stages, framing, options, spec.actuated)
         except (pybullet.error, WorldError):
             if pybullet.isConnected(window):
                 raise  # otherwise the window was closed, which ends the show
 
 
-def preview(system: System, plan: Plan) -> list[Array]:
+def preview(system: System, options: CompareOptions) -> list[Array]:
     """Configurations (nq,) over the next seconds, without moving the system or showing anything."""
     q, v, t = system.q, system.v, system.t
-    steps = max(1, min(plan.steps, round(PREVIEW / plan.dt)))
+    steps = max(1, min(options.steps, round(PREVIEW / options.dt)))
     found = list(system.rollout(steps, max(1, steps // 8)).q)
     system.set_state(q, v, t)
     return [q, *found]
@@ -268,7 +268,7 @@ def _play(
     native: NativeWorld | None,
     stages: Sequence[Stage],
     framing: Framing,
-    plan: Plan,
+    options: CompareOptions,
     actuated: Sequence[str],
 ) -> None:
     """Advance both worlds with the clock; a slow machine slows time instead of skipping steps."""
@@ -276,13 +276,13 @@ def _play(
     at = above(camera)
     height = at - camera.target
     at = at - 0.4 * camera.width * camera.right
-    per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
+    per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * options.dt)))
     below = at - 2.0 * height
     hint = put_text(window, PRESS, below, HINT, 1.1)
     sliders, reactions = Sliders(window, system, actuated), Switch(window, "reactions")
     done, due = 0, perf_counter()
-    while done < plan.steps and pybullet.isConnected(window):
-        steps = min(per_frame, plan.steps - done)
+    while done < options.steps and pybullet.isConnected(window):
+        steps = min(per_frame, options.steps - done)
         if sliders.apply(system) and native is not None:
             native.drive(sliders.torques, system.gravity)
         system.rollout(steps)
@@ -302,5 +302,5 @@ def _play(
                 hint = put_text(window, PRESS, below + way, HINT, 1.1, hint)
         for stage, state in zip(stages, states, strict=True):
             stage.annotate(system, state, at + way, reactions.on and stage is stages[0])
-        due = max(due + steps * plan.dt, perf_counter())
+        due = max(due + steps * options.dt, perf_counter())
         sleep(max(0.0, due - perf_counter()))

@@ -12,7 +12,7 @@ import numpy as np
 
 from bulletbridge.comparison.compare import ModelRuns, film_of
 from bulletbridge.comparison.describe import LoopReport
-from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.options import CompareOptions
 from bulletbridge.comparison.plots import (
     COLOURS,
     LABELS,
@@ -62,7 +62,7 @@ class Section:
 def write_report(
     runs: Sequence[ModelRuns],
     comparison: Comparison,
-    plan: Plan,
+    options: CompareOptions,
     directory: Path,
     reading: Sequence[str] = (),
 ) -> Path:
@@ -85,8 +85,8 @@ def write_report(
         sections=[section(model) for model in runs],
         settings=settings(runs),
         comparison=comparison,
-        command=command_of([model.spec for model in runs], plan, reading),
-        plan=plan,
+        command=command_of([model.spec for model in runs], options, reading),
+        options=options,
         labels=LABELS,
         colours=COLOURS,
     )
@@ -99,18 +99,18 @@ def write_report(
     return path
 
 
-def command_of(specs: Sequence[ModelSpec], plan: Plan, reading: Sequence[str]) -> str:
+def command_of(specs: Sequence[ModelSpec], options: CompareOptions, reading: Sequence[str]) -> str:
     """The command that makes the same runs again."""
     known = bundled() | examples()
     models = [spec.name if known.get(spec.name) == spec.path else str(spec.path) for spec in specs]
-    words = ["bulletbridge", "compare", *models, "--dt", repr(plan.dt)]
-    words += ["--duration", f"{plan.duration:g}"]
-    if plan.integrator is not None:
-        words += ["--integrator", plan.integrator]
-    words += [word for name in plan.solvers for word in ("--solver", name)]
-    words += ["--reference"] if plan.reference else []
-    words += [] if plan.limits else ["--no-limits"]
-    words += ["--rtol", f"{plan.rtol:g}"] if plan.integrator in CONTROLLED else []
+    words = ["bulletbridge", "compare", *models, "--dt", repr(options.dt)]
+    words += ["--duration", f"{options.duration:g}"]
+    if options.integrator is not None:
+        words += ["--integrator", options.integrator]
+    words += [word for name in options.solvers for word in ("--solver", name)]
+    words += ["--reference"] if options.reference else []
+    words += [] if options.limits else ["--no-limits"]
+    words += ["--rtol", f"{options.rtol:g}"] if options.integrator in CONTROLLED else []
     words += reading
     return shlex.join(words)
 

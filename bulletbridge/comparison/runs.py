@@ -9,7 +9,7 @@ import numpy as np
 
 from bulletbridge.comparison.evaluate import dead_loads, judge
 from bulletbridge.comparison.native import NativeWorld, NoNativeTwinError
-from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, options
+from bulletbridge.comparison.options import NATIVE, CompareOptions, Progress, blank, load_options
 from bulletbridge.comparison.results import Corrections, Rank, Result
 from bulletbridge.comparison.trajectory import Trace, observe
 from bulletbridge.errors import BulletBridgeError, UnsupportedError
@@ -29,7 +29,11 @@ class Run:
 
 
 def run_ours(
-    loaded: LoadedModel, plan: Plan, solver: str, reference: Array | None, progress: Progress
+    loaded: LoadedModel,
+    options: CompareOptions,
+    solver: str,
+    reference: Array | None,
+    progress: Progress,
 ) -> Run:
     """Run our solver from the present state on, one Python call and one write-back per step."""
     system, found = loaded.system, list[tuple[int, float, int]]()
@@ -38,13 +42,13 @@ def run_ours(
         found.append((system.status.rank, system.status.margin, system.status.passes))
         return system.q, system.v
 
-    table = Table(plan.steps, system.q, system.v)
+    table = Table(options.steps, system.q, system.v)
     failure = table.fill(system.step, state, progress)
     message, cannot = str(failure or ""), isinstance(failure, UnsupportedError)
     if cannot and not table.done:
-        return Run(blank(loaded.spec, plan, solver, "unsupported", message), None)
-    trace = table.trace(loaded, plan.dt)
-    result = judge(loaded, plan, solver, trace, message, reference)
+        return Run(blank(loaded.spec, options, solver, "unsupported", message), None)
+    trace = table.trace(loaded, options.dt)
+    result = judge(loaded, options, solver, trace, message, reference)
     if cannot:
         result = replace(result, status="unsupported")
     if found:
@@ -60,50 +64,50 @@ def run_ours(
 def run_formulation(
     spec: ModelSpec,
     start: tuple[Array, Array],
-    plan: Plan,
+    options: CompareOptions,
     solver: str,
     reference: Array | None,
     progress: Progress,
 ) -> Run:
     """Run another formulation from the same start, in a world of its own."""
     try:
-        with load(spec, "new", **options(plan, solver)) as loaded:
+        with load(spec, "new", **load_options(options, solver)) as loaded:
             loaded.system.set_state(*start)
-            return run_ours(loaded, plan, solver, reference, progress)
+            return run_ours(loaded, options, solver, reference, progress)
     except BulletBridgeError as error:
-        progress(plan.steps)
-        return Run(blank(spec, plan, solver, "unsupported", str(error)), None)
+        progress(options.steps)
+        return Run(blank(spec, options, solver, "unsupported", str(error)), None)
 
 
 def run_native(
     loaded: LoadedModel,
     start: tuple[Array, Array],
-    plan: Plan,
+    options: CompareOptions,
     solver: str,
     reference: Array | None,
     progress: Progress,
 ) -> Run:
     """Run Bullet's own solver from the same start; ``stepSimulation`` and torques are timed."""
     try:
-        settings = replace(NATIVE[solver], limits=plan.limits)
-        world = NativeWorld(loaded.spec, *start, plan.dt, settings)
+        settings = replace(NATIVE[solver], limits=options.limits)
+        world = NativeWorld(loaded.spec, *start, options.dt, settings)
     except BulletBridgeError as error:
-        progress(plan.steps)
+        progress(options.steps)
         status = "unsupported" if isinstance(error, NoNativeTwinError) else "failed"
-        return Run(blank(loaded.spec, plan, solver, status, str(error)), None)
-    table = Table(plan.steps, *start)
+        return Run(blank(loaded.spec, options, solver, status, str(error)), None)
+    table = Table(options.steps, *start)
     with closing(world):
         failure = table.fill(world.advance, world.state, progress)
-    trace = table.trace(loaded, plan.dt)
-    return Run(judge(loaded, plan, solver, trace, str(failure or ""), reference), trace)
+    trace = table.trace(loaded, options.dt)
+    return Run(judge(loaded, options, solver, trace, str(failure or ""), reference), trace)
 
 
-def run_reference(spec: ModelSpec, plan: Plan) -> Array | None:
+def run_reference(spec: ModelSpec, options: CompareOptions) -> Array | None:
     """Configurations (steps + 1, nq) of a converged run; None if it fails."""
     try:
-        with load(spec, "new", dt=plan.dt, integrator="dop853", rtol=REFERENCE_RTOL) as loaded:
+        with load(spec, "new", dt=options.dt, integrator="dop853", rtol=REFERENCE_RTOL) as loaded:
             start = loaded.system.q
-            return np.vstack([start, loaded.system.rollout(plan.steps).q])
+            return np.vstack([start, loaded.system.rollout(options.steps).q])
     except BulletBridgeError:
         return None
 

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.comparison.native import NativeSettings, NativeWorld
-from bulletbridge.comparison.plan import NATIVE
+from bulletbridge.comparison.options import NATIVE
 from bulletbridge.control.controllers import Controlled
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.integrators import METHODS, State

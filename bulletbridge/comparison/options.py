@@ -39,7 +39,7 @@ def no_progress(_steps: int) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CompareOptions:
     """How to run.
 
     Attributes:
@@ -85,19 +85,24 @@ class Plan:
         return max(1, round(self.duration / self.dt))
 
 
-def options(plan: Plan, solver: str) -> LoadOptions:
-    """Keyword arguments of ``System`` for one of our solvers under a plan."""
-    options: LoadOptions = {"dt": plan.dt, "integrator": plan.integrator, "rtol": plan.rtol}
-    options["formulation"] = solver
-    if not plan.limits:
-        options["limits"] = False
-    if solver in BASELINES and plan.integrator not in CONTROLLED + ON_CHARTS:
-        options["passes"], options["velocity_filter"] = 0, False
-    return options
+def load_options(options: CompareOptions, solver: str) -> LoadOptions:
+    """Keyword arguments of ``System`` for one of our solvers of a comparison."""
+    found: LoadOptions = {"dt": options.dt, "integrator": options.integrator, "rtol": options.rtol}
+    found["formulation"] = solver
+    if not options.limits:
+        found["limits"] = False
+    if solver in BASELINES and options.integrator not in CONTROLLED + ON_CHARTS:
+        found["passes"], found["velocity_filter"] = 0, False
+    return found
 
 
 def blank(
-    spec: ModelSpec, plan: Plan, solver: str, status: Status, message: str, steps: int = 0
+    spec: ModelSpec,
+    options: CompareOptions,
+    solver: str,
+    status: Status,
+    message: str,
+    steps: int = 0,
 ) -> Result:
     """A result without numbers."""
     if solver in NATIVE:
@@ -107,14 +112,14 @@ def blank(
             f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
             f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
         )
-    elif solver in BASELINES and plan.integrator not in CONTROLLED + ON_CHARTS:
-        mode, integrator = "formulation", chosen(plan.integrator, False)
+    elif solver in BASELINES and options.integrator not in CONTROLLED + ON_CHARTS:
+        mode, integrator = "formulation", chosen(options.integrator, False)
         settings = "no correction, no filter, in Python"
     else:
-        mode, integrator = "exact", chosen(plan.integrator, False)
+        mode, integrator = "exact", chosen(options.integrator, False)
         settings = "redundant directions dropped, gap corrected to round-off, state written back"
         if integrator in CONTROLLED:
-            settings += f", rtol {plan.rtol:g}"
+            settings += f", rtol {options.rtol:g}"
         if solver != "projector" or integrator not in COMPILED:
             settings += ", in Python"
     return Result(
@@ -122,8 +127,8 @@ def blank(
         solver,
         mode,
         integrator,
-        plan.dt,
-        plan.steps * plan.dt,
+        options.dt,
+        options.steps * options.dt,
         steps,
         status,
         message,
