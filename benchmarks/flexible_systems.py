@@ -18,7 +18,7 @@ from _flexible import STEP, Rows, hinge_forces, simulate
 from _flexible_tables import plot, write_tables
 
 import bulletbridge as bb
-from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.bullet.silence import silenced_bullet
 from bulletbridge.console import write_json
 from bulletbridge.formulations.classics.flexible_arms import SYSTEMS, FlexibleSystem
 from bulletbridge.papers.references import reference as reference_of
@@ -103,7 +103,7 @@ def quickest(system: FlexibleSystem, **options: Any) -> float:
 def live(name: str) -> float:
     """Seconds that a second takes in Bullet, state written at every step of 1/240 s."""
     took: list[float] = []
-    with quiet_bullet(), bb.load(name) as loaded:
+    with silenced_bullet(), bb.load(name) as loaded:
         for _ in range(40):
             begun = perf_counter()
             for _ in range(12):

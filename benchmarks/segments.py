@@ -19,7 +19,7 @@ from time import perf_counter
 import numpy as np
 
 import bulletbridge as bb
-from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.bullet.silence import silenced_bullet
 from bulletbridge.console import write_json
 from bulletbridge.models.flexible.make_flexible import Flexibility, make_flexible
 from bulletbridge.models.loops_file import read_loops
@@ -79,7 +79,7 @@ def write_beam(folder: Path) -> Path:
 def run(segments: int, integrator: str, dt: float, duration: float = PERIOD) -> Line:
     """Drive the chain, the torque held at what it is at the middle of each step."""
     how = Flexibility("beam", segments, EI_z=EI, direction=(LENGTH, 0.0, 0.0))
-    with quiet_bullet(), tempfile.TemporaryDirectory() as folder:
+    with silenced_bullet(), tempfile.TemporaryDirectory() as folder:
         made = make_flexible(write_beam(Path(folder)), how, Path(folder, "flexible.urdf"))
         spec = replace(read_loops(made.loops), gravity=(0.0, 0.0, 0.0))
         options = {"integrator": integrator, "dt": dt}

@@ -15,7 +15,7 @@ import typer
 
 import bulletbridge
 from bulletbridge.bench.command import bench
-from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.bullet.silence import silenced_bullet
 from bulletbridge.command_options import FixedBase, JsonFile, ReadingOptions, grouped
 from bulletbridge.console import deliver, number, progress_bars, require_places, tell_notes
 from bulletbridge.errors import (
@@ -417,7 +417,7 @@ def demo(
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
     try:
-        with quiet_bullet(), warnings.catch_warnings():
+        with silenced_bullet(), warnings.catch_warnings():
             warnings.simplefilter("once", BulletBridgeWarning)
             warnings.showwarning = _warn
             given = sys.argv[1:] if arguments is None else arguments

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bulletbridge.bench.cases import SINGULAR, case, pendulum
+from bulletbridge.bench.evaluator import GRID, Evaluator, error_at, swing
 from bulletbridge.bench.figures import growth
-from bulletbridge.bench.judging import GRID, Judge, error_at, swing
 from bulletbridge.bench.merge import merged
 from bulletbridge.bench.page import page, read
 from bulletbridge.bench.peers.ours import Ours
@@ -131,7 +131,7 @@ def test_our_standard_runs_are_judged_by_the_references():
 
 def test_minitaurs_legs_close_once_its_angles_are_exact(minitaur):
     made = minitaur
-    seen = Judge(made).system.evaluate(made.q, made.v, 0.0)
+    seen = Evaluator(made).system.evaluate(made.q, made.v, 0.0)
     assert seen.largest("metres") < 1e-15 and seen.largest("rate_metres") < 1e-15
     assert all(tie.normal is not None for tie in made.ties)
 
@@ -142,7 +142,7 @@ def test_rows_swing_as_the_pendulum_that_they_are():
     _, q, v = ours.record(1000, 100)
     angle, kinetic = swing(made, 0.1 * np.arange(11))
     assert np.abs(q[:, 0] - angle).max() < 1e-10  # (dt w)^4 / 120 over four radians
-    seen = Judge(made).drift(q, v, kinetic)
+    seen = Evaluator(made).drift(q, v, kinetic)
     assert seen["gap_m"] < 1e-14 and seen["energy"] < 1e-10
 
 
@@ -150,7 +150,7 @@ def test_rows_swing_as_the_pendulum_that_they_are():
 def test_singular_passages_start_upright_and_closed(name):
     made = case(name)
     inertia, torque = pendulum(made)
-    seen = Judge(made).system.evaluate(made.q, made.v, 0.0)
+    seen = Evaluator(made).system.evaluate(made.q, made.v, 0.0)
     assert seen.largest("metres") < 1e-15 and seen.largest("rate_metres") < 1e-15
     assert seen.kinetic == pytest.approx(0.5 * inertia, rel=1e-14)
     assert torque > 0.0
@@ -190,7 +190,7 @@ class Slow:
 
 
 def test_runs_too_long_for_the_last_horizon_still_go_to_an_earlier_one():
-    def judge(row, run):
+    def put_errors(row, run):
         ends = {h: run.at(h) for h in (2.0, 10.0) if run.at(h) is not None}
         row["errors"] = {
             f"{h:g}": {"error": run.q[k, 0], "wall": run.seconds[k]} for h, k in ends.items()
@@ -198,7 +198,7 @@ def test_runs_too_long_for_the_last_horizon_still_go_to_an_earlier_one():
 
     setting, times = Setting("mujoco", "s", {}, coarsest=0.05), GRID * np.arange(1, 201)
     reading = GRID, times, (2.0, 10.0)
-    rows = list(refine(setting, case("row1"), FULL.dts, (0.5, 1e-5), reading, Slow(), judge))
+    rows = list(refine(setting, case("row1"), FULL.dts, (0.5, 1e-5), reading, Slow(), put_errors))
     reached = {row["value"]: list(row["errors"]) for row in rows}
     both = [dt for dt, horizons in reached.items() if "10" in horizons]
     assert both == [0.05, 0.025]  # 10 s / 0.025 s are 0.4 s of the half second allowed
@@ -213,11 +213,11 @@ def test_energy_is_judged_without_dampers():
     assert free.conservative and not made.conservative
     ours = Ours(free, 0.05, integrator="dop853", rtol=1e-10, atol=1e-12)
     _, q, v = ours.record(6, 1)
-    judge = Judge(free)
-    kinetic = max(judge.energies(*state)[0] for state in zip(q, v, strict=True))
+    evaluator = Evaluator(free)
+    kinetic = max(evaluator.energies(*state)[0] for state in zip(q, v, strict=True))
     assert kinetic > 1.0
-    assert judge.drift(q, v, kinetic)["energy"] < 1e-8  # rtol a sub-step, some tens of them
-    assert "energy" not in Judge(made).drift(q, v, kinetic)
+    assert evaluator.drift(q, v, kinetic)["energy"] < 1e-8  # rtol a sub-step, some tens of them
+    assert "energy" not in Evaluator(made).drift(q, v, kinetic)
 
 
 def test_the_summary_says_where_others_are_ahead():

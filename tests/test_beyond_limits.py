@@ -15,7 +15,7 @@ from _mechanisms import random_mechanism, random_state
 from support.planar import four_bar, parallelogram, planar_chain
 
 import bulletbridge as bb
-from bulletbridge.comparison.bullet_warnings import traps
+from bulletbridge.comparison.bullet_warnings import bullet_warnings
 from bulletbridge.errors import BulletBridgeWarning
 from bulletbridge.inequalities.impulses import FASTEST_FOLLOWING
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
@@ -187,13 +187,13 @@ def test_a_limit_that_loops_keep_out_of_reach_throws_nothing(dt):
 
 def test_a_start_beyond_limits_is_told_by_inspect_and_where_limits_act_by_load(recwarn):
     with limited("four_bar", "crank", 0.5, limits=False) as loaded:
-        said = [line for line in traps(loaded) if "beyond its limits" in line]
+        said = [line for line in bullet_warnings(loaded) if "beyond its limits" in line]
         assert len(said) == 1 and "0.5 rad beyond" in said[0] and said[0].endswith("at the start")
     assert not [w for w in recwarn if "beyond" in str(w.message)]
     with pytest.warns(BulletBridgeWarning, match="0.5 rad beyond its limits"):
         limited("four_bar", "crank", 0.5).close()
     with bb.load("four_bar") as inside:
-        assert not [line for line in traps(inside) if "beyond its limits" in line]
+        assert not [line for line in bullet_warnings(inside) if "beyond its limits" in line]
 
 
 @pytest.mark.parametrize("dt", [1 / 240, 1 / 480, 1 / 1000])

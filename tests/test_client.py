@@ -10,7 +10,7 @@ from support.small_models import four_bar
 
 import bulletbridge.pybullet as bridged
 from bulletbridge.drop_in.client import BulletClient
-from bulletbridge.drop_in.scripts.watch import between
+from bulletbridge.drop_in.scripts.monitor import between
 from bulletbridge.drop_in.session import LONGEST_PUMP, session_of
 from bulletbridge.drop_in.settings import HOOKS
 from bulletbridge.errors import BulletBridgeWarning, CallError, WorldError

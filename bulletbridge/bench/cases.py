@@ -102,10 +102,10 @@ def minitaur() -> Problem:
     rates = {name: FASTER * float(np.sum(rate)) for name, rate in spec.start_v.items()}
     system.assemble(spec.start_q, rates)
     made = problem("minitaur", mechanism, spec.constraints, system.q, system.v)
-    return squared(made, mechanism.link("base_chassis_link").R)
+    return with_exact_angles(made, mechanism.link("base_chassis_link").R)
 
 
-def squared(made: Problem, base: Array) -> Problem:
+def with_exact_angles(made: Problem, base: Array) -> Problem:
     """Minitaur with the angles that the file has rounded, so that its loops can close.
 
     Joint frames are snapped, and loop points moved along what no joint can move.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.bench.judging import GRID, LAST, Judge, Reference, error_at, finite
+from bulletbridge.bench.evaluator import GRID, LAST, Evaluator, Reference, error_at, finite
 from bulletbridge.bench.problem import Problem
 from bulletbridge.bench.session import PeerError, Row, Session
 from bulletbridge.bench.settings import LEVELS, Setting
@@ -62,7 +62,7 @@ def work_precision(
     for setting in running.settings("work-precision"):
         say(f"{made.name}: work-precision, {setting.peer}, {setting.label}")
 
-        def judge(row: Row, run: Run) -> None:
+        def put_errors(row: Row, run: Run) -> None:
             for horizon in horizons:
                 at, error = run.at(horizon), error_at(made, run.times, run.q, exact.q, horizon)
                 if error is not None and at is not None:
@@ -71,13 +71,13 @@ def work_precision(
 
         values = workload.dts if setting.knob == "dt" else workload.rtols
         limits = workload.cap, setting.finest
-        rows += refine(setting, made, values, limits, (GRID, times, horizons), running, judge)
+        rows += refine(setting, made, values, limits, (GRID, times, horizons), running, put_errors)
     return rows
 
 
 def standard(name: str, made: Problem, running: Session, workload: Workload, say: Say) -> list[Row]:
     """Error of what is compared [m or rad], energy [J] and wall time of every setting."""
-    problem, judge_of, rows = standard_problems()[name], Judge(made), list[Row]()
+    problem, evaluator, rows = standard_problems()[name], Evaluator(made), list[Row]()
     until = problem.times[0] if workload.quick else problem.duration
     grid = READ_FAST if problem.duration < READ else READ
     regular = SPARSE * np.arange(1, round(until / SPARSE) + 1, dtype=np.float64)
@@ -90,10 +90,10 @@ def standard(name: str, made: Problem, running: Session, workload: Workload, say
             continue
         say(f"{name}: {setting.peer}, {setting.label}")
 
-        def judge(row: Row, run: Run) -> None:
+        def put_errors(row: Row, run: Run) -> None:
             error = measure(run)
             seen = [k for k in (run.at(float(t)) for t in (0.0, *times)) if k is not None]
-            drift = judge_of.drift(run.q[seen], run.v[seen], 1.0)
+            drift = evaluator.drift(run.q[seen], run.v[seen], 1.0)
             if error is None or "failed" in drift:
                 row["failed"] = "diverged"
                 return
@@ -106,7 +106,7 @@ def standard(name: str, made: Problem, running: Session, workload: Workload, say
         finest = setting.finest * (grid / READ if setting.knob == "dt" else 1.0)
         limits = workload.cap, finest
         reading = grid, times, (until,)
-        rows += refine(setting, made, values, limits, reading, running, judge)
+        rows += refine(setting, made, values, limits, reading, running, put_errors)
     return rows
 
 
@@ -141,9 +141,9 @@ def refine(
     limits: tuple[float, float],
     reading: tuple[float, Array, tuple[float, ...]],
     running: Session,
-    judge: Callable[[Row, Run], None],
+    put_errors: Callable[[Row, Run], None],
 ) -> Generator[Row]:
-    """Rows of one setting; ``judge`` writes errors into each.
+    """Rows of one setting; ``put_errors`` writes errors into each.
 
     Args:
         setting: Of a simulator.
@@ -153,7 +153,7 @@ def refine(
         reading: Seconds between states that are read at fixed steps, the times (n,) under
             error control, and the horizons.
         running: The simulators.
-        judge: See above.
+        put_errors: See above.
     """
     cap, finest = limits
     grid, times, horizons = reading
@@ -174,7 +174,7 @@ def refine(
         try:
             read = grid, times[times < until + 0.5 * grid]
             run = _run(setting, made, value, read, None if pace else FIRST * cap, running)
-            judge(row, run)
+            put_errors(row, run)
             pace = (float(run.seconds[-1] / run.times[-1]), value) if row["errors"] else None
         except PeerError as failure:
             row["failed"], pace = str(failure), None

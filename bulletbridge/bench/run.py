@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from bulletbridge.bench.cases import ALL, CASES, GROWING, SINGULAR, STANDARD, case
-from bulletbridge.bench.judging import Reference, reference
+from bulletbridge.bench.evaluator import Reference, reference
 from bulletbridge.bench.precision import standard, work_precision
 from bulletbridge.bench.problem import Problem
 from bulletbridge.bench.session import Row, Session, conversion, installed, session

@@ -7,7 +7,7 @@ from statistics import quantiles
 import numpy as np
 
 from bulletbridge.bench.cases import GROWING, case
-from bulletbridge.bench.judging import Judge, Reference, finite, largest_kinetic, swing
+from bulletbridge.bench.evaluator import Evaluator, Reference, finite, largest_kinetic, swing
 from bulletbridge.bench.problem import Problem, undamped
 from bulletbridge.bench.session import PeerError, Row, Session
 from bulletbridge.bench.settings import Setting
@@ -114,14 +114,14 @@ def accuracy(
     made: Problem, exact: Reference, running: Session, workload: Workload, say: Say
 ) -> list[Row]:
     """Gaps and energy of every setting at usual steps; energy without dampers, if there are."""
-    judge, rows = Judge(made), list[Row]()
-    free = None if made.conservative else Judge(undamped(made))
+    evaluator, rows = Evaluator(made), list[Row]()
+    free = None if made.conservative else Evaluator(undamped(made))
     kinetic = exact.kinetic if free is None else largest_kinetic(free, workload.duration, running)
     for setting in running.settings("accuracy"):
         say(f"{made.name}: gaps and energy, {setting.peer}, {setting.label}")
         for dt in STEPS:
             row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
-            row |= drift(setting, dt, judge, exact.kinetic, running, workload)
+            row |= drift(setting, dt, evaluator, exact.kinetic, running, workload)
             if free is not None and "failed" not in row:
                 run = drift(setting, dt, free, kinetic, running, workload)
                 row |= {"energy": run.get("energy"), "undamped": run.get("failed", "")}
@@ -130,15 +130,20 @@ def accuracy(
 
 
 def drift(
-    setting: Setting, dt: float, judge: Judge, kinetic: float, running: Session, workload: Workload
+    setting: Setting,
+    dt: float,
+    evaluator: Evaluator,
+    kinetic: float,
+    running: Session,
+    workload: Workload,
 ) -> Row:
     """Gaps and energy of one run."""
     try:
-        running.build(setting, judge.problem, dt)
+        running.build(setting, evaluator.problem, dt)
         every, q, v = seen_states(setting, dt, workload.longest, running, workload)
     except PeerError as error:
         return {"failed": str(error)}
-    return judge.drift(q, v, kinetic) | {"duration": every * (len(q) - 1) * dt}
+    return evaluator.drift(q, v, kinetic) | {"duration": every * (len(q) - 1) * dt}
 
 
 def seen_states(
@@ -210,7 +215,7 @@ def growth(kind: str, running: Session, workload: Workload, say: Say) -> list[Ro
 
 def singular(made: Problem, running: Session, workload: Workload, say: Say) -> list[Row]:
     """Passing flat configurations: gap, energy, and whether the parallelograms stay such."""
-    judge, rows = Judge(made), list[Row]()
+    evaluator, rows = Evaluator(made), list[Row]()
     signs = np.where(made.mechanism.bodies["parent"][1:] == 0, 1.0, -1.0)
     for setting in running.settings("singular"):
         say(f"{made.name}: {setting.peer}, {setting.label}")
@@ -225,7 +230,7 @@ def singular(made: Problem, running: Session, workload: Workload, say: Say) -> l
                 continue
             t = every * dt * np.arange(len(q), dtype=np.float64)
             angle, kinetic = swing(made, t)
-            row |= judge.drift(q, v, kinetic)
+            row |= evaluator.drift(q, v, kinetic)
             if "failed" not in row:
                 turned = q * signs
                 apart = np.abs(turned - turned[:, :1]).max(axis=1)

@@ -20,7 +20,7 @@ LARGE = 100.0
 """Mechanisms larger than this [m] may be in millimetres."""
 
 
-def traps(loaded: LoadedModel) -> tuple[str, ...]:
+def bullet_warnings(loaded: LoadedModel) -> tuple[str, ...]:
     """Warnings about a loaded model, one sentence each."""
     found: list[str] = []
     joints = loaded.system.mechanism.joints

@@ -28,7 +28,7 @@ MOST_NAMED = 3
 """Joints in a note."""
 
 
-def judge(
+def result_of(
     loaded: LoadedModel,
     options: CompareOptions,
     solver: str,

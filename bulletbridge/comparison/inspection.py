@@ -9,7 +9,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.comparison.bullet_warnings import traps
+from bulletbridge.comparison.bullet_warnings import bullet_warnings
 from bulletbridge.comparison.describe import (
     LoopReport,
     SpringReport,
@@ -134,7 +134,7 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
             mass_matrices(loaded),
             (
                 *(str(warning.message) for warning in caught),
-                *traps(loaded),
+                *bullet_warnings(loaded),
                 *singular_start(system, values),
             ),
             _native(spec),

@@ -7,7 +7,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from bulletbridge.comparison.evaluate import dead_loads, judge
+from bulletbridge.comparison.evaluate import dead_loads, result_of
 from bulletbridge.comparison.native import NativeWorld, NoNativeTwinError
 from bulletbridge.comparison.options import NATIVE, CompareOptions, Progress, blank, load_options
 from bulletbridge.comparison.results import Corrections, Rank, Result
@@ -48,7 +48,7 @@ def run_ours(
     if cannot and not table.done:
         return Run(blank(loaded.spec, options, solver, "unsupported", message), None)
     trace = table.trace(loaded, options.dt)
-    result = judge(loaded, options, solver, trace, message, reference)
+    result = result_of(loaded, options, solver, trace, message, reference)
     if cannot:
         result = replace(result, status="unsupported")
     if found:
@@ -99,7 +99,7 @@ def run_native(
     with closing(world):
         failure = table.fill(world.advance, world.state, progress)
     trace = table.trace(loaded, options.dt)
-    return Run(judge(loaded, options, solver, trace, str(failure or ""), reference), trace)
+    return Run(result_of(loaded, options, solver, trace, str(failure or ""), reference), trace)
 
 
 def run_reference(spec: ModelSpec, options: CompareOptions) -> Array | None:

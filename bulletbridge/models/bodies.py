@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pybullet
 
-from bulletbridge.bullet.quiet import said_by_bullet
+from bulletbridge.bullet.silence import said_by_bullet
 from bulletbridge.bullet.worlds import gravity, make_passive, remove_bodies, require_client
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError

@@ -13,7 +13,7 @@ from importlib import import_module
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, cast
 
-from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.bullet.silence import silenced_bullet
 from bulletbridge.console import leaving_interrupts
 from bulletbridge.errors import BulletBridgeError, ModelError, naming_the_extra
 from bulletbridge.studies.journal import COLUMNS, Outcome
@@ -106,7 +106,7 @@ def begin_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
-    with quiet_bullet():  # imported without its greeting
+    with silenced_bullet():  # imported without its greeting
         pass
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bulletbridge.comparison.results import SCHEMA, versions
+from bulletbridge.drop_in.scripts.monitor import Seen
 from bulletbridge.drop_in.scripts.script import Outcome, Run
-from bulletbridge.drop_in.scripts.watch import Seen
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from pybullet_utils import bullet_client
 
 from bulletbridge.drop_in import function, registry
 from bulletbridge.drop_in.scripts.headless import headless
+from bulletbridge.drop_in.scripts.monitor import Monitor, Seen
 from bulletbridge.drop_in.scripts.step_limit import Ended, Meter, end_threads_silently
-from bulletbridge.drop_in.scripts.watch import Seen, Watch
 from bulletbridge.drop_in.session import Session
 from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.errors import BulletBridgeError, ModelError
@@ -128,10 +128,10 @@ def run_script(
         ModelError: There is no such script.
     """
     script = run.script
-    process, watch, stopwatch = os.getpid(), Watch(), Stopwatch()
+    process, monitor, stopwatch = os.getpid(), Monitor(), Stopwatch()
 
     def outcome(code: int = 0, error: str = "") -> Outcome:
-        seen = list(watch.seen.values())
+        seen = list(monitor.seen.values())
         return Outcome(code, error, meter.steps, meter.ended, stopwatch.median_us, seen)
 
     def give_up() -> None:
@@ -148,7 +148,7 @@ def run_script(
         script.require()
         if run.headless:
             stack.enter_context(headless(meter.sleep))
-        looking = [watch] if watched else []
+        looking = [monitor] if watched else []
         looking += [] if after_step is None else [after_step]
         hooks = [*HOOKS.after_step, *looking, meter.step]
         before_call = [*HOOKS.before_call, *([] if run.steps is None else [meter.call])]

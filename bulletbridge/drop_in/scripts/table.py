@@ -7,7 +7,7 @@ from rich.text import Text
 
 from bulletbridge.comparison.tables import number, print_groups
 from bulletbridge.drop_in.scripts.compare import ScriptRuns
-from bulletbridge.drop_in.scripts.watch import Seen
+from bulletbridge.drop_in.scripts.monitor import Seen
 
 MEASURES = {
     "largest\ngap [m]": "gap_m",

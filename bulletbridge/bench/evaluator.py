@@ -49,14 +49,14 @@ def exactly(made: Problem, duration: float, rtol: float, running: Session) -> tu
     return q, v
 
 
-def largest_kinetic(judge: "Judge", duration: float, running: Session) -> float:
+def largest_kinetic(evaluator: "Evaluator", duration: float, running: Session) -> float:
     """Largest kinetic energy [J] of the exact motion.
 
     Raises:
         PeerError: It failed.
     """
-    states = exactly(judge.problem, duration, TIGHT, running)
-    return max(judge.energies(q, v)[0] for q, v in zip(*states, strict=True))
+    states = exactly(evaluator.problem, duration, TIGHT, running)
+    return max(evaluator.energies(q, v)[0] for q, v in zip(*states, strict=True))
 
 
 def reference(made: Problem, horizons: tuple[float, ...], running: Session) -> Reference:
@@ -89,8 +89,8 @@ def reference(made: Problem, horizons: tuple[float, ...], running: Session) -> R
             check(f"{setting.peer}, RK4 at {CHECK_STEP:g} s", other)
         except PeerError as error:
             row["checks"].append({"by": setting.peer, "failed": str(error)})
-    judge = Judge(made)
-    kinetic = max(judge.energies(*state)[0] for state in zip(q, v, strict=True))
+    evaluator = Evaluator(made)
+    kinetic = max(evaluator.energies(*state)[0] for state in zip(q, v, strict=True))
     return Reference(q, kinetic, row)
 
 
@@ -138,7 +138,7 @@ def finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-class Judge:
+class Evaluator:
     """Evaluates states of any simulator, from the definitions alone."""
 
     def __init__(self, made: Problem) -> None:

@@ -88,7 +88,7 @@ class Seen:
         return self.client, self.number, self.kind, self.between
 
 
-class Watch:
+class Monitor:
     """Looks at every constraint of every client after each step.
 
     Bullet's poses of links, which lag a step until somebody asks for new ones, are new afterwards;

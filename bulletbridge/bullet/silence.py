@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 
 
 @contextlib.contextmanager
-def quiet_bullet() -> Generator[None, None, None]:
+def silenced_bullet() -> Generator[None, None, None]:
     """Discard what C code prints on stdout, and pybullet's greeting on stderr.
 
     Python's own ``sys.stdout`` goes on reaching the caller, so that JSON on it stays JSON.
