@@ -76,10 +76,10 @@ def is_beyond_none(points: Array, n: int, m: Vector, q: Vector) -> bool:
 
 @outlined
 def cut_to(room: Room, facet: int, corners: int, normal: Vector, other: int, n: int) -> int:
-    """Cut a polygon to what lies over a plane facet; the rest is in place 2, its corners counted.
+    """Cut from a polygon what is not over a plane facet; number of corners that are left.
 
     Args:
-        room: With both.
+        room: With both; receives what is left in its place 2.
         facet: Place of the facet,
         corners: its corners, in their order about
         normal: its normal.

@@ -200,6 +200,7 @@ def distinct(numbers: Ints) -> Ints:
 def _records(corners: Array, triangles: Ints, sides: Ints, facets: np.ndarray) -> Hulls:
     """Records of a hull, of whose sides (``facets``) all is known but their outlines."""
     n, count = len(corners), len(facets)
+    # pairs of a corner and a facet at it, and of two corners with an edge, as single numbers
     touching = distinct(triangles * count + sides[:, None])
     others = triangles[:, [1, 2, 0]]
     near = distinct(np.vstack([triangles * n + others, others * n + triangles]))
@@ -208,11 +209,13 @@ def _records(corners: Array, triangles: Ints, sides: Ints, facets: np.ndarray) -
     single = ~several[sides]  # whose corners are in order
     wide, place = np.flatnonzero(several), np.cumsum(several) - 1
     members = distinct(place[sides[~single], None] * n + triangles[~single])
+    # facets of several triangles, whose corners have to be brought in order
     around, numbers = outlines(corners, facets["normal"][wide], members // n, members % n)
     around = np.concatenate([np.repeat(sides[single], 3), wide[around]])
     order = stable_order(around)
     numbers = np.concatenate([triangles[single].ravel(), numbers])[order]
     known = np.bincount(around, minlength=count)
+    # what has too many corners is told by some of them, evenly around it
     facets["corners"] = told = np.minimum(known, MOST_CORNERS)
     facets["first_corner"] = first = np.cumsum(told) - told
     which = np.repeat(np.arange(count), told)

@@ -99,6 +99,8 @@ def lanes_where(chosen: Callable[[int], bool]) -> Any:
 def _subtract_blocks(
     _context: Any, y: Any, first: Any, s: Any, x: Any, other: Any, count: Any
 ) -> Any:
+    """Code of ``subtract_blocks``."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         into = Blocks(context, builder, signature.args[0], given[0], given[1])
         of = Blocks(context, builder, signature.args[3], given[3], given[4])
@@ -140,6 +142,8 @@ def _scale_after(
 
 @intrinsic
 def _clear_blocks(_context: Any, y: Any, first: Any, count: Any) -> Any:
+    """Code of ``clear_blocks``."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         into = Blocks(context, builder, signature.args[0], given[0], given[1])
         with cgutils.for_range(builder, given[2]) as loop:
@@ -151,6 +155,8 @@ def _clear_blocks(_context: Any, y: Any, first: Any, count: Any) -> Any:
 
 @intrinsic
 def _inner_blocks(_context: Any, x: Any, first: Any, y: Any, other: Any, count: Any) -> Any:
+    """Code of ``inner_blocks``: a sum for each lane, and the lanes added in halves."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         left = Blocks(context, builder, signature.args[0], given[0], given[1])
         right = Blocks(context, builder, signature.args[2], given[2], given[3])
@@ -172,6 +178,8 @@ def _inner_blocks(_context: Any, x: Any, first: Any, y: Any, other: Any, count: 
 
 @intrinsic
 def _multiply_blocks(_context: Any, y: Any, first: Any, x: Any, other: Any, count: Any) -> Any:
+    """Code of ``multiply_blocks``."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         into = Blocks(context, builder, signature.args[0], given[0], given[1])
         by = Blocks(context, builder, signature.args[2], given[2], given[3])
@@ -290,6 +298,8 @@ def _inner_lines(_context: Any, x: Any, i: Any, last: Any, k: Any, blocks: Any) 
 
 @intrinsic
 def _exchange_blocks(_context: Any, y: Any, first: Any, other: Any, count: Any) -> Any:
+    """Code of ``exchange_blocks``."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         one, two = (
             Blocks(context, builder, signature.args[0], given[0], begin) for begin in given[1:3]
@@ -331,11 +341,13 @@ def _taking(down: bool) -> Callable[..., Any]:
 def _take_lines(
     _context: Any, y: Any, x: Any, first: Any, count: Any, blocks: Any, begin: Any
 ) -> Any:
+    """Code of ``take_lines_from`` where a line has few blocks."""
     return types.void(y, x, whole, whole, whole, whole), _taking(False)
 
 
 @intrinsic
 def _take_lines_down(_context: Any, y: Any, x: Any, first: Any, count: Any, blocks: Any) -> Any:
+    """Code of ``take_lines_down``, likewise."""
     return types.void(y, x, whole, whole, whole), _taking(True)
 
 
@@ -343,6 +355,11 @@ def _take_lines_down(_context: Any, y: Any, x: Any, first: Any, count: Any, bloc
 def _eliminate_six(
     _context: Any, W: Any, width: Any, x: Any, first: Any, line: Any, column: Any, n: Any
 ) -> Any:
+    """Code of ``eliminate_six``: all of the triangle is in registers while pivots go by.
+
+    ``width``: numbers of a line of W.
+    """
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kind, factors = signature.args[2], given[2]
         inverses, lines, columns = (
@@ -380,6 +397,11 @@ def _eliminate_six(
 
 @intrinsic
 def _cosines_and_sines(_context: Any, x: Any) -> Any:
+    """Code of ``cosines_and_sines``: of what quarters of a turn leave, by polynomials.
+
+    The quarters are taken away in three parts (Cody and Waite); which of the polynomials is the
+    sine, and the signs, follow from the last two bits of their number.
+    """
     pair = types.Tuple((types.UniTuple(real, LANES), types.UniTuple(real, LANES), whole))
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:

@@ -98,6 +98,8 @@ NOTHING = Six(ir.Constant(FOUR, [0.0] * 4), ir.Constant(TWO, [0.0] * 2))
 
 @intrinsic
 def _add_sixes(_context: Any, y: Any, at: Any, lines: Any, i: Any, side: Any, shares: Any) -> Any:
+    """Code of ``add_sixes``."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         into = Line(context, builder, signature.args[0], given[0])
         of = Line(context, builder, signature.args[2], given[2])
@@ -114,6 +116,7 @@ def _add_sixes(_context: Any, y: Any, at: Any, lines: Any, i: Any, side: Any, sh
 
 @intrinsic
 def _along_sixes(_context: Any, y: Any, first: Any, second: Any, lines: Any, i: Any) -> Any:
+    """Code of ``along_sixes``."""
     three = types.UniTuple(real, 3)
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -140,6 +143,8 @@ def _along_sixes(_context: Any, y: Any, first: Any, second: Any, lines: Any, i: 
 
 @intrinsic
 def _solve_six(_context: Any, y: Any, first: Any, S: Any) -> Any:
+    """Code of ``solve_six``: the six numbers stay in registers."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         numbers = Line(context, builder, signature.args[0], given[0])
         lines = Matrix(context, builder, signature.args[2], given[2])
@@ -167,6 +172,8 @@ def _solve_six(_context: Any, y: Any, first: Any, S: Any) -> Any:
 
 @intrinsic
 def _take_columns(_context: Any, y: Any, first: Any, S: Any, begin: Any, end: Any) -> Any:
+    """Code of ``take_columns``."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         numbers = Line(context, builder, signature.args[0], given[0])
         lines = Line(context, builder, signature.args[2], given[2])
@@ -183,6 +190,8 @@ def _take_columns(_context: Any, y: Any, first: Any, S: Any, begin: Any, end: An
 
 @intrinsic
 def _take_rows(_context: Any, y: Any, first: Any, S: Any, begins: Any, ends: Any, runs: Any) -> Any:
+    """Code of ``take_rows``: a run by fours, twos and single numbers."""
+
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         numbers = Line(context, builder, signature.args[0], given[0])
         lines = Matrix(context, builder, signature.args[2], given[2])

@@ -138,26 +138,31 @@ def _tile(triangle: int, unit: bool) -> Callable[..., Any]:
 
 
 def _signature(C: Any, A: Any, B: Any) -> Any:
+    """Types that all of these take: three matrices, ``size``, and the six of ``places``."""
     return types.void(C, A, B, real, types.UniTuple(whole, 6))
 
 
 @intrinsic
 def _add_tile(_context: Any, C: Any, A: Any, B: Any, size: Any, places: Any) -> Any:
+    """Code of ``add_tile``."""
     return _signature(C, A, B), _tile(0, False)
 
 
 @intrinsic
 def _solve_down(_context: Any, C: Any, A: Any, B: Any, size: Any, places: Any) -> Any:
+    """Code of ``solve_down_tile``, whose B is C and whose ``size`` is -1."""
     return _signature(C, A, B), _tile(1, False)
 
 
 @intrinsic
 def _solve_down_by_units(_context: Any, C: Any, A: Any, B: Any, size: Any, places: Any) -> Any:
+    """Code of ``solve_down_by_units_tile``, likewise."""
     return _signature(C, A, B), _tile(1, True)
 
 
 @intrinsic
 def _solve_up(_context: Any, C: Any, A: Any, B: Any, size: Any, places: Any) -> Any:
+    """Code of ``solve_up_tile``, likewise."""
     return _signature(C, A, B), _tile(-1, False)
 
 

@@ -131,7 +131,7 @@ def drive_frame(frames: Records[Moved], told: Array) -> int:
     f.target[10] = spin
     put(f.p, p)
     put_quat(f.q, q)
-    return look_ahead(f, told, linear, turn, before, turning)
+    return put_ahead(f, told, linear, turn, before, turning)
 
 
 @helper
@@ -150,12 +150,13 @@ def at_end(way: Vector, before: Vector) -> Vector:
 
 
 @helper
-def look_ahead(
+def put_ahead(
     f: Moved, told: Array, linear: Vector, turn: Vector, before: Vector, turning: Vector
 ) -> int:
-    """Put ``ahead`` further on the way of the frame, as far as it was on its way before already.
+    """Put the place ``ahead`` on the frame's way, ``lead`` steps on at its velocity; whether it is.
 
-    linear, turn: its velocity, and before, turning: that of the step before, all in its axes.
+    Of a velocity, ``linear`` or ``turn`` in its axes, no more counts than twice that of the step
+    before, ``before`` or ``turning``: what has only begun to move is not led on.
     """
     way = f.lead * f.dt * lasting(linear, before)
     angle = f.lead * f.dt * lasting(turn, turning)

@@ -74,7 +74,10 @@ def factor(a: Arrays, L: Array, nv: int) -> None:
 
 @helper
 def solve_real(a: Arrays, L: Array, rates: int, vdots: int, nv: int) -> None:
-    """Solve with the real eigenvalue for the right sides in these rows, in place."""
+    """Solve m x_u - x_v = r_u, m x_v - A_q x_u - A_v x_v = r_v for the real eigenvalue m, in place.
+
+    r_u is the row ``rates`` of ``a.vectors``, r_v the row ``vdots``; L as ``factor`` leaves it.
+    """
     x, m = a.vectors, M_REAL / a.control.dt
     for i in range(nv):
         for j in range(nv):
@@ -86,7 +89,7 @@ def solve_real(a: Arrays, L: Array, rates: int, vdots: int, nv: int) -> None:
 
 @helper
 def solve_complex(a: Arrays, L: Array, nv: int) -> None:
-    """The same with the complex eigenvalue, for the second and third of VALUES."""
+    """``solve_real`` for the complex eigenvalue, of the second and third of VALUES: re and im."""
     x, re, im = a.vectors, M_RE / a.control.dt, M_IM / a.control.dt
     size = re * re + im * im
     u, v = STAGE_RATES + VALUES + 1, STAGE_VDOTS + VALUES + 1

@@ -148,7 +148,8 @@ class Decision:
     def slack(self) -> float:
         """Residual that dependent rows may have in steps, divided by their unit.
 
-        Who leads frames, as a drawer along its axis, goes by poses of single precision.
+        Programs that lead frames, as a drawer's along its axis, have its poses from Bullet, which
+        tells some in single precision.
         """
         led = SINGLE if self.encoded.driven == 2 else 0.0
         return max(SPREAD * self.mismatch, led)

@@ -70,7 +70,10 @@ def split_left_over(
 
 @helper
 def free_velocity(a: Arrays, e: Elimination, b: Border, n: int, join: int) -> None:
-    """Whitened, what the row at place n of the border causes among what the others leave free."""
+    """Whitened velocity that a unit force of the row at place n of the border causes.
+
+    It is of those that the eliminated rows leave free.
+    """
     nv, r = len(a.axes), b.numbers[n]
     none, x, right = a.vectors[FORCE, :nv], a.vectors[SOLUTION, :nv], a.vectors[RIGHT_SIDE]
     more = b.Y[n, :nv]

@@ -1,9 +1,9 @@
 """What motors come to that ask for more than loops, and rows that hold, let them do together.
 
 Of the rates w along their rows that are possible, they take those that miss what each asks for
-least (``sharing.agree``): among themselves by the squares of their strengths, then, beside limits,
-and contacts with their friction, that hold exactly what they ask for, by what they answer to their
-own forces. With weights F², rows W of motors, C of what holds and a force κ along these,
+least (``sharing.agree``): among themselves by the squares of their strengths, then, beside limits
+and contacts, whose rows hold exactly what they ask for, by what they answer to their own forces.
+With weights F², rows W of motors, C of what holds and a force κ along these,
 
     Wᵀ F² (w - r) + Cᵀ κ = Jᵀ μ,     C u = c
 

@@ -296,7 +296,10 @@ def differentiate_element(tree: VariedTree, efforts: Records[Effort], i: int, F:
 def pull_stretch(
     tree: VariedTree, effort: Effort, more: float, less: float, j: int, F: Array
 ) -> None:
-    """Changes of the force along a line by axis j, and by its rate, on another stretch of it."""
+    """What the change of a line's force by one of its stretches does at another one.
+
+    ``more`` is that by axis j, which moves the former, and ``less`` that by the axis's rate.
+    """
     wrench = coordinate(effort, tree.poses, 0)[1]
     put_between(tree, effort, scale_pair(more, wrench), j, F)
     put_between(tree, effort, scale_pair(less, wrench), len(tree.axes) + j, F)

@@ -270,7 +270,10 @@ def whiten_on_body(
 
 @helper
 def squared_speed(L: Array, first: int, wide: int, v: Array, at: int) -> float:
-    """Twice the kinetic energy of a body whose rates are those of v from ``at`` on; L as above."""
+    """Twice the kinetic energy of a body: |L v|², where M = Lᵀ L.
+
+    Its block of L has ``wide`` lines, from ``first`` on; its rates are those of v from ``at`` on.
+    """
     total = 0.0
     for i in range(wide):
         along = 0.0

@@ -481,7 +481,10 @@ def eliminate(parts: Parts, turn: int) -> None:
 
 @helper
 def solve_square(S: Array, y: Array, first: int, end: int) -> None:
-    """``solve_six`` of a part that is no body."""
+    """Solve for the numbers of y from ``first`` up to ``end`` by the factors in S of these places.
+
+    These are as of ``solve_six``: a triangle of units, and one with reciprocals on its diagonal.
+    """
     for k in range(first, end):
         for j in range(first, k):
             y[k] -= S[k, j] * y[j]
