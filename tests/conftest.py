@@ -65,6 +65,30 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture
+def client() -> Generator[int, None, None]:
+    """Number of a client of Bullet's own, which is closed after the test."""
+    number = pybullet.connect(pybullet.DIRECT)
+    yield number
+    if pybullet.isConnected(number):
+        pybullet.disconnect(number)
+
+
+@pytest.fixture
+def client_on_earth(client: int) -> int:
+    """The same, with gravity."""
+    pybullet.setGravity(0, 0, -9.81, client)
+    return client
+
+
+@pytest.fixture(params=["filter", "exact"])
+def client_of_ours(connect: Callable[..., Any], request: pytest.FixtureRequest) -> Any:
+    """A client in each of our modes in turn."""
+    made = connect()
+    made.setBridgeMode(request.param)
+    return made
+
+
+@pytest.fixture
 def connect() -> Generator[Callable[..., Any], None, None]:
     """Makes clients, ours unless another class is given, and closes them after the test."""
     made: list[Any] = []

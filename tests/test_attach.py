@@ -17,11 +17,8 @@ from bulletbridge.errors import BulletBridgeWarning
 
 
 @pytest.fixture
-def client(nobody_connected):
-    number = pybullet.connect(pybullet.DIRECT)
-    pybullet.setGravity(0, 0, -9.81)
-    yield number
-    pybullet.disconnect(number)
+def client(nobody_connected, client_on_earth):
+    return client_on_earth
 
 
 def four_bar():

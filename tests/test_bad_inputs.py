@@ -29,12 +29,8 @@ PIN = bb.LoopJoint(
 
 
 @pytest.fixture
-def client():
-    number = pybullet.connect(pybullet.DIRECT)
-    pybullet.setGravity(0, 0, -9.81, number)
-    yield number
-    if pybullet.isConnected(number):
-        pybullet.disconnect(number)
+def client(client_on_earth):
+    return client_on_earth
 
 
 @pytest.fixture

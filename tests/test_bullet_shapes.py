@@ -24,12 +24,10 @@ DT = 1 / 240
 
 
 @pytest.fixture
-def client():
-    """A client of Bullet's own."""
-    number = pybullet.connect(pybullet.DIRECT)
-    pybullet.setGravity(0, 0, -10, number)
-    yield number
-    pybullet.disconnect(number)
+def client(client):
+    """A client of Bullet's own, with gravity in a round number."""
+    pybullet.setGravity(0, 0, -10, client)
+    return client
 
 
 def body(client, at=(0, 0, 0), mass=1.0, quat=(0, 0, 0, 1), **shape):

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from support.mujoco_models import stiff_model
 
 import bulletbridge as bb
 from bulletbridge.models.bundled import find
@@ -19,7 +20,6 @@ from bulletbridge.models.formats.recognise import read_model
 
 mujoco = import_module("mujoco")
 DT = 1 / 240
-STIFF = [1e-3, 1.0], [0.9999, 0.9999, 0.001, 0.5, 2.0]
 """solref and solimp of equalities."""
 
 
@@ -87,13 +87,7 @@ def first_of_ours(path):
 
 def first_of_mujoco(path, start, name):
     """The same instant, with stiff equalities and without limits in action."""
-    spec = mujoco.MjSpec.from_file(str(path))
-    for equality in spec.equalities:
-        equality.solref, equality.solimp = STIFF
-    spec.option.integrator, spec.option.timestep = mujoco.mjtIntegrator.mjINT_RK4, 1e-4
-    off = mujoco.mjtDisableBit
-    spec.option.disableflags |= int(off.mjDSBL_CONTACT | off.mjDSBL_LIMIT | off.mjDSBL_ACTUATION)
-    model = spec.compile()
+    model = stiff_model(path)
     data = mujoco.MjData(model)
     for joint, q in start.items():
         at = model.joint(joint).qposadr[0]

@@ -3,12 +3,11 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from _mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
+from _mechanisms import Oracle, oracle
 from hypothesis import assume, given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.linalg import block_diag
-from support.closed_mechanisms import closed_system, decided
+from support.closed_mechanisms import closed_cases, closed_system, decided
 from support.planar import four_bar
 
 import bulletbridge as bb
@@ -25,13 +24,7 @@ from bulletbridge.formulations.registry import FORMULATIONS, formulation_of
 
 RTOL = 1e-10  # of the issue; a whitened solve loses the condition of the rows, at most 1e3 here
 NEED_INDEPENDENT_ROWS = ("multipliers", "baumgarte")
-systems = st.tuples(
-    st.integers(0, 2**32 - 1),
-    st.booleans(),
-    st.lists(st.sampled_from([REVOLUTE, PRISMATIC, SPHERICAL]), min_size=6, max_size=8),
-    st.sampled_from(["ball", "weld", "revolute", "point_on_plane"]),
-    st.booleans(),
-)
+systems = closed_cases()
 
 
 def drawn_system(case) -> bb.System:

@@ -4,6 +4,7 @@ import numpy as np
 import pybullet
 import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
+from support.grippers import FOLLOWERS
 
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of
@@ -164,15 +165,6 @@ def test_a_gear_of_what_does_not_turn_stays_bullets(tmp_path, mode):
     with pytest.warns(BulletBridgeWarning, match="neither turns nor slides"):
         client.stepSimulation()
     assert not client.getBridgeLoops()[made].exact
-
-
-FOLLOWERS = {
-    "left_spring_link": 1.0,
-    "left_finger": -1.0,
-    "right_driver": 1.0,
-    "right_spring_link": 1.0,
-    "right_finger": -1.0,
-}
 
 
 @MODES

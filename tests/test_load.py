@@ -46,14 +46,6 @@ HINGE = """<joint name="{}" type="continuous"><parent link="{}"/><child link="{}
 <origin xyz="{} 0 0"/><axis xyz="0 1 0"/></joint>"""
 
 
-@pytest.fixture
-def client():
-    number = pybullet.connect(pybullet.DIRECT)
-    yield number
-    if pybullet.isConnected(number):
-        pybullet.disconnect(number)
-
-
 def world_of(client: int) -> tuple[int, float]:
     """Number of bodies and gravity."""
     parameters = pybullet.getPhysicsEngineParameters(client)

@@ -1,7 +1,5 @@
 """An arm that is led by resets of its joints at every step takes its load along."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pybullet
 import pybullet_data
@@ -15,13 +13,9 @@ HOME = np.array([0.0, 0.6, 0.0, -1.4, 0.0, 1.1, 0.0])
 ON_HAND, ON_LOAD = [0.0, 0.0, 0.1], [0.0, 0.03, 0.02]
 
 
-@pytest.fixture(params=["filter", "exact"])
-def client(request: pytest.FixtureRequest) -> Iterator[BulletClient]:
-    """A world in one of our modes."""
-    p = BulletClient(pybullet.DIRECT)
-    p.setBridgeMode(request.param)
-    yield p
-    p.disconnect()
+@pytest.fixture
+def client(client_of_ours: BulletClient) -> BulletClient:
+    return client_of_ours
 
 
 def gap(p: BulletClient, arm: int, load: int, turned: bool) -> float:

@@ -6,7 +6,7 @@ import pytest
 from support.loops_files import DOCS, GOOD
 
 from bulletbridge.bullet.reader import read_bullet
-from bulletbridge.bullet.worlds import connect_direct, disconnect, readable
+from bulletbridge.bullet.worlds import readable
 from bulletbridge.constraints.joints import (
     Distance,
     Frame,
@@ -21,13 +21,6 @@ from bulletbridge.models.loop_entries import SIGNALS, TYPES
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import JointForce
 from bulletbridge.models.urdf_names import read_names
-
-
-@pytest.fixture
-def client():
-    number = connect_direct()
-    yield number
-    disconnect(number)
 
 
 def test_a_good_file_is_read(loops_file):

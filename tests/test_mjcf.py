@@ -16,6 +16,7 @@ from support.mujoco_models import (
     full_mass,
     mujoco,
     random_state,
+    stiff_model,
     unassembled,
 )
 
@@ -1223,18 +1224,12 @@ def test_a_leg_with_leaf_springs_follows_mujocos_runge_kutta_steps() -> None:
         loaded.system.rollout(1)
         assert loaded.system.evaluate().largest("kept_metres") <= 1e-12
         reached, joints = loaded.system.q, loaded.system.mechanism.joints
-    spec = mujoco.MjSpec.from_file(str(path))
-    for equality in spec.equalities:
-        equality.solref, equality.solimp = [1e-3, 1.0], [0.9999, 0.9999, 0.001, 0.5, 2.0]
-    spec.option.integrator, spec.option.timestep = mujoco.mjtIntegrator.mjINT_RK4, 1e-4
-    off = mujoco.mjtDisableBit
-    spec.option.disableflags |= int(off.mjDSBL_CONTACT | off.mjDSBL_LIMIT | off.mjDSBL_ACTUATION)
-    model = spec.compile()
+    model = stiff_model(path)
     data = mujoco.MjData(model)
     for name, joint in joints.items():
         at, q = model.joint(name).qposadr[0], start[joint.q]
         data.qpos[at : at + len(q)] = np.roll(q, 1) if joint.kind == "spherical" else q
-    mujoco.mj_step(model, data, round(end / spec.option.timestep))
+    mujoco.mj_step(model, data, round(end / model.opt.timestep))
     turned = []
     for name, joint in joints.items():
         if joint.kind == "revolute":

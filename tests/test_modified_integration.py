@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from support.closed_mechanisms import closed_system, decided
+from support.closed_mechanisms import closed_cases, closed_system, decided
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.modified import Modified
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.python_stepper import PythonStep
-from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE
 
 DEMOS = Path(__file__).parents[1] / "demos"
 NAMES = ["condensed", "mass", "identity"]
@@ -78,13 +78,7 @@ def test_it_keeps_velocities_and_its_order_on_any_joint(model, weighting):
     assert np.log2(gaps[0] / gaps[1]) == pytest.approx(4, abs=0.5)
 
 
-CASES = st.tuples(
-    st.integers(0, 2**31),
-    st.booleans(),
-    st.lists(st.sampled_from((REVOLUTE, PRISMATIC, SPHERICAL)), min_size=5, max_size=6),
-    st.just("ball"),
-    st.just(False),
-)
+CASES = closed_cases(5, 6, ("ball",), twice=False)
 
 
 @settings(max_examples=4)

@@ -1,6 +1,6 @@
 """Constraints that are removed and created anew with their child frame elsewhere."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pybullet
@@ -21,14 +21,10 @@ Made = Callable[[float], int]
 """Creates a constraint whose child frame is at a height."""
 
 
-@pytest.fixture(params=["filter", "exact"])
-def client(request: pytest.FixtureRequest) -> Iterator[BulletClient]:
-    """A world in one of our modes."""
-    p = BulletClient(pybullet.DIRECT)
-    p.setBridgeMode(request.param)
-    p.setGravity(0, 0, -9.81)
-    yield p
-    p.disconnect()
+@pytest.fixture
+def client(client_of_ours: BulletClient) -> BulletClient:
+    client_of_ours.setGravity(0, 0, -9.81)
+    return client_of_ours
 
 
 def box(p: BulletClient, height: float, half: tuple[float, float, float]) -> int:

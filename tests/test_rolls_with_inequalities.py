@@ -18,11 +18,8 @@ DT = 1 / 240
 
 
 @pytest.fixture
-def client():
-    number = pybullet.connect(pybullet.DIRECT)
-    pybullet.setGravity(0, 0, -9.81, number)
-    yield number
-    pybullet.disconnect(number)
+def client(client_on_earth):
+    return client_on_earth
 
 
 def minitaur(client, height=0.17):

@@ -13,24 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
-from support.closed_mechanisms import closed_system, decided
+from support.closed_mechanisms import closed_cases, closed_system, decided
 from support.pinocchio_models import load as pinocchio
 from support.small_trees import free_body, pendulum
 
 import bulletbridge as bb
 from bulletbridge import MovingFrame
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.viewer.overlay import marks_of
 
 WORLD = bb.Frame("world")
-CASES = st.tuples(
-    st.integers(0, 2**31),
-    st.booleans(),
-    st.lists(st.sampled_from((REVOLUTE, PRISMATIC, SPHERICAL)), min_size=5, max_size=6),
-    st.just("ball"),
-    st.booleans(),
-)
+CASES = closed_cases(5, 6, ("ball",))
 
 
 def four_bar(**options):

@@ -7,12 +7,11 @@ import pinocchio as pin
 import pytest
 from _mechanisms import oracle
 from hypothesis import assume, example, given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 from scipy.special import ellipk
-from support.closed_mechanisms import closed_system, decided
+from support.closed_mechanisms import closed_cases, closed_system, decided
 from support.planar import four_bar, hanging, parallelogram
 
 import bulletbridge as bb
@@ -21,16 +20,9 @@ from bulletbridge.errors import (
     OverconstrainedError,
     StepError,
 )
-from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
 EPS = np.finfo(float).eps
-closed_systems = st.tuples(
-    st.integers(0, 2**32 - 1),
-    st.booleans(),
-    st.lists(st.sampled_from([REVOLUTE, PRISMATIC, SPHERICAL]), min_size=6, max_size=8),
-    st.sampled_from(["ball", "weld", "revolute", "point_on_plane"]),
-    st.booleans(),
-)
+closed_systems = closed_cases()
 
 
 def drawn_system(case):

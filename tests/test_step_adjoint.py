@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from _mechanisms import random_mechanism
 from numpy.testing import assert_allclose
-from support.closed_mechanisms import closed_system
+from support.closed_mechanisms import closed_system, led_weld
 from test_elements import SPRINGS
 from test_step_derivatives import drag, swirl
 
@@ -103,14 +103,7 @@ def test_rows_written_twice(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_driven_loops(method):
-    drive = bb.Motion(z=bb.Sine(0.05, 2.0), angle=bb.Sine(0.1, 3.0))
-    plain = closed_system((102, False, KINDS, "weld", False))
-    (weld,) = plain.constraints
-    driven = bb.LoopJoint("loop", bb.JointModel.WELD, weld.a, weld.b, motion=drive)
-    system = bb.System(plain.mechanism, [driven], integrator=method, dt=1e-3)
-    system.assemble(guess=dict())
-    system.set_state(t=0.0)
-    require_products(system)
+    require_products(led_weld(KINDS, method))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -5,7 +5,7 @@ import pytest
 from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
-from support.closed_mechanisms import closed_system
+from support.closed_mechanisms import closed_system, led_weld
 from support.richardson import moved, rate_of
 from test_elements import SPRINGS
 
@@ -131,15 +131,8 @@ def test_steps_that_are_corrected_far(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_steps_of_driven_loops_and_forces_of_time(method):
-    drive = bb.Motion(z=bb.Sine(0.05, 2.0), angle=bb.Sine(0.1, 3.0))
-    plain = closed_system((102, False, KINDS, "weld", False))
-    (weld,) = plain.constraints
-    driven = bb.LoopJoint("loop", bb.JointModel.WELD, weld.a, weld.b, motion=drive)
     forces = {"joint1": lambda t: np.sin(9.0 * t)}
-    system = bb.System(plain.mechanism, [driven], integrator=method, dt=1e-3, forces=forces)
-    system.assemble(guess=dict())
-    system.set_state(t=0.0)
-    require_step_derivatives(system)
+    require_step_derivatives(led_weld(KINDS, method, forces=forces))
 
 
 def drag(t, q, v):

@@ -12,6 +12,7 @@ import pybullet
 import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
 from scipy.spatial.transform import Rotation
+from support.grippers import FOLLOWERS
 
 import bulletbridge as bb
 from bulletbridge.models.bundled import find
@@ -226,13 +227,6 @@ ARM = (  # mass [kg], length [m], axis of the joint below: a UR5's, its wrist st
 READY = (0.3, 0.3, 1.6, np.pi - 1.9, 0.0, 0.0)
 """Angles [rad] at which the hand points down."""
 HIGHER = (0.3, 0.2, 1.6, np.pi - 1.8, 0.0, 0.0)
-FOLLOWERS = {
-    "left_spring_link": 1.0,
-    "left_finger": -1.0,
-    "right_driver": 1.0,
-    "right_spring_link": 1.0,
-    "right_finger": -1.0,
-}
 SIDE, MASS = 0.04, 0.1
 """Of the cube [m], [kg]."""
 
