@@ -190,14 +190,7 @@ def load(
             as if its place were in millimetres; links have inertias as of other units than
             their masses and sizes; or something of the file was lost, changed or assumed.
     """
-    how = cast(Reading, {name: x for name, x in options.items() if name in OF_READING})
-    system_options = cast(
-        LoadOptions, {name: x for name, x in options.items() if name not in OF_READING}
-    )
-    for name in system_options.keys() - LoadOptions.__annotations__.keys():
-        hint = nearest(name, (*OF_READING, "base_position", "base_orientation"), 1, cutoff=0.75)
-        if hint:
-            raise ModelError(f"load has no option '{name}'; {hint}")
+    how, system_options = _told_apart(options)
     steps = Options.of(
         cast(SystemOptions, {n: x for n, x in system_options.items() if n not in OF_LOAD})
     )
@@ -228,14 +221,7 @@ def load(
         bodies = read_world(spec, ids, client)
         scenery = load_scenery(spec, client)
         spec = without_chains(spec, bodies.mechanism)
-        mechanism = with_folded_names(bodies.mechanism, spec.folded)
-        mechanism = with_joint_properties(mechanism, spec.joints)
-        mechanism = with_forces(mechanism, spec.forces)
-        if not spec.constraints:
-            start = start_of(spec, mechanism, bodies.state()[0])
-            mechanism = with_idle_joints(mechanism, trusted=True, start=start)
-        driven = tuple(name for name in spec.actuated if name in mechanism.joints)
-        mechanism = replace(mechanism, actuated=driven)
+        mechanism = _as_said(spec, bodies)
         if adjust is not None:
             mechanism = adjust(mechanism)
         springs = system_options.get("springs")
@@ -250,36 +236,49 @@ def load(
         if springs is None:
             system.take_stiff_springs_implicitly()
         if limits:
-            _tell_of_limits_that_loops_leave(system, asked)
-            for said in without_room(mechanism):
-                warn_user(said)
-            for said in beyond_limits(mechanism, system.q):
-                warn_user(
-                    f"{said} at the start; it is taken back step by step, at no more than"
-                    f" {FASTEST_RECOVERY:g} rad/s or mechanism lengths per second"
-                )
+            _tell_of_limits(system, asked)
     except BaseException:
         if own:
             disconnect(client)
         elif before is not None:
             remove_bodies(ids | scenery, client, before)
         raise
-    tell_of_odd_inertias(system, bodies)
-    tell_of_strained_bushings(system)
-    tell_of_far_robots(system, spec)
-    if system_options.get("contacts"):
-        names = ids if len(ids) > 1 else [spec.name]
-        named = dict(zip(names, ids.values(), strict=True))
-        tell_of_shapeless(named, client)
-        tell_of_overlap(named, client)
-    tell_of_idle_calls(bodies)
-    return LoadedModel(spec, client, ids, bodies, system, assembly, scenery, before)
+    loaded = LoadedModel(spec, client, ids, bodies, system, assembly, scenery, before)
+    _tell_of_likely_mistakes(loaded, bool(system_options.get("contacts")))
+    return loaded
 
 
 OF_READING = frozenset(Reading.__annotations__)
 """Keyword arguments of ``read_model``."""
 OF_LOAD = frozenset(LoadOptions.__annotations__) - frozenset(SystemOptions.__annotations__)
 """Keyword arguments of ``System`` that are no choice of how it steps."""
+
+
+def _told_apart(options: ReadingAndLoadOptions) -> tuple[Reading, LoadOptions]:
+    """How a file is read, and how what it has is stepped.
+
+    Raises:
+        ModelError: A name is none of these, and near to one of ``load``'s own.
+    """
+    how = {name: x for name, x in options.items() if name in OF_READING}
+    others = {name: x for name, x in options.items() if name not in OF_READING}
+    for name in others.keys() - LoadOptions.__annotations__.keys():
+        hint = nearest(name, (*OF_READING, "base_position", "base_orientation"), 1, cutoff=0.75)
+        if hint:
+            raise ModelError(f"load has no option '{name}'; {hint}")
+    return cast(Reading, how), cast(LoadOptions, others)
+
+
+def _as_said(spec: ModelSpec, bodies: BulletBodies) -> Mechanism:
+    """The mechanism that Bullet has, with what the model's file says of it besides."""
+    mechanism = with_folded_names(bodies.mechanism, spec.folded)
+    mechanism = with_joint_properties(mechanism, spec.joints)
+    mechanism = with_forces(mechanism, spec.forces)
+    if not spec.constraints:
+        start = start_of(spec, mechanism, bodies.state()[0])
+        mechanism = with_idle_joints(mechanism, trusted=True, start=start)
+    driven = tuple(name for name in spec.actuated if name in mechanism.joints)
+    return replace(mechanism, actuated=driven)
 
 
 def with_base_at(
@@ -380,8 +379,8 @@ def _assemble(system: System, spec: ModelSpec, *, placed: bool, within_limits: b
         ) from None
 
 
-def _tell_of_limits_that_loops_leave(system: System, asked: Array) -> None:
-    """Warn where closing loops has led joints beyond limits within which they were asked to be."""
+def _tell_of_limits(system: System, asked: Array) -> None:
+    """Warn of joints that start beyond limits, where loops have led them there and where not."""
     mechanism = system.mechanism
     led = joints_beyond(mechanism, system.q) - joints_beyond(mechanism, asked)
     if led:
@@ -390,6 +389,27 @@ def _tell_of_limits_that_loops_leave(system: System, asked: Array) -> None:
             f"the loops were not found to close within the limits of {names}, and may keep it"
             " beyond them: check limits, lengths and frames, or start the robot elsewhere"
         )
+    for said in without_room(mechanism):
+        warn_user(said)
+    for said in beyond_limits(mechanism, system.q):
+        warn_user(
+            f"{said} at the start; it is taken back step by step, at no more than"
+            f" {FASTEST_RECOVERY:g} rad/s or mechanism lengths per second"
+        )
+
+
+def _tell_of_likely_mistakes(loaded: LoadedModel, contacts: bool) -> None:
+    """Warn of what a model's author can hardly have meant."""
+    spec, system = loaded.spec, loaded.system
+    tell_of_odd_inertias(system, loaded.bodies)
+    tell_of_strained_bushings(system)
+    tell_of_far_robots(system, spec)
+    if contacts:
+        names = loaded.ids if len(loaded.ids) > 1 else [spec.name]
+        named = dict(zip(names, loaded.ids.values(), strict=True))
+        tell_of_shapeless(named, loaded.client)
+        tell_of_overlap(named, loaded.client)
+    tell_of_idle_calls(loaded.bodies)
 
 
 def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:

@@ -106,6 +106,30 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> Extension:
                 loops.append(_loop(scope, joint, name, digits))
             except ModelError as error:
                 tree.fail(f"{where}: {error}")
+    held_too, about_holding = _held(tree, groups)
+    notes += about_holding
+    # such as <joint:hinge> and <body:box>
+    old = [
+        part.get("name", "")
+        for part in tree.robot.iterfind("gazebo/*")
+        if str(part.tag).startswith(("joint:", "body:"))
+    ]
+    notes += told({"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {}": old})
+    notes += scope.notes
+    own = {joint.get("name", "loop") for joint in by_plugins}
+    closing = [x.name for x in loops if isinstance(x, LoopJoint) and x.name not in own]
+    about = {
+        "joints in <gazebo> close loops, joints at zero: {}": closing,
+        "{} in <gazebo> join what is one rigid body: left out": void,
+        "joints in <gazebo> of kinds that are not read: {}; left out": left,
+    }
+    notes += told(about)
+    return Extension(loops, held=held or held_too, notes=notes)
+
+
+def _held(tree: UrdfTree, groups: dict[str, str]) -> tuple[bool, list[str]]:
+    """Whether <gazebo> has the base <static> or <kinematic>, and what is to be said of these."""
+    held, notes = False, list[str]()
     if any((still.text or "").strip() in YES for still in tree.robot.iterfind("gazebo/static")):
         held = True
         notes.append(
@@ -123,23 +147,7 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> Extension:
         notes.append(
             f"<kinematic> of {listed(kinematic)} in <gazebo> is left out: forces move what it names"
         )
-    # such as <joint:hinge> and <body:box>
-    old = [
-        part.get("name", "")
-        for part in tree.robot.iterfind("gazebo/*")
-        if str(part.tag).startswith(("joint:", "body:"))
-    ]
-    notes += told({"bodies and joints in words of Gazebo before 1.0 are LEFT OUT: {}": old})
-    notes += scope.notes
-    own = {joint.get("name", "loop") for joint in by_plugins}
-    closing = [x.name for x in loops if isinstance(x, LoopJoint) and x.name not in own]
-    about = {
-        "joints in <gazebo> close loops, joints at zero: {}": closing,
-        "{} in <gazebo> join what is one rigid body: left out": void,
-        "joints in <gazebo> of kinds that are not read: {}; left out": left,
-    }
-    notes += told(about)
-    return Extension(loops, held=held, notes=notes)
+    return held, notes
 
 
 def scope_of(tree: UrdfTree, added: tuple[str, ...] = ()) -> Scope:

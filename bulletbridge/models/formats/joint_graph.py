@@ -162,37 +162,13 @@ class JointGraph:
 def scene_of(graph: JointGraph) -> Scene:
     """Robots and loops of a graph.
 
-    The tree grows from the world, or of what is not joined to it from a root or else the heaviest
-    link, always by
-    the joint that would cost most as a loop, and of those by the one next to the root: branches
-    are short, and cuts are where both sides have as little between them and the root.
-
     Raises:
         ModelError: A coupling needs a joint that cannot be in the tree.
     """
     scene = Scene(graph.name, gravity=graph.gravity, notes=list(graph.notes))
     sums = [each for each in (*graph.loops, *graph.elements) if isinstance(each, Coupling | Tendon)]
     needed = {joint for each in sums for joint in each.coefficients}
-    used: dict[str, Connection] = {}
-    where: dict[str, tuple[Robot, str, Pose]] = {}
-    for root in _roots(graph):
-        if root in where:
-            continue
-        standing = root == WORLD
-        name = graph.name if standing else root
-        place = Pose() if standing else graph.places[root]
-        link = Link(WORLD) if standing else graph.links[root]
-        robot = Robot(
-            free_name(name, [r.name for r in scene.robots]), root, standing, {}, {}, place
-        )
-        robot.links[root] = replace(link, name=root)
-        where[root] = robot, root, Pose()
-        for edge, link_name, forward in _spread(graph, root, needed):
-            used[edge.name] = edge
-            where[link_name] = _attach(graph, robot, where, edge, link_name, forward)
-        if standing and len(robot.links) == 1:
-            continue
-        scene.robots.append(robot)
+    used, where = _grow_trees(scene, graph, needed)
     joints = _call_by_models(scene, where)
     closing = [edge for edge in graph.connections if edge.name not in used]
     loops = [edge for edge in closing if not _is_void(where, edge)]
@@ -237,6 +213,43 @@ def scene_of(graph: JointGraph) -> Scene:
     }
     scene.notes += told(said)
     return scene
+
+
+def _grow_trees(
+    scene: Scene, graph: JointGraph, needed: set[str]
+) -> tuple[dict[str, Connection], dict[str, tuple[Robot, str, Pose]]]:
+    """Add robots: spanning trees of what is joined.
+
+    One grows from the world, or of what is not joined to it from a root or else the heaviest link,
+    always by the joint that would cost most as a loop, and of those by the one next to the root:
+    branches are short, and cuts are where both sides have as little between them and the root.
+
+    Args:
+        scene: Receives the robots.
+        graph: What is joined.
+        needed: Joints that have to be in a tree.
+
+    Returns:
+        Joints of the trees by name; and by link its robot, its name there and its frame in that.
+    """
+    used: dict[str, Connection] = {}
+    where: dict[str, tuple[Robot, str, Pose]] = {}
+    for root in _roots(graph):
+        if root in where:
+            continue
+        standing = root == WORLD
+        name = free_name(graph.name if standing else root, [r.name for r in scene.robots])
+        place = Pose() if standing else graph.places[root]
+        link = Link(WORLD) if standing else graph.links[root]
+        robot = Robot(name, root, standing, {}, {}, place)
+        robot.links[root] = replace(link, name=root)
+        where[root] = robot, root, Pose()
+        for edge, link_name, forward in _spread(graph, root, needed):
+            used[edge.name] = edge
+            where[link_name] = _attach(graph, robot, where, edge, link_name, forward)
+        if not standing or len(robot.links) > 1:
+            scene.robots.append(robot)
+    return used, where
 
 
 def _call_by_models(scene: Scene, where: dict[str, tuple[Robot, str, Pose]]) -> dict[str, str]:

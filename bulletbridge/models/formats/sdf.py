@@ -456,14 +456,11 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
         if drakes is None and KINDS[kind] == "revolute":
             beside += _parents_beside(scope, part, at, alongs[0])
         ball = _numbers_of(part, BALL_TAG, 3, full) if KINDS[kind] == "ball" else None
-        if ball is not None:
-            alongs = (Along(Z, damping=float(ball[0]), friction=float(ball[1])),)
-        elif KINDS[kind] == "ball" and (losses := number_of(part, "axis/dynamics/damping", 0.0)):
-            alongs = (Along(Z, damping=losses),)  # as Drake has it, of all three turns
-        if KINDS[kind] == "ball" and any(
-            number_of(part, f"axis/dynamics/{key}", 0.0) for key in ("spring_stiffness", "friction")
-        ):
-            sprung.append(full)
+        if KINDS[kind] == "ball":
+            alongs = _losses_of_ball(part, ball)
+            keys = "spring_stiffness", "friction"
+            if any(number_of(part, f"axis/dynamics/{key}", 0.0) for key in keys):
+                sprung.append(full)
         place = scope.placed @ at
         place_b = _loop_end(graph, part, ends[1], full)
         if place_b is not None and len(alongs) == 2:
@@ -497,6 +494,17 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
         "balls have no <axis>, so neither its spring nor friction: {}": sprung,
     }
     graph.notes += told(said)
+
+
+def _losses_of_ball(part: Xml.Element, own: Array | None) -> tuple[Along, ...]:
+    """Damping and friction of a ball's three turns: our ``own`` tag's, or the damping of an axis.
+
+    The latter is how Drake has it.
+    """
+    if own is not None:
+        return (Along(Z, damping=float(own[0]), friction=float(own[1])),)
+    damping = number_of(part, "axis/dynamics/damping", 0.0)
+    return (Along(Z, damping=damping),) if damping else ()
 
 
 def _attach(graph: JointGraph, scope: Scope) -> None:

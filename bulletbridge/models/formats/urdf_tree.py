@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -118,13 +118,7 @@ class UrdfTree:
         Raises:
             ModelError: They are something else; the message says where.
         """
-        text = element.get(name)
-        if text is None or not text.split():
-            return default
-        numbers = self._numbers(text)
-        if not are_numbers(numbers, (3,)):
-            self.fail(f'{where}: <{element.tag}> has {name}="{text[:40]}"; give three numbers')
-        x, y, z = numbers
+        x, y, z = self._given(element, name, default, (where, "three numbers"))
         return x, y, z
 
     def number(self, element: Xml.Element, name: str, default: float, where: str) -> float:
@@ -133,13 +127,19 @@ class UrdfTree:
         Raises:
             ModelError: It is something else; the message says where.
         """
+        return self._given(element, name, (default,), (where, "a number"))[0]
+
+    def _given(
+        self, element: Xml.Element, name: str, default: Sequence[float], said: tuple[str, str]
+    ) -> Sequence[float]:
+        """As many numbers of an attribute as by default; ``said``: where, and what to give."""
         text = element.get(name)
         if text is None or not text.split():
             return default
         numbers = self._numbers(text)
-        if not are_numbers(numbers, (1,)):
-            self.fail(f'{where}: <{element.tag}> has {name}="{text[:40]}"; give a number')
-        return numbers[0]
+        if not are_numbers(numbers, (len(default),)):
+            self.fail(f'{said[0]}: <{element.tag}> has {name}="{text[:40]}"; give {said[1]}')
+        return numbers
 
     def axis(self, joint: Xml.Element) -> Triple:
         """Axis of a joint in its frame."""
