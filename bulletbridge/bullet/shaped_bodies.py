@@ -251,7 +251,10 @@ class ShapedBodies:
         self._surround(new)
 
     def places(self) -> dict[int, tuple[Place, ...]]:
-        """Where bodies were looked at last, from where they go on: how fast they come nearer."""
+        """Where bodies were when they were looked at last, by number; to go on from with ``stand``.
+
+        How fast they come nearer is told by how far they are from there.
+        """
         self._recount()  # which may be another world's by now, whose client had this number
         return {number: one.places for number, one in self.bodies.items() if one.places}
 

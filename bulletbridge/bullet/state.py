@@ -623,6 +623,7 @@ class BulletBodies:
         return WorldMemory(decisions, BodiesMemory(self._file(), numbers, places))
 
     def _file(self) -> bytes:
+        """The world as Bullet writes it into a file."""
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "world.bullet"
             pybullet.saveBullet(str(path), self.client)

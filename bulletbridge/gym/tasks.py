@@ -280,4 +280,5 @@ def _position(joint: str) -> Seen:
 
 
 def _rate(joint: str) -> Seen:
+    """What sees the rate of a joint."""
     return lambda view: view.rate(joint)

@@ -65,7 +65,7 @@ def plot_study(results: Results, measures: Sequence[str] = ()) -> "Figure":
 
 
 def shown_in_notebooks(figure: "Figure") -> "Figure":
-    """The figure, which a notebook shows though pyplot, which teaches it that, was not imported."""
+    """The figure, with what a notebook shows it by: pyplot, which has that, is not imported."""
     figure.__dict__["_repr_png_"] = partial(_to_png, figure)
     return figure
 

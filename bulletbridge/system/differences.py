@@ -99,7 +99,7 @@ class Differences:
         self.copy, self.at, self._memory = copy, at, memory
 
     def put(self, dq: Array | None = None, dv: Array | None = None) -> None:
-        """Take the copy to a state beside the one around which they are taken, or to that."""
+        """Take the copy to the state, displaced by dq (nv,) and changed by dv (nv,) if given."""
         put(self.copy, self.at, dq, dv, self._memory)
 
     def tangents(self, chosen: Sequence[str] | None = None) -> Tangents:

@@ -175,7 +175,7 @@ class PythonSteps:
         return self._python.step(solver, solver.control["dt"].item())
 
     def roll(self, done: int, steps: int, every: int, table: Array) -> tuple[int, int]:
-        """Not in one call."""
+        """Make none of the steps: in Python they are made one by one, by ``step``."""
         return DONE, done
 
 
