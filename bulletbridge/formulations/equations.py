@@ -146,22 +146,6 @@ class Ranked(NamedTuple):
         return float(self.strengths.min() / self.strengths.max()) if len(self.strengths) else 1.0
 
 
-class Closing(Protocol):
-    """Ways back onto the constraints: what correction and filter need of a split."""
-
-    def ranked(self) -> Ranked:
-        """Which rows are independent."""
-        ...
-
-    def back(self, g: Array) -> Array:
-        """Displacement (nv,) that takes residuals g (nc,) away, the shortest in the metric of M."""
-        ...
-
-    def filtered(self, v: Array, g_t: Array) -> Array:
-        """The velocity (nv,) nearest to v in the metric of M with J v + g_t = 0."""
-        ...
-
-
 @dataclass(frozen=True)
 class Split:
     """M = Lᵀ L and the scaled rows S J L⁻¹ = R Q, by decreasing length.

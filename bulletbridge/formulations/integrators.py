@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.implicit import symmetric_projection, trapezoidal
 from bulletbridge.formulations.quasi_velocity_rates import QuasiVelocities
-from bulletbridge.formulations.stabilise import ClosableDynamics, Stabilisation, Stabilised
+from bulletbridge.formulations.stabilise import Seen, Stabilisation, Stabilised
 from bulletbridge.numerics.records import Array
 
 
@@ -166,7 +166,7 @@ class Scheme:
     formulation: Formulation
     method: Method
     stabilisation: Stabilisation
-    closing: ClosableDynamics | None = None
+    closing: Seen | None = None
 
     def __call__(self, s: State, h: float) -> Stabilised:
         """The state after a step of h [s]."""

@@ -6,14 +6,15 @@ Source: Kövecses and Piedbœuf 2003, eq. 33 (filter), 35 (directions of the sta
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
 from bulletbridge.engine.correction import GAINED, MOST_CHORD_PASSES, MOST_NEWTON_PASSES
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.admissible import admissible
-from bulletbridge.formulations.equations import SINGULAR_RTOL, Closing, Dynamics, Equations
+from bulletbridge.formulations.equations import Dynamics, Equations, Split
+from bulletbridge.formulations.modular import ModularEquations, ModularSplit
 from bulletbridge.numerics.records import Array
 
 FILTER_RTOL = 1e-10
@@ -24,44 +25,8 @@ CLOSED, ACCEPTED = 2e-14, 1e-12
 Times the length of q where that exceeds one: residuals are no better than the coordinates."""
 
 
-class Closable(Protocol):
-    """What correction and filter need of ``Equations``."""
-
-    @property
-    def g(self) -> Array:
-        """(nc,) residuals."""
-        ...
-
-    @property
-    def g_t(self) -> Array:
-        """(nc,) their rates at fixed q."""
-        ...
-
-    @property
-    def unit(self) -> Array:
-        """(nc,) factors that bring them to one unit."""
-        ...
-
-    @property
-    def nonlinear(self) -> bool:
-        """Whether rows are nonlinear in v."""
-        ...
-
-    def split(self, rtol: float = SINGULAR_RTOL) -> Closing:
-        """Velocity space by the rows."""
-        ...
-
-
-class ClosableDynamics(Protocol):
-    """What correction and filter need of ``Dynamics``."""
-
-    def equations(self, q: Array, v: Array, t: float, /) -> Closable:
-        """The equations of motion at a state."""
-        ...
-
-    def displace(self, q: Array, step: Array, /) -> Array:
-        """Configuration (nq,) after a velocity (nv,) has acted for a unit of time."""
-        ...
+Closable = Equations | ModularEquations
+"""What correction and filter are told of a system at a state."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +34,7 @@ class Seen:
     """A system that correction and filter see by other equations than it moves by.
 
     Attributes:
-        equations, displace: As ``ClosableDynamics`` has them.
+        equations, displace: As ``Dynamics`` has them.
     """
 
     equations: Callable[[Array, Array, float], Closable]
@@ -114,7 +79,7 @@ class Stabilisation:
     filtered: bool = True
 
     def __call__(
-        self, dynamics: ClosableDynamics, start: Array, q: Array, v: Array, t: float
+        self, dynamics: Dynamics | Seen, start: Array, q: Array, v: Array, t: float
     ) -> Stabilised:
         """Bring (q, v) at time t back, after a step from the configuration ``start``.
 
@@ -140,13 +105,13 @@ class Stabilisation:
         return Stabilised(q, v, passes, rank, ranked.margin, gap, dependent_gap)
 
     def _correct(
-        self, dynamics: ClosableDynamics, start: Array, q: Array, v: Array, t: float
+        self, dynamics: Dynamics | Seen, start: Array, q: Array, v: Array, t: float
     ) -> tuple[Array, Closable, int]:
         """The corrected configuration, the equations there, and the passes it took."""
         e = dynamics.equations(q, v, t)
         if self.passes == 0 or not len(e.g):
             return q, e, 0
-        chord: Closing | None = None
+        chord: Split | ModularSplit | None = None
         if self.directions == "start":
             chord = dynamics.equations(start, v, t).split()
         last = np.inf
