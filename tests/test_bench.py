@@ -13,12 +13,11 @@ import pytest
 from bulletbridge.bench.cases import SINGULAR, case, pendulum
 from bulletbridge.bench.evaluator import GRID, Evaluator, error_at, swing
 from bulletbridge.bench.figures import growth
-from bulletbridge.bench.merge import merged
 from bulletbridge.bench.page import page, read
 from bulletbridge.bench.peers.ours import Ours
 from bulletbridge.bench.precision import Run, compared, refine
 from bulletbridge.bench.problem import stirred, undamped
-from bulletbridge.bench.run import TABLES
+from bulletbridge.bench.run import TABLES, merged
 from bulletbridge.bench.session import session
 from bulletbridge.bench.settings import PACKAGES, Setting, adapters
 from bulletbridge.bench.summary import by_order, exponents, standing, wall_to

@@ -59,9 +59,8 @@ def bench(
 ) -> None:
     """Measure our solver beside other simulators on the same mechanisms; about twenty minutes."""
     from bulletbridge.bench.cases import ALL
-    from bulletbridge.bench.merge import merged
     from bulletbridge.bench.page import read, write
-    from bulletbridge.bench.run import Choice, run
+    from bulletbridge.bench.run import Choice, merged, run
     from bulletbridge.bench.settings import PACKAGES, TASKS
     from bulletbridge.console import deliver, progress_bars, require_places
 

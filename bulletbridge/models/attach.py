@@ -22,7 +22,7 @@ from bulletbridge.models.loaded_files import (
     tell_of_open_loops,
 )
 from bulletbridge.models.nearest_inertia import give_nearest_inertias
-from bulletbridge.models.overlap import tell_of_shapeless
+from bulletbridge.models.odd_starts import tell_of_shapeless
 from bulletbridge.system.system import System
 
 

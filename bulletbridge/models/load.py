@@ -43,8 +43,12 @@ from bulletbridge.models.loops_file import OF_START
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.odd_inertias import tell_of_odd_inertias
-from bulletbridge.models.overlap import tell_of_far_robots, tell_of_overlap, tell_of_shapeless
-from bulletbridge.models.strained_bushings import tell_of_strained_bushings
+from bulletbridge.models.odd_starts import (
+    tell_of_far_robots,
+    tell_of_overlap,
+    tell_of_shapeless,
+    tell_of_strained_bushings,
+)
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.assembly import Assembly

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
@@ -11,14 +11,21 @@ from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING
 from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.load import LoadedModel, load
-from bulletbridge.models.model_spec import ModelSpec
-from bulletbridge.studies.parameters import changed_spec, names_of
+from bulletbridge.models.model_spec import ModelSpec, Triple
 from bulletbridge.system.options import Integrator
-from bulletbridge.system.parameters import changed_mechanism, require_known
+from bulletbridge.system.parameters import (
+    changed_constraints,
+    changed_mechanism,
+    parameters_of,
+    require_known,
+    require_numbers,
+)
 from bulletbridge.system.system import System
 
 OF_JOINTS = ("final", "min", "max", "speed")
 OF_LOOPS = ("force", "torque")
+NO_MODEL = ("dt",)
+"""Parameters of the run, not of the model."""
 _bullet = Lock()  # threads of a cluster's worker share it
 
 
@@ -182,3 +189,48 @@ def look(system: System, found: dict[str, float], start: float, first: bool) -> 
             else:
                 value = min(before, q) if what == "min" else max(before, q)
         found[measure] = value
+
+
+def names_of(model: LoadedModel) -> list[str]:
+    """All parameters of a model: those of ``parameters_of``, and its start.
+
+    ``start.JOINT`` and ``rate.JOINT`` are held at the start, ``dt`` is the step [s].
+    """
+    mechanism, spec = model.system.mechanism, model.spec
+    single = [name for name, joint in mechanism.joints.items() if joint.is_single]
+    return [
+        *parameters_of(mechanism, (*spec.constraints, *spec.elements)),
+        *(f"{when}.{name}" for when in ("start", "rate") for name in single),
+        *NO_MODEL,
+    ]
+
+
+def changed_spec(spec: ModelSpec, parameters: Mapping[str, float]) -> ModelSpec:
+    """The model with what its file says changed.
+
+    Raises:
+        ModelError: A number is not possible.
+    """
+    require_numbers(parameters)
+    gravity, start_q, start_v = list(spec.own_gravity), dict(spec.start_q), dict(spec.start_v)
+    guess = dict(spec.start_guess)
+    for name, value in parameters.items():
+        owner, _, field = name.rpartition(".")
+        when, _, joint = name.partition(".")
+        if owner == "gravity":
+            gravity["xyz".index(field)] = value
+        elif when == "start":
+            start_q[joint] = value
+            guess.pop(joint, None)
+        elif when == "rate":
+            start_v[joint] = value
+    pulled: Triple = (gravity[0], gravity[1], gravity[2])
+    return replace(
+        spec,
+        gravity=pulled,
+        start_q=start_q,
+        start_v=start_v,
+        start_guess=guess,
+        constraints=changed_constraints(spec.constraints, parameters),
+        elements=changed_constraints(spec.elements, parameters),
+    )

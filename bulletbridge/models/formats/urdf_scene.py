@@ -6,7 +6,6 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z
-from bulletbridge.models.formats.handed_tensors import hand_over_tensors
 from bulletbridge.models.formats.robot import (
     UNLIMITED,
     Inertial,
@@ -21,6 +20,7 @@ from bulletbridge.models.formats.robot import (
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
+from bulletbridge.models.principal_axes import hand_over_tensors
 from bulletbridge.models.urdf_file import ENTRIES, require_tree
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import read_xml
