@@ -17,7 +17,7 @@ RESTS = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """What a mechanism does when it is let go near a pose of rest, slowest first.
+    """Natural modes of a mechanism near a pose of rest, slowest first.
 
     Attributes:
         mechanism: Names the coordinates.
@@ -42,7 +42,7 @@ class Modes:
         return f"<Modes: {', '.join(f'{f:.6g} Hz ({d:.2g})' for f, d in pairs)}>"
 
     def shape(self, joint: str) -> Complexes:
-        """What one joint does in each mode: (n,), or (k, n) of several rates.
+        """Amplitudes of one joint in each mode: (n,), or (k, n) of several rates.
 
         Raises:
             ModelError: There is no such joint.

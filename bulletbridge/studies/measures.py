@@ -96,7 +96,7 @@ class ModelRun:
 
     @property
     def about(self) -> str:
-        """What is run: settings, the contents of the files, loops that stand in others beside."""
+        """Settings of the run, contents of its files, and loops in files beside these."""
         spec = self._spec()
         files = [spec.path, *(body.urdf for body in (*spec.bodies, *spec.scenery))]
         digests = [hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files]

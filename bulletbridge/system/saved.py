@@ -48,7 +48,7 @@ class KeptSet(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SavedState:
-    """What ``System.save`` returns and ``System.restore`` takes; it does not change any more.
+    """State as ``System.save`` returns and ``System.restore`` takes it; it is never changed.
 
     Two are equal if all numbers that decide the future of a mechanism are the same, to the bit;
     what a world remembers of contacts is not compared.

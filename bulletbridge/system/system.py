@@ -267,7 +267,7 @@ class System:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """What closes its loops now; see ``connect`` and ``disconnect``."""
+        """Constraints that close its loops now; see ``connect`` and ``disconnect``."""
         return tuple(c for c in self._active.constraints if not isinstance(c, Wrench))
 
     @property
@@ -449,7 +449,7 @@ class System:
         return self._active.opening(rounding)
 
     def carried(self, name: str, told: Array, span: float = 0.0) -> Array:
-        """What a loop is told to exert, less what no joint yields to, as it is told.
+        """Force that a loop is told to exert, less the part that no joint yields to.
 
         Args:
             name: The loop.
@@ -756,7 +756,7 @@ class System:
         return from_table(self.mechanism, np.array([self._stepping.record()]), self.constraints)
 
     def compiled(self) -> tuple[Solver, Decision]:
-        """What steps without Python, and its rank.
+        """Solver of the compiled steps, and the decision of its rank.
 
         Raises:
             ModelError: The system steps in Python.
@@ -1259,7 +1259,7 @@ class System:
 
     @property
     def steps_of_joints(self) -> InequalityStepper | None:
-        """What makes the steps, if all inequalities in them are those of joints: for copies."""
+        """Stepper of the inequalities, if all of these are those of joints; for copies."""
         self._trim()
         return self._inequalities.of_joints_alone
 
@@ -1429,7 +1429,7 @@ class System:
         return self.kinematics().wrench(link, np.asarray(force, float), moment)
 
     def loop_axes(self, name: str) -> LoopAxisMotion:
-        """What loop joint ``name`` leaves free: positions, rates, and where forces along it act.
+        """Free motions of loop joint ``name``: positions, rates, and where forces along them act.
 
         Raises:
             ModelError: There is no such loop joint, or it is universal or driven.
@@ -1477,7 +1477,7 @@ class System:
         return ByName("joint", loads)
 
     def closing_impulse(self) -> Array:
-        """What closing the loops at the end of the last step did to the rates (nv,) [N s, N m s].
+        """Impulses on the rates (nv,) that closed the loops at the last step's end [N s, N m s].
 
         Forces that are told after a step with motors, limits or contacts, ``reactions`` among them,
         are those at its start; with this they are the whole change of the momenta. Where rows stay
@@ -1498,7 +1498,7 @@ class System:
         return closing_impulse(step)
 
     def joint_reactions(self, pushes: Iterable[Push] = ()) -> JointReactions:
-        """What each joint of the tree does to the link that it carries, by name.
+        """Forces and moments of each joint of the tree on the link that it carries, by name.
 
         Revolute, prismatic, spherical and fixed joints alike, with what their motors, springs,
         dampers, friction and limits do along them. As ``reactions`` of the constraints, with which
@@ -1540,7 +1540,7 @@ class System:
 
     @called_as("system.reactions()['name'] is one of them")
     def reactions(self) -> dict[str, Reaction]:
-        """What each constraint does, by name.
+        """Force and moment of each constraint, by name.
 
         After a step with motors, limits or contacts: at its start, with their forces in that step,
         and with what acts along the free motions of loop joints. Otherwise at the state, also once
