@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bulletbridge.console import progress_bars
 from bulletbridge.control.costs import CostTerms, FinalCost, Priced, RunningCost
 from bulletbridge.control.trajectories import Trajectories
 from bulletbridge.errors import ModelError, StepError, UnsupportedError
@@ -200,8 +201,6 @@ def ilqr(
         UnsupportedError: Steps with smooth contacts are not known.
         StepError: The first trajectory, or one beside the best, cannot be simulated.
     """
-    from bulletbridge.console import progress_bars
-
     runs = Trajectories(system, smoothing)
     try:
         with progress_bars() as bars:

@@ -40,6 +40,7 @@ from bulletbridge.models.formats.robot import (
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact, principal
 from bulletbridge.models.formats.written import Written
+from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import FileConstraint, ModelSpec
 from bulletbridge.models.xml_file import write_xml
 
@@ -598,8 +599,6 @@ def _start(writer: _Writer, spec: ModelSpec) -> None:
 
     Joints that move nothing get the trace of armature that they have here.
     """
-    from bulletbridge.models.load import load
-
     moved = spec.start_q or spec.start_guess or spec.start_v or spec.constraints
     if not (moved or writer.feathers):
         return

@@ -52,6 +52,7 @@ from bulletbridge.models.formats.sdf_frames import (
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.written import Written
+from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import EARTH, FileConstraint, ModelSpec
 from bulletbridge.models.urdf_file import ENTRIES
 from bulletbridge.models.xml_file import write_xml
@@ -202,8 +203,6 @@ def _name_apart(scene: Scene) -> None:
 
 def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
     """Move all joints of a scene to the assembled start, and count positions from there."""
-    from bulletbridge.models.load import load
-
     with load(spec, "new") as model:
         q, v, joints = model.system.q, model.system.v, model.system.mechanism.joints
         gaps = model.system.evaluate().gaps
