@@ -10,8 +10,8 @@ from bulletbridge.comparison.describe import LoopReport, loop_reports
 from bulletbridge.comparison.options import (
     NATIVE,
     CompareOptions,
+    Contender,
     Progress,
-    blank,
     load_options,
     no_progress,
 )
@@ -62,7 +62,7 @@ def compare_model(
     except (LoopFileError, ModelError):
         raise
     except BulletBridgeError as error:
-        failed = [blank(spec, options, s, "failed", str(error)) for s in options.solvers]
+        failed = [Contender(options, s).blank(spec, "failed", str(error)) for s in options.solvers]
         progress(options.steps * len(failed))
         return ModelRuns(spec, tuple(Run(result, None) for result in failed))
     with loaded:
@@ -71,12 +71,13 @@ def compare_model(
         reference = run_reference(spec, options) if options.reference else None
         runs: list[Run] = []
         for solver in options.solvers:
+            contender = Contender(options, solver, reference, progress)
             if solver in NATIVE:
-                runs.append(run_native(loaded, start, options, solver, reference, progress))
+                runs.append(run_native(loaded, start, contender))
             elif solver == "projector":
-                runs.append(run_ours(loaded, options, solver, reference, progress))
+                runs.append(run_ours(loaded, contender))
             else:
-                runs.append(run_formulation(spec, start, options, solver, reference, progress))
+                runs.append(run_formulation(spec, start, contender))
         return ModelRuns(
             spec, tuple(runs), loops, system.mechanism, system.decision.cap, system.dof
         )

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from bulletbridge.comparison.native import without_bounds
-from bulletbridge.comparison.options import NATIVE, CompareOptions, blank
+from bulletbridge.comparison.options import NATIVE, Contender
 from bulletbridge.comparison.results import (
     Energy,
     Extent,
@@ -28,36 +28,29 @@ MOST_NAMED = 3
 """Joints in a note."""
 
 
-def result_of(
-    loaded: LoadedModel,
-    options: CompareOptions,
-    solver: str,
-    trace: Trace,
-    message: str,
-    reference: Array | None,
-) -> Result:
+def result_of(loaded: LoadedModel, contender: Contender, trace: Trace, message: str) -> Result:
     """Result of a trajectory, whoever made it."""
     seen = trace.evaluated
     assert seen is not None
     message = message or implausible(loaded, trace)
     status: Status = "failed" if message else "ok"
-    result = blank(loaded.spec, options, solver, status, message, len(trace.step_us))
+    result = contender.blank(loaded.spec, status, message, len(trace.step_us))
     mechanism = loaded.system.mechanism
     changing = changes_energy(loaded, trace.q)
     gaps = {f.name: getattr(seen, f.name) for f in fields(seen) if f.name.startswith("gap")}
     return replace(
         result,
         **{name: extent(x[1:] if "acceleration" in name else x) for name, x in gaps.items()},
-        integrator=result.integrator if solver in NATIVE else loaded.system.integrator,
+        integrator=result.integrator if contender.solver in NATIVE else loaded.system.integrator,
         energy=energy_of(seen.kinetic, seen.potential, not changing),
-        trajectory_error=error_against(loaded, trace, reference),
+        trajectory_error=error_against(loaded, trace, contender.reference),
         step_us=timing(trace.step_us),
         final=Final(
             float(trace.t[-1]),
             named(mechanism, trace.q[-1], "q"),
             named(mechanism, trace.v[-1], "v"),
         ),
-        notes=(*energy_notes(changing), *notes_of(loaded, trace, solver)),
+        notes=(*energy_notes(changing), *notes_of(loaded, trace, contender.solver)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.models.load import LoadOptions
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
 from bulletbridge.system.options import (
     COMPILED,
     CONTROLLED,
@@ -96,41 +98,44 @@ def load_options(options: CompareOptions, solver: str) -> LoadOptions:
     return found
 
 
-def blank(
-    spec: ModelSpec,
-    options: CompareOptions,
-    solver: str,
-    status: Status,
-    message: str,
-    steps: int = 0,
-) -> Result:
-    """A result without numbers."""
-    if solver in NATIVE:
-        s = NATIVE[solver]
-        mode, integrator = "native", WITH_INEQUALITIES
-        settings = (
-            f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
-            f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
+class Contender(NamedTuple):
+    """One solver in a comparison, as it is to be run."""
+
+    options: CompareOptions
+    solver: str
+    reference: Array | None = None  # configurations (steps + 1, nq) of a converged run
+    progress: Progress = no_progress
+
+    def blank(self, spec: ModelSpec, status: Status, message: str, steps: int = 0) -> Result:
+        """A result without numbers."""
+        options, solver = self.options, self.solver
+        if solver in NATIVE:
+            s = NATIVE[solver]
+            mode, integrator = "native", WITH_INEQUALITIES
+            settings = (
+                f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
+                f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
+            )
+        elif solver in BASELINES and options.integrator not in CONTROLLED + ON_CHARTS:
+            mode, integrator = "formulation", chosen(options.integrator, False)
+            settings = "no correction, no filter, in Python"
+        else:
+            mode, integrator = "exact", chosen(options.integrator, False)
+            settings = "redundant directions dropped, gap corrected to round-off"
+            settings += ", state written back"
+            if integrator in CONTROLLED:
+                settings += f", rtol {options.rtol:g}"
+            if solver != "projector" or integrator not in COMPILED:
+                settings += ", in Python"
+        return Result(
+            spec.name,
+            solver,
+            mode,
+            integrator,
+            options.dt,
+            options.steps * options.dt,
+            steps,
+            status,
+            message,
+            settings=settings + ", motors and link damping off",
         )
-    elif solver in BASELINES and options.integrator not in CONTROLLED + ON_CHARTS:
-        mode, integrator = "formulation", chosen(options.integrator, False)
-        settings = "no correction, no filter, in Python"
-    else:
-        mode, integrator = "exact", chosen(options.integrator, False)
-        settings = "redundant directions dropped, gap corrected to round-off, state written back"
-        if integrator in CONTROLLED:
-            settings += f", rtol {options.rtol:g}"
-        if solver != "projector" or integrator not in COMPILED:
-            settings += ", in Python"
-    return Result(
-        spec.name,
-        solver,
-        mode,
-        integrator,
-        options.dt,
-        options.steps * options.dt,
-        steps,
-        status,
-        message,
-        settings=settings + ", motors and link damping off",
-    )

@@ -9,7 +9,13 @@ import numpy as np
 
 from bulletbridge.comparison.evaluate import dead_loads, result_of
 from bulletbridge.comparison.native import NativeWorld, NoNativeTwinError
-from bulletbridge.comparison.options import NATIVE, CompareOptions, Progress, blank, load_options
+from bulletbridge.comparison.options import (
+    NATIVE,
+    CompareOptions,
+    Contender,
+    Progress,
+    load_options,
+)
 from bulletbridge.comparison.results import Corrections, Rank, Result
 from bulletbridge.comparison.trajectory import Trace, observe
 from bulletbridge.errors import BulletBridgeError, UnsupportedError
@@ -28,13 +34,7 @@ class Run:
     trace: Trace | None
 
 
-def run_ours(
-    loaded: LoadedModel,
-    options: CompareOptions,
-    solver: str,
-    reference: Array | None,
-    progress: Progress,
-) -> Run:
+def run_ours(loaded: LoadedModel, contender: Contender) -> Run:
     """Run our solver from the present state on, one Python call and one write-back per step."""
     system, found = loaded.system, list[tuple[int, float, int]]()
 
@@ -42,13 +42,13 @@ def run_ours(
         found.append((system.status.rank, system.status.margin, system.status.passes))
         return system.q, system.v
 
-    table = Table(options.steps, system.q, system.v)
-    failure = table.fill(system.step, state, progress)
+    table = Table(contender.options.steps, system.q, system.v)
+    failure = table.fill(system.step, state, contender.progress)
     message, cannot = str(failure or ""), isinstance(failure, UnsupportedError)
     if cannot and not table.done:
-        return Run(blank(loaded.spec, options, solver, "unsupported", message), None)
-    trace = table.trace(loaded, options.dt)
-    result = result_of(loaded, options, solver, trace, message, reference)
+        return Run(contender.blank(loaded.spec, "unsupported", message), None)
+    trace = table.trace(loaded, contender.options.dt)
+    result = result_of(loaded, contender, trace, message)
     if cannot:
         result = replace(result, status="unsupported")
     if found:
@@ -61,45 +61,31 @@ def run_ours(
     return Run(result, trace)
 
 
-def run_formulation(
-    spec: ModelSpec,
-    start: tuple[Array, Array],
-    options: CompareOptions,
-    solver: str,
-    reference: Array | None,
-    progress: Progress,
-) -> Run:
+def run_formulation(spec: ModelSpec, start: tuple[Array, Array], contender: Contender) -> Run:
     """Run another formulation from the same start, in a world of its own."""
     try:
-        with load(spec, "new", **load_options(options, solver)) as loaded:
+        with load(spec, "new", **load_options(contender.options, contender.solver)) as loaded:
             loaded.system.set_state(*start)
-            return run_ours(loaded, options, solver, reference, progress)
+            return run_ours(loaded, contender)
     except BulletBridgeError as error:
-        progress(options.steps)
-        return Run(blank(spec, options, solver, "unsupported", str(error)), None)
+        contender.progress(contender.options.steps)
+        return Run(contender.blank(spec, "unsupported", str(error)), None)
 
 
-def run_native(
-    loaded: LoadedModel,
-    start: tuple[Array, Array],
-    options: CompareOptions,
-    solver: str,
-    reference: Array | None,
-    progress: Progress,
-) -> Run:
+def run_native(loaded: LoadedModel, start: tuple[Array, Array], contender: Contender) -> Run:
     """Run Bullet's own solver from the same start; ``stepSimulation`` and torques are timed."""
     try:
-        settings = replace(NATIVE[solver], limits=options.limits)
-        world = NativeWorld(loaded.spec, *start, options.dt, settings)
+        settings = replace(NATIVE[contender.solver], limits=contender.options.limits)
+        world = NativeWorld(loaded.spec, *start, contender.options.dt, settings)
     except BulletBridgeError as error:
-        progress(options.steps)
+        contender.progress(contender.options.steps)
         status = "unsupported" if isinstance(error, NoNativeTwinError) else "failed"
-        return Run(blank(loaded.spec, options, solver, status, str(error)), None)
-    table = Table(options.steps, *start)
+        return Run(contender.blank(loaded.spec, status, str(error)), None)
+    table = Table(contender.options.steps, *start)
     with closing(world):
-        failure = table.fill(world.advance, world.state, progress)
-    trace = table.trace(loaded, options.dt)
-    return Run(result_of(loaded, options, solver, trace, str(failure or ""), reference), trace)
+        failure = table.fill(world.advance, world.state, contender.progress)
+    trace = table.trace(loaded, contender.options.dt)
+    return Run(result_of(loaded, contender, trace, str(failure or "")), trace)
 
 
 def run_reference(spec: ModelSpec, options: CompareOptions) -> Array | None:
