@@ -77,7 +77,7 @@ class _Named(EnumMeta):
 
 
 class JointModel(Enum, metaclass=_Named):
-    """What a loop joint leaves free; the value is the name in loops files."""
+    """Kind of a loop joint, by the motions that it leaves free; values are names in loops files."""
 
     BALL = "ball"
     WELD = "weld"
@@ -109,7 +109,7 @@ ROUND = (
 
 @dataclass(frozen=True)
 class Motor:
-    """What a motor asks for, and how strong it is; see ``System.motors``.
+    """Position or rate that a motor asks for, and its strength; see ``System.motors``.
 
     With a stiffness or a damping it is a servo, which asks for no rate but pushes with stiffness *
     (position - q) + damping * (velocity - v), at the end of the step, within its bounds.
@@ -137,7 +137,9 @@ class Motor:
 
 @dataclass(frozen=True)
 class LoopAxis:
-    """What acts along a free motion of a loop joint: of b against a, zero where they coincide.
+    """Limits, friction, motor, spring and force along a free motion of a loop joint.
+
+    The motion is that of b against a, zero where they coincide.
 
     Besides limits, friction and motor, which are bounded, force - damping * rate - stiffness *
     (position - rest) acts; a turn is taken within half a turn of ``rest``.
@@ -180,7 +182,7 @@ class LoopJoint:
     """Frames a and b joined by a joint model.
 
     Attributes:
-        name: What reports and errors call it.
+        name: Its name in reports and errors.
         model: What stays free. Everything is seen from frame a: the line or plane of
             ``POINT_ON_LINE``, ``POINT_ON_PLANE``, ``PLANAR`` lies in a, the point is b's origin.
             A sphere has its centre, a cylinder its axis at frame a. ``SOFT_FINGER``: the point
@@ -229,7 +231,7 @@ class Distance:
     """A massless rod: the origins of frames a and b stay ``length`` [m] apart.
 
     Attributes:
-        name: What reports and errors call it.
+        name: Its name in reports and errors.
         a: On one link.
         b: On the other.
         length: [m]
@@ -260,7 +262,7 @@ class Coupling:
     motion's z translation is added to the offset.
 
     Attributes:
-        name: What reports and errors call it.
+        name: Its name in reports and errors.
         coefficients: Factor of each joint's position by joint name.
         offset: [rad or m]
         motion: Prescribed change of the offset.
@@ -283,7 +285,7 @@ class Coupling:
         return (self.coefficients[joint], *self.higher.get(joint, ()))
 
     def value(self, positions: Mapping[str, float]) -> float:
-        """What the sum amounts to with joints at these positions [rad or m], by name."""
+        """Value of the sum with joints at these positions [rad or m], by name."""
         return float(
             sum(
                 factor * positions[joint] ** power

@@ -150,7 +150,7 @@ def checked_rows(user: "UserConstraint", kinematics: Kinematics) -> Rows:
 
 
 class UserConstraint(Protocol):
-    """What a constraint in plain Python must have; no base class is needed.
+    """Interface of a constraint in plain Python; no base class is needed.
 
     Attributes:
         name: What reports and errors call it.
@@ -159,7 +159,7 @@ class UserConstraint(Protocol):
 
     @property
     def name(self) -> str:
-        """What reports and errors call it."""
+        """Its name in reports and errors."""
         ...
 
     @property

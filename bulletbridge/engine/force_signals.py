@@ -70,7 +70,7 @@ class Script:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldForces:
     """Forces that stay over a step and jump from one to the next."""
 
     forces: Array  # (steps, nv) [N m or N]

@@ -15,7 +15,7 @@ from bulletbridge.constraints.rows import axes_of_free_body, free_rows, jacobian
 from bulletbridge.constraints.user import Kinematics, checked_rows
 from bulletbridge.engine.asked_forces import AskedForce, AskedForces
 from bulletbridge.engine.chart import ALL_MATRICES
-from bulletbridge.engine.force_signals import Held, Script
+from bulletbridge.engine.force_signals import HeldForces, Script
 from bulletbridge.engine.plausible import EXCESS
 from bulletbridge.engine.records import (
     CONTROL,
@@ -149,7 +149,7 @@ class SolverArrays:
         self.state = np.zeros(nq + nv + 1) if state is None else state
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
         self.tau: Array = np.zeros((1, nv))
-        self.held: Held | None = None  # controls of a rollout, besides tau
+        self.held: HeldForces | None = None  # controls of a rollout, besides tau
         self.rows = np.zeros((3, nc), ROW)
         self.rows["unit"] = self.rows["scale"] = encoded.scale
         self.rows["level"] = ~encoded.has_position

@@ -35,7 +35,7 @@ from bulletbridge.inequalities.joint_slopes import (
     DOUBTFUL,
     FAR_BEYOND,
     HOLDS,
-    Held,
+    HeldRow,
     Step,
     held_by_limit,
     held_by_motor,
@@ -147,7 +147,7 @@ def rest(a: ActiveRows, k: int, r: int) -> None:
 
 
 @helper
-def hold_axis(a: ActiveRows, axis: int, row: Held, force: float) -> int:
+def hold_axis(a: ActiveRows, axis: int, row: HeldRow, force: float) -> int:
     """Add an axis of a joint that holds a rate; its number."""
     n = a.counts[0]
     a.counts[0] = n + 1

@@ -41,7 +41,7 @@ class Step(NamedTuple):
     dt: float
 
 
-class Held(NamedTuple):
+class HeldRow(NamedTuple):
     """What a row of a joint does: rate = this - compliance * force where it holds one.
 
     Attributes:
@@ -62,7 +62,7 @@ class Held(NamedTuple):
 
 
 @helper
-def held_by_motor(motor: MotorRow, s: Step) -> Held:
+def held_by_motor(motor: MotorRow, s: Step) -> HeldRow:
     """What a motor, or friction, holds, as ``put_motor_rows`` has it."""
     gives, share, how = s.dt * compliance(motor, s.dt), 0.0, HOLDS
     away = 0.0
@@ -82,11 +82,11 @@ def held_by_motor(motor: MotorRow, s: Step) -> Held:
     room = min(motor.force - s.force, s.force - motor.least)
     if how == HOLDS and not room > (1.0 - SATURATED) * motor.force:
         how = DOUBTFUL if math.fabs(s.rate - rate) <= CLEAR else PUSHES
-    return Held(ALONG_LOOP if motor.axis < 0 else how, rate, slope, share, gives, room)
+    return HeldRow(ALONG_LOOP if motor.axis < 0 else how, rate, slope, share, gives, room)
 
 
 @helper
-def held_by_limit(limit: JointLimit, s: Step) -> Held:
+def held_by_limit(limit: JointLimit, s: Step) -> HeldRow:
     """What a limit holds."""
     how, slope = HOLDS, -1.0 / s.dt
     beyond = max(limit.lower - s.start, s.start - limit.upper)
@@ -100,7 +100,7 @@ def held_by_limit(limit: JointLimit, s: Step) -> Held:
         how = FAR_BEYOND
     if beyond > 0.0:
         way = slope = 0.0
-    return Held(how, -way / s.dt, slope, 0.0, 0.0, math.inf)
+    return HeldRow(how, -way / s.dt, slope, 0.0, 0.0, math.inf)
 
 
 @helper
@@ -117,7 +117,7 @@ def step_along(
 
 
 @helper
-def take_held(held: HeldRates, rates: Array, n: int, axis: int, row: Held) -> None:
+def take_held(held: HeldRates, rates: Array, n: int, axis: int, row: HeldRow) -> None:
     """Add a row that holds an axis in step n."""
     k = held.counts[n]
     held.counts[n] = k + 1

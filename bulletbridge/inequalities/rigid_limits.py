@@ -50,7 +50,7 @@ class RigidLimitsMemory:
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
-class Held(NamedTuple):
+class HeldConstraint(NamedTuple):
     """A constraint with a force limit that may hold."""
 
     name: str
@@ -109,7 +109,7 @@ class RigidLimits:
         )
         self.hold(self.holding)
 
-    def _of(self, name: str, loops: np.ndarray) -> Held:
+    def _of(self, name: str, loops: np.ndarray) -> HeldConstraint:
         """Where a constraint is, and how its rows make up those that are kept."""
         limited, encoded = self.inequalities.force_limited, self.decision.encoded
         part, written = encoded.rows[name], limited.rows[name]
@@ -135,7 +135,7 @@ class RigidLimits:
                 limited.loops[index][field][: count - variable] = (
                     along[:, : count - variable] @ basis
                 )
-        return Held(name, index, part, back)
+        return HeldConstraint(name, index, part, back)
 
     def hold(self, names: Collection[str]) -> None:
         """Let the named ones hold, and the rows of the others vanish."""
@@ -209,7 +209,7 @@ class RigidLimits:
                 name, most = held.name, largest / max(bound, TINY)
         return name
 
-    def _largest(self, held: Held, lam: Array, limit: np.void, dt: float) -> float:
+    def _largest(self, held: HeldConstraint, lam: Array, limit: np.void, dt: float) -> float:
         """Largest impulse of any row as the limit counts them, those of a point in world axes."""
         if limit["loop"] < 0:
             return float(np.abs(lam).max(initial=0.0))

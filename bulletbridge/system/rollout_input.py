@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.engine.failures import explain
-from bulletbridge.engine.force_signals import Held
+from bulletbridge.engine.force_signals import HeldForces
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import ModelError
@@ -84,7 +84,7 @@ def run_world(
     c, tau = solver.control[0], worlds.tau[n]
     solver.put(worlds.q[n], worlds.v[n], float(worlds.t[n]))
     if tau.ndim == 2:
-        solver.held = Held(tau, float(worlds.t[n]), float(c["dt"]))
+        solver.held = HeldForces(tau, float(worlds.t[n]), float(c["dt"]))
     else:
         solver.tau[0] = tau
     c["opened"] = 0.0

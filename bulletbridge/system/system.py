@@ -16,7 +16,7 @@ from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import check_finite, require_closed
-from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
+from bulletbridge.engine.force_signals import HeldForces, JointFunctions, script, split_forces
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_differentiator import StepDerivatives
 from bulletbridge.engine.step_kernel import run, stepping_kernel
@@ -857,7 +857,7 @@ class System:
         solver = self._active.solver
         try:
             if tau.ndim == 2:
-                solver.tau[0], solver.held = 0.0, Held(tau, self.t, self.dt)
+                solver.tau[0], solver.held = 0.0, HeldForces(tau, self.t, self.dt)
             else:
                 solver.tau[0] = tau
             self._stepping.roll(*counts, table)
