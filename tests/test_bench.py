@@ -18,10 +18,10 @@ from bulletbridge.bench.peers.ours import Ours
 from bulletbridge.bench.precision import Run, compared, refine
 from bulletbridge.bench.problem import stirred, undamped
 from bulletbridge.bench.run import TABLES, merged
-from bulletbridge.bench.session import session
+from bulletbridge.bench.session import FULL, session
 from bulletbridge.bench.settings import PACKAGES, Setting, adapters
 from bulletbridge.bench.summary import by_order, exponents, standing, wall_to
-from bulletbridge.bench.tasks import FULL, affordable
+from bulletbridge.bench.tasks import affordable
 from bulletbridge.bench.worker import PeerError
 from bulletbridge.cli import run
 from bulletbridge.errors import BulletBridgeError, ModelError

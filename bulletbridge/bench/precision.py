@@ -13,7 +13,7 @@ from bulletbridge.bench.evaluator import GRID, LAST, Evaluator, Reference, error
 from bulletbridge.bench.problem import Problem
 from bulletbridge.bench.session import PeerError, Row, Session
 from bulletbridge.bench.settings import LEVELS, Setting
-from bulletbridge.bench.tasks import Say, Workload, affordable
+from bulletbridge.bench.tasks import affordable
 from bulletbridge.models.load import load
 from bulletbridge.models.standard_problems import Problem as Standard
 from bulletbridge.models.standard_problems import standard_problems
@@ -48,19 +48,14 @@ class Run:
 
 
 def work_precision(
-    made: Problem,
-    exact: Reference,
-    horizons: tuple[float, ...],
-    running: Session,
-    workload: Workload,
-    say: Say,
+    made: Problem, exact: Reference, horizons: tuple[float, ...], running: Session
 ) -> list[Row]:
     """Error against wall time of every setting, from coarse to fine."""
     rows: list[Row] = []
     marks = [h - GRID * k for h in horizons for k in range(LAST)]
     times: Array = np.unique(np.round([t for t in marks if t > 0.5 * GRID], 9))
     for setting in running.settings("work-precision"):
-        say(f"{made.name}: work-precision, {setting.peer}, {setting.label}")
+        running.say(f"{made.name}: work-precision, {setting.peer}, {setting.label}")
 
         def put_errors(row: Row, run: Run) -> None:
             for horizon in horizons:
@@ -69,16 +64,16 @@ def work_precision(
                     entry = {"error": error, "wall": float(run.seconds[at])}
                     row["errors"][f"{horizon:g}"] = entry
 
-        values = workload.dts if setting.knob == "dt" else workload.rtols
-        limits = workload.cap, setting.finest
+        values = running.workload.dts if setting.knob == "dt" else running.workload.rtols
+        limits = running.workload.cap, setting.finest
         rows += refine(setting, made, values, limits, (GRID, times, horizons), running, put_errors)
     return rows
 
 
-def standard(name: str, made: Problem, running: Session, workload: Workload, say: Say) -> list[Row]:
+def standard(name: str, made: Problem, running: Session) -> list[Row]:
     """Error of what is compared [m or rad], energy [J] and wall time of every setting."""
     problem, evaluator, rows = standard_problems()[name], Evaluator(made), list[Row]()
-    until = problem.times[0] if workload.quick else problem.duration
+    until = problem.times[0] if running.workload.quick else problem.duration
     grid = READ_FAST if problem.duration < READ else READ
     regular = SPARSE * np.arange(1, round(until / SPARSE) + 1, dtype=np.float64)
     reference_times = problem.times[problem.times <= until]
@@ -88,7 +83,7 @@ def standard(name: str, made: Problem, running: Session, workload: Workload, say
     for setting in running.settings("standard"):
         if setting.only and name not in setting.only:
             continue
-        say(f"{name}: {setting.peer}, {setting.label}")
+        running.say(f"{name}: {setting.peer}, {setting.label}")
 
         def put_errors(row: Row, run: Run) -> None:
             error = measure(run)
@@ -101,10 +96,10 @@ def standard(name: str, made: Problem, running: Session, workload: Workload, say
             entry = {"error": error, "wall": float(run.seconds[-1])}
             row["errors"][f"{until:g}"] = entry
 
-        fixed = tuple(grid * value for value in workload.shares)
-        values = fixed if setting.knob == "dt" else workload.rtols
+        fixed = tuple(grid * value for value in running.workload.shares)
+        values = fixed if setting.knob == "dt" else running.workload.rtols
         finest = setting.finest * (grid / READ if setting.knob == "dt" else 1.0)
-        limits = workload.cap, finest
+        limits = running.workload.cap, finest
         reading = grid, times, (until,)
         rows += refine(setting, made, values, limits, reading, running, put_errors)
     return rows

@@ -13,18 +13,18 @@ from bulletbridge.bench.cases import ALL, CASES, GROWING, SINGULAR, STANDARD, ca
 from bulletbridge.bench.evaluator import Reference, reference
 from bulletbridge.bench.precision import standard, work_precision
 from bulletbridge.bench.problem import Problem
-from bulletbridge.bench.session import Row, Session, conversion, installed, session
-from bulletbridge.bench.settings import PACKAGES, SETTINGS, TASKS, Task, adapters
-from bulletbridge.bench.tasks import (
+from bulletbridge.bench.session import (
     FULL,
     QUICK,
+    Row,
     Say,
-    Workload,
-    accuracy,
-    growth,
-    singular,
-    time_steps,
+    Session,
+    conversion,
+    installed,
+    session,
 )
+from bulletbridge.bench.settings import PACKAGES, SETTINGS, TASKS, Task, adapters
+from bulletbridge.bench.tasks import accuracy, growth, singular, time_steps
 from bulletbridge.comparison.results import versions
 from bulletbridge.errors import ModelError
 
@@ -86,28 +86,28 @@ def run(choice: Choice, say: Say) -> dict[str, Any]:
     of_cases = {"time", "accuracy", "work-precision"} & set(choice.tasks)
     chosen = [name for name in CASES if name in choice.cases] if of_cases else []
     for name in chosen:
-        with clock(part, name), session(there) as running:
-            one_case(name, CASES[name], choice.tasks, running, workload, say, results)
+        with clock(part, name), session(there, workload, say) as running:
+            one_case(name, CASES[name], choice.tasks, running, results)
     if "growth" in choice.tasks:
         for kind in [kind for kind in GROWING if kind in choice.cases]:
-            with clock(part, kind), session(there) as running:
+            with clock(part, kind), session(there, workload, say) as running:
                 results["conversion"] += agreeing(case(f"{kind}3"), running, there)
-                results["growth"] += growth(kind, running, workload, say)
+                results["growth"] += growth(kind, running)
     if "singular" in choice.tasks:
         singulars = [name for name in SINGULAR if name in choice.cases]
-        with clock(part, "singular"), session(there) as running:
+        with clock(part, "singular"), session(there, workload, say) as running:
             for name in singulars[:1] if choice.quick else singulars:
                 made = case(name)
                 results["conversion"] += agreeing(made, running, there)
-                results["singular"] += singular(made, running, workload, say)
+                results["singular"] += singular(made, running)
     if "standard" in choice.tasks:
         standards = [name for name in STANDARD if name in choice.cases]
         for name in standards[:1] if choice.quick else standards:
-            with clock(part, name), session(there) as running:
+            with clock(part, name), session(there, workload, say) as running:
                 made = case(name)
-                say(f"{name}: the same model everywhere?")
+                running.say(f"{name}: the same model everywhere?")
                 results["conversion"] += agreeing(made, running, there)
-                results["standard"] += standard(name, made, running, workload, say)
+                results["standard"] += standard(name, made, running)
     part |= {"seconds": time.time() - begun, "load_after": load_average()}
     results["parts"] = [part]
     return without_nan(results)
@@ -136,27 +136,25 @@ def one_case(
     horizons: tuple[float, ...],
     tasks: Sequence[Task],
     running: Session,
-    workload: Workload,
-    say: Say,
     results: dict[str, Any],
 ) -> None:
     """Conversion, time, accuracy and work-precision of one mechanism."""
     made = case(name)
-    if workload is QUICK:
-        horizons = (workload.duration,)
+    if running.workload.quick:
+        horizons = (running.workload.duration,)
     exact: Reference | None = None
-    say(f"{name}: the same model everywhere?")
+    running.say(f"{name}: the same model everywhere?")
     rows: dict[str, list[Row]] = {"conversion": agreeing(made, running, running.peers)}
     if "time" in tasks:
-        rows["time"] = time_steps(made, running, workload, say)
+        rows["time"] = time_steps(made, running)
     if {"accuracy", "work-precision"} & set(tasks):
-        say(f"{name}: reference")
+        running.say(f"{name}: reference")
         exact = reference(made, horizons, running)
         rows["references"] = [exact.row]
         if "accuracy" in tasks:
-            rows["accuracy"] = accuracy(made, exact, running, workload, say)
+            rows["accuracy"] = accuracy(made, exact, running)
         if "work-precision" in tasks:
-            found = work_precision(made, exact, horizons, running, workload, say)
+            found = work_precision(made, exact, horizons, running)
             rows["work_precision"] = found
     for table, lines in rows.items():
         results[table] += lines

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -30,6 +30,49 @@ for module in {modules!r}:
     importlib.import_module(module)
 print("memory", resident() - before)
 """
+Say = Callable[[str], None]
+"""Told what is measured next."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """How long to measure.
+
+    Attributes:
+        batches: Of each time per step; simulators take turns.
+        batch: Seconds of one.
+        duration: Of the runs whose gaps and energy are taken [s].
+        cap: Seconds that a single run may take; finer steps are left out.
+        longest: The same of the runs whose gaps and energy are taken.
+        dts, rtols: Of work-precision.
+        shares: Steps of standard problems, in units of the time between states.
+        quick: Whether the figures mean nothing.
+        loops: Of the growth.
+        slowest: Seconds of a step from which on larger mechanisms are left out.
+    """
+
+    batches: int = 15
+    batch: float = 6e-3
+    duration: float = 10.0
+    cap: float = 0.5
+    dts: tuple[float, ...] = (
+        0.05, 0.025, 1 / 60, 0.01, 0.005, 1 / 240, 0.002, 1e-3, 5e-4, 2.5e-4, 1e-4, 5e-5, 2e-5,
+        1e-5, 5e-6,
+    )  # fmt: skip
+    rtols: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12)
+    loops: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
+    slowest: float = 0.02
+    shares: tuple[float, ...] = (
+        0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4
+    )  # fmt: skip
+    quick: bool = False
+    longest: float = 20.0
+
+
+FULL = Workload()
+QUICK = Workload(
+    3, 1e-3, 0.1, 0.2, (1 / 60, 0.005), (1e-6,), (1, 2), shares=(0.1, 0.02), quick=True
+)
 
 
 @dataclass
@@ -38,10 +81,14 @@ class Session:
 
     Attributes:
         peers: Keys of ``PACKAGES``.
+        workload: How long to measure.
+        say: Told what is measured next.
         refused: Their adapters that do not have the present model.
     """
 
     peers: tuple[str, ...]
+    workload: Workload = FULL
+    say: Say = lambda _: None
     workers: dict[str, Worker] = field(default_factory=lambda: {})
     refused: set[tuple[str, str]] = field(default_factory=lambda: set())
 
@@ -91,9 +138,11 @@ class Session:
 
 
 @contextmanager
-def session(peers: Sequence[str]) -> Generator[Session]:
+def session(
+    peers: Sequence[str], workload: Workload = FULL, say: Say = lambda _: None
+) -> Generator[Session]:
     """Simulators in processes that end with the block."""
-    made = Session(tuple(peers))
+    made = Session(tuple(peers), workload, say)
     try:
         for peer in peers:  # all at once: they start slowly
             made.workers[peer] = Worker()

@@ -1,7 +1,5 @@
 """The tasks: what is run, in which order, and what is written down."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import quantiles
 
 import numpy as np
@@ -18,51 +16,9 @@ STEPS = (1 / 240, 1e-3)
 HOW = ("call", "loop")
 SEEN = 0.025
 """Seconds between states whose gaps and energy are taken."""
-Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Workload:
-    """How long to measure.
-
-    Attributes:
-        batches: Of each time per step; simulators take turns.
-        batch: Seconds of one.
-        duration: Of the runs whose gaps and energy are taken [s].
-        cap: Seconds that a single run may take; finer steps are left out.
-        longest: The same of the runs whose gaps and energy are taken.
-        dts, rtols: Of work-precision.
-        shares: Steps of standard problems, in units of the time between states.
-        quick: Whether the figures mean nothing.
-        loops: Of the growth.
-        slowest: Seconds of a step from which on larger mechanisms are left out.
-    """
-
-    batches: int = 15
-    batch: float = 6e-3
-    duration: float = 10.0
-    cap: float = 0.5
-    dts: tuple[float, ...] = (
-        0.05, 0.025, 1 / 60, 0.01, 0.005, 1 / 240, 0.002, 1e-3, 5e-4, 2.5e-4, 1e-4, 5e-5, 2e-5,
-        1e-5, 5e-6,
-    )  # fmt: skip
-    rtols: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12)
-    loops: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
-    slowest: float = 0.02
-    shares: tuple[float, ...] = (
-        0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4
-    )  # fmt: skip
-    quick: bool = False
-    longest: float = 20.0
-
-
-FULL = Workload()
-QUICK = Workload(
-    3, 1e-3, 0.1, 0.2, (1 / 60, 0.005), (1e-6,), (1, 2), shares=(0.1, 0.02), quick=True
-)
-
-
-def time_steps(made: Problem, running: Session, workload: Workload, say: Say) -> list[Row]:
+def time_steps(made: Problem, running: Session) -> list[Row]:
     """Time per step of 1 ms of every setting, taking turns."""
     rows, counts = list[Row](), dict[tuple[int, str], int]()
     chosen = running.settings("time")
@@ -72,11 +28,11 @@ def time_steps(made: Problem, running: Session, workload: Workload, say: Say) ->
         try:
             running.build(setting, made, STEPS[1])
             for how in HOW:
-                counts[k, how], times[k, how] = count(setting, how, running, workload), []
+                counts[k, how], times[k, how] = count(setting, how, running), []
         except PeerError as error:
             rows[k]["failed"] = str(error)
-    say(f"{made.name}: time per step")
-    for _ in range(workload.batches):
+    running.say(f"{made.name}: time per step")
+    for _ in range(running.workload.batches):
         for (k, how), steps in counts.items():
             if "failed" in rows[k]:
                 continue
@@ -91,7 +47,7 @@ def time_steps(made: Problem, running: Session, workload: Workload, say: Say) ->
     return rows
 
 
-def count(setting: Setting, how: str, running: Session, workload: Workload) -> int:
+def count(setting: Setting, how: str, running: Session) -> int:
     """Steps of a batch; the first ones warm up.
 
     Raises:
@@ -99,7 +55,7 @@ def count(setting: Setting, how: str, running: Session, workload: Workload) -> i
     """
     running.ask(setting, "time", 2, how)
     wall, _ = running.ask(setting, "time", 10, how)
-    return int(np.clip(1e6 * workload.batch / wall, 5, 5000))
+    return int(np.clip(1e6 * running.workload.batch / wall, 5, 5000))
 
 
 def spread(values: list[float]) -> Row:
@@ -110,53 +66,48 @@ def spread(values: list[float]) -> Row:
     return {"median": median, "low": low, "high": high}
 
 
-def accuracy(
-    made: Problem, exact: Reference, running: Session, workload: Workload, say: Say
-) -> list[Row]:
+def accuracy(made: Problem, exact: Reference, running: Session) -> list[Row]:
     """Gaps and energy of every setting at usual steps; energy without dampers, if there are."""
     evaluator, rows = Evaluator(made), list[Row]()
     free = None if made.conservative else Evaluator(undamped(made))
-    kinetic = exact.kinetic if free is None else largest_kinetic(free, workload.duration, running)
+    kinetic = (
+        exact.kinetic if free is None else largest_kinetic(free, running.workload.duration, running)
+    )
     for setting in running.settings("accuracy"):
-        say(f"{made.name}: gaps and energy, {setting.peer}, {setting.label}")
+        running.say(f"{made.name}: gaps and energy, {setting.peer}, {setting.label}")
         for dt in STEPS:
             row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
-            row |= drift(setting, dt, evaluator, exact.kinetic, running, workload)
+            row |= drift(setting, dt, evaluator, exact.kinetic, running)
             if free is not None and "failed" not in row:
-                run = drift(setting, dt, free, kinetic, running, workload)
+                run = drift(setting, dt, free, kinetic, running)
                 row |= {"energy": run.get("energy"), "undamped": run.get("failed", "")}
             rows.append(row)
     return rows
 
 
 def drift(
-    setting: Setting,
-    dt: float,
-    evaluator: Evaluator,
-    kinetic: float,
-    running: Session,
-    workload: Workload,
+    setting: Setting, dt: float, evaluator: Evaluator, kinetic: float, running: Session
 ) -> Row:
     """Gaps and energy of one run."""
     try:
         running.build(setting, evaluator.problem, dt)
-        every, q, v = seen_states(setting, dt, workload.longest, running, workload)
+        every, q, v = seen_states(setting, dt, running.workload.longest, running)
     except PeerError as error:
         return {"failed": str(error)}
     return evaluator.drift(q, v, kinetic) | {"duration": every * (len(q) - 1) * dt}
 
 
 def seen_states(
-    setting: Setting, dt: float, longest: float, running: Session, workload: Workload
+    setting: Setting, dt: float, longest: float, running: Session
 ) -> tuple[int, Array, Array]:
     """Steps between states that are seen, and these: q and v of a run of the model that is built.
 
     Raises:
         PeerError: The run failed, or would take more than ``longest`` seconds.
     """
-    affordable(setting, workload.duration / dt, longest, running)
+    affordable(setting, running.workload.duration / dt, longest, running)
     every = max(1, round(SEEN / dt))
-    steps = every * round(workload.duration / (every * dt))
+    steps = every * round(running.workload.duration / (every * dt))
     _, q, v = running.ask(setting, "record", steps, every)
     return every, q, v
 
@@ -168,14 +119,14 @@ def affordable(setting: Setting, steps: float, seconds: float, running: Session)
         raise PeerError(f"left out: takes {1e-6 * wall * steps:.0f} s")
 
 
-def growth(kind: str, running: Session, workload: Workload, say: Say) -> list[Row]:
+def growth(kind: str, running: Session) -> list[Row]:
     """Time per step of 1 ms with the number of loops, of one kind of ``GROWING``."""
     rows: list[Row] = []
     too_slow: set[str] = set()
     each = GROWING[kind]
-    for units in dict.fromkeys(max(1, round(loops / each)) for loops in workload.loops):
+    for units in dict.fromkeys(max(1, round(loops / each)) for loops in running.workload.loops):
         loops = each * units
-        say(f"{kind}s of {loops}")
+        running.say(f"{kind}s of {loops}")
         made = case(f"{kind}{units}")
         alive: list[tuple[Row, Setting, int, dict[str, list[float]]]] = []
         for setting in running.settings("growth"):
@@ -192,14 +143,14 @@ def growth(kind: str, running: Session, workload: Workload, say: Say) -> list[Ro
                     raise PeerError("left out: too slow at fewer loops")
                 running.build(setting, made, STEPS[1])
                 wall, _ = running.ask(setting, "time", 2, "loop")
-                if 1e-6 * wall > workload.slowest:
+                if 1e-6 * wall > running.workload.slowest:
                     too_slow.add(name)
-                steps = int(np.clip(1e6 * workload.batch / wall, 2, 5000))
+                steps = int(np.clip(1e6 * running.workload.batch / wall, 2, 5000))
                 hows = ("loop",) if name in too_slow else HOW
                 alive.append((row, setting, steps, {how: [] for how in hows}))
             except PeerError as error:
                 row["failed"] = str(error)
-        for _ in range(min(7, workload.batches)):
+        for _ in range(min(7, running.workload.batches)):
             for row, setting, steps, values in alive:
                 try:
                     for how in values:
@@ -213,18 +164,18 @@ def growth(kind: str, running: Session, workload: Workload, say: Say) -> list[Ro
     return rows
 
 
-def singular(made: Problem, running: Session, workload: Workload, say: Say) -> list[Row]:
+def singular(made: Problem, running: Session) -> list[Row]:
     """Passing flat configurations: gap, energy, and whether the parallelograms stay such."""
     evaluator, rows = Evaluator(made), list[Row]()
     signs = np.where(made.mechanism.bodies["parent"][1:] == 0, 1.0, -1.0)
     for setting in running.settings("singular"):
-        say(f"{made.name}: {setting.peer}, {setting.label}")
+        running.say(f"{made.name}: {setting.peer}, {setting.label}")
         for dt in STEPS:
             row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
             rows.append(row)
             try:
                 running.build(setting, made, dt)
-                every, q, v = seen_states(setting, dt, 10.0 * workload.cap, running, workload)
+                every, q, v = seen_states(setting, dt, 10.0 * running.workload.cap, running)
             except PeerError as error:
                 row["failed"] = str(error)
                 continue
@@ -236,6 +187,6 @@ def singular(made: Problem, running: Session, workload: Workload, say: Say) -> l
                 apart = np.abs(turned - turned[:, :1]).max(axis=1)
                 row["on_branch"] = bool(apart.max() < 0.1)
                 row["left_at"] = None if row["on_branch"] else float(t[np.argmax(apart >= 0.1)])
-                first = round(min(1.0, workload.duration) / (every * dt))
+                first = round(min(1.0, running.workload.duration) / (every * dt))
                 row["error_1s"] = finite(float(np.abs(turned[first] - angle[first]).max()))
     return rows
