@@ -16,13 +16,12 @@ from bulletbridge.constraints.joints import (
 from bulletbridge.engine.failures import require_closed
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, ModelError
-from bulletbridge.inequalities.constraints import beyond_limits
+from bulletbridge.inequalities.constraints import beyond_limits, joints_beyond
 from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, put_values
 from bulletbridge.mechanism.frames import triple
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.assembly import SEARCHED, close, open_by, round_off
-from bulletbridge.system.crossings import joints_beyond
 from bulletbridge.system.system import System
 from bulletbridge.system.within_limits import closed_within
 

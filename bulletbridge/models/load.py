@@ -31,7 +31,7 @@ from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.engine.force_signals import JointFunctions
 from bulletbridge.errors import PACKAGE, AssemblyError, ModelError, nearest, warn_user
-from bulletbridge.inequalities.constraints import beyond_limits, without_room
+from bulletbridge.inequalities.constraints import beyond_limits, joints_beyond, without_room
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.frames import matrix_rpy, triple
 from bulletbridge.mechanism.joint_properties import with_joint_properties
@@ -52,7 +52,6 @@ from bulletbridge.models.odd_starts import (
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array, are_numbers
 from bulletbridge.system.assembly import Assembly
-from bulletbridge.system.crossings import joints_beyond
 from bulletbridge.system.options import Options, SystemOptions, how_to_read
 from bulletbridge.system.system import System
 

@@ -18,10 +18,10 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.whitened import owner, whiten
 from bulletbridge.errors import AssemblyError, Hinting
+from bulletbridge.inequalities.constraints import joints_beyond
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.crossings import joints_beyond
 
 NEARLY_CLOSED = 1e-6
 """Gap, in mechanism lengths or radians, from which Newton's method goes to the nearest closure."""

@@ -37,6 +37,8 @@ from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.inequalities.constraints import (
     Complementarity,
     beyond_limits,
+    joints_beyond,
+    most_beyond,
     with_watched_limits,
 )
 from bulletbridge.inequalities.contact_derivatives_kernel import (
@@ -87,7 +89,6 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
     net_contact_forces,
 )
-from bulletbridge.system.crossings import joints_beyond, most_beyond
 from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_differentiator_of
 from bulletbridge.system.evaluation import (
     AppliedWrench,

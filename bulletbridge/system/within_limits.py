@@ -8,11 +8,11 @@ that have none stay as they are, and then are turned too.
 import numpy as np
 
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.inequalities.constraints import joints_beyond
 from bulletbridge.inequalities.motor_limit_rows import SHALLOW
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.assembly import Group, displaced, groups_of, locked, open_by, unwound
-from bulletbridge.system.crossings import joints_beyond
 
 RANDOM_STARTS, MOST_TRIALS = 8, 50
 NEARLY = 1e-7
