@@ -4,7 +4,6 @@ Source: the projected equation of motion, Kövecses and Piedbœuf 2003, eq. 27.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,19 +19,9 @@ from bulletbridge.numerics.triangles import solve_triangle
 from bulletbridge.system.system import System
 
 
-@dataclass(frozen=True)
-class Undriven(SystemDynamics):
-    """A tree without the joint forces of its ``tau``: what a controller acts on."""
-
-    @property
-    def tau(self) -> Array:
-        """None (nv,)."""
-        return np.zeros(self.nv)
-
-
-def undriven(system: System) -> Undriven:
+def undriven(system: System) -> SystemDynamics:
     """The equations of motion of a system, its ``tau`` left out."""
-    return Undriven(system.dynamics.solver)
+    return SystemDynamics(system.dynamics.solver, driven=False)
 
 
 def distribution(

@@ -9,7 +9,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.formulations.python_stepper import FiniteSystemDynamics
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.records import Array
 
@@ -58,7 +58,7 @@ class Adaptive:
 
         nq, nv = len(solver.q), len(solver.v)
         q0, t0, u, rate = before[:nq], before[-1], np.zeros(nv), np.zeros(nv)
-        formulation = self.make(FiniteSystemDynamics(solver))
+        formulation = self.make(SystemDynamics(solver, finite=True))
 
         def derivative(t: float, y: Array) -> Array:
             u[:] = y[:nv]

@@ -1,7 +1,6 @@
 """Steps of a system in Python: any formulation, any integrator; some 20 times slower."""
 
 from collections.abc import Callable
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,36 +11,13 @@ from bulletbridge.engine.failures import TRIED
 from bulletbridge.engine.records import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE, Directions
 from bulletbridge.engine.stepper import REFINEMENTS, Solver
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
+from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.integrators import METHODS, Scheme, State
 from bulletbridge.formulations.modified import Modified
-from bulletbridge.formulations.modular import Modular, ModularEquations
+from bulletbridge.formulations.modular import Modular
 from bulletbridge.formulations.stabilise import Seen, Stabilisation, Stabilised
-from bulletbridge.formulations.system_dynamics import MovingSystem, SystemDynamics
+from bulletbridge.formulations.system_dynamics import SystemDynamics
 from bulletbridge.numerics.records import Array
-
-
-class FiniteSystemDynamics(SystemDynamics):
-    """Equations that are finite, or an error."""
-
-    def moving(self, q: Array, v: Array, t: float) -> MovingSystem:
-        """The equations of motion at a state, and how their matrices change."""
-        here = super().moving(q, v, t)
-        e = here.equations
-        require_finite(e.M, e.f, e.J, e.gamma)
-        return here
-
-    def closing(self, q: Array, v: Array, t: float) -> Equations:
-        """What correction and filter need of the equations."""
-        e = super().closing(q, v, t)
-        require_finite(e.M, e.J)
-        return e
-
-    def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
-        """The equations of motion at a state, module by module."""
-        e = super().modular_equations(q, v, t)
-        require_finite(e.f, e.gamma, *(x for block in e.blocks for x in block))
-        return e
 
 
 def slips(solver: Solver, end: Stabilised, t: float) -> bool:
@@ -66,15 +42,6 @@ def slips(solver: Solver, end: Stabilised, t: float) -> bool:
         return False
     c["worst"], c["gap"], c["slipping"] = worst, abs(rates[worst]), 1
     return True
-
-
-def require_finite(*terms: Array) -> None:
-    """Refuse to solve for what is not finite."""
-    if not all(isfinite(x.sum()) for x in terms):  # a sum of what is not finite is not
-        raise StepError(
-            "numbers that are not finite; check tau for NaN and masses for zero, or use a smaller "
-            "dt"
-        )
 
 
 class Uncorrected(NamedTuple):
@@ -180,7 +147,7 @@ class PythonStep:
     def _scheme_of(self, solver: Solver) -> Scheme:
         """The scheme of this solver, kept since formulations may have found out much about it."""
         if self._scheme is None or self._solver is not solver:
-            dynamics = FiniteSystemDynamics(solver)
+            dynamics = SystemDynamics(solver, finite=True)
             after = Stabilisation(self.directions, self.passes, self.filtered)
             self._solver = solver
             formulation = self.make(dynamics)

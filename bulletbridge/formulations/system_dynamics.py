@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 
 import numpy as np
 
 from bulletbridge.engine.motion_rates import MotionRates, motion_rates_at
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
+from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Equations, Order, Split, split_of
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.modules import Modules, modules
@@ -24,9 +26,11 @@ SHARED = 1e-9
 
 @dataclass(frozen=True)
 class SystemDynamics:
-    """Equations of motion of a solver, rows as kept; forces are those of its ``tau``."""
+    """Equations of motion of a solver, rows as kept."""
 
     solver: Solver
+    driven: bool = True  # whether forces of its ``tau`` act
+    finite: bool = False  # whether numbers that are not finite are an error
 
     @property
     def nq(self) -> int:
@@ -41,7 +45,7 @@ class SystemDynamics:
     @property
     def tau(self) -> Array:
         """Forces (nv,) on the rates that somebody gives."""
-        return self.solver.tau[0]
+        return self.solver.tau[0] if self.driven else np.zeros(self.nv)
 
     def equations(self, q: Array, v: Array, t: float) -> Equations:
         """The equations of motion at a state."""
@@ -49,7 +53,11 @@ class SystemDynamics:
 
     def moving(self, q: Array, v: Array, t: float) -> "MovingSystem":
         """The same, and how its matrices change."""
-        return MovingSystem(self, self.solver.terms(q, v, t), (q, v, t))
+        here = MovingSystem(self, self.solver.terms(q, v, t), (q, v, t))
+        if self.finite:
+            e = here.equations
+            require_finite(e.M, e.f, e.J, e.gamma)
+        return here
 
     def balance(
         self, poses: np.ndarray, axes: np.ndarray, h: Array, forces: Array
@@ -63,6 +71,8 @@ class SystemDynamics:
     def closing(self, q: Array, v: Array, t: float) -> Equations:
         """What correction and filter need of the equations; f and gamma are left empty."""
         M, J, g, g_t = self.solver.closing_terms(q, v, t)
+        if self.finite:
+            require_finite(M, J)
         nothing, scale = np.zeros(0), self.solver.encoded.scale
         c = self.solver.control[0]
         return Equations(M, nothing, J, g, g_t, nothing, scale, int(c["cap"]), self.order)
@@ -79,7 +89,10 @@ class SystemDynamics:
 
     def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
         """The same module by module."""
-        return self.modules.equations(q, v, t)
+        e = self.modules.equations(q, v, t)
+        if self.finite:
+            require_finite(e.f, e.gamma, *(x for block in e.blocks for x in block))
+        return e
 
     def displace(self, q: Array, step: Array) -> Array:
         """Configuration after a velocity has acted for a unit of time."""
@@ -122,6 +135,15 @@ class MovingSystem:
         """Rates of M and J."""
         C, J_rate = self.rates(v, in_time)
         return C + C.T, J_rate
+
+
+def require_finite(*terms: Array) -> None:
+    """Refuse to solve for what is not finite."""
+    if not all(isfinite(x.sum()) for x in terms):  # a sum of what is not finite is not
+        raise StepError(
+            "numbers that are not finite; check tau for NaN and masses for zero, or use a smaller "
+            "dt"
+        )
 
 
 def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split:
