@@ -174,3 +174,28 @@ def test_what_leaves_a_plane_does_not_become_subnormal(mode):
         sizes = np.abs(np.concatenate([part for body in told for part in body]))
         assert not np.any((sizes > 0.0) & (sizes < np.finfo(float).tiny))
     p.disconnect()
+
+
+def states_in(modes):
+    """States of four-bars side by side, each in its mode, of which one is asked now and then."""
+    p, bodies, pins = four_bars(len(modes))
+    for body, mode in zip(bodies, modes, strict=True):
+        p.setBridgeMode(mode, body)
+    for step in range(40):
+        p.stepSimulation()
+        if step % 3 == 0:
+            p.getConstraintState(pins[step % len(pins)])
+    found = [p.getJointStates(body, range(3)) for body in bodies]
+    p.disconnect()
+    return [[state[:2] for state in states] for states in found]
+
+
+def test_groups_of_both_modes_take_the_same_steps_together_and_alone():
+    """Who has no more to do than to be read and written is so with others of its mode alone."""
+    modes = ("filter", "exact", "filter", "exact", "filter")
+    together = states_in(modes)
+    for mode in ("filter", "exact"):
+        alike = states_in((mode,) * len(modes))
+        assert [together[k] == alike[k] for k in range(len(modes)) if modes[k] == mode] == [
+            True
+        ] * modes.count(mode)

@@ -623,7 +623,8 @@ class Session:
             self._regroup()
         if self not in EXACT:  # nothing looks at other bodies, or can refuse a step
             for group in self.groups.values():
-                group.before_step(may_undo=False)
+                if group.plain is None:
+                    group.before_step(may_undo=False)
             return True
         ready: list[Group] = []
         asked = self.actions.asks_since(self._commands) or self.actions.belts

@@ -267,7 +267,7 @@ class Filter:
         self._every = np.ones(solver.encoded.nc, bool)
         self.targets, self._before = solver.still.copy(), solver.state.copy()
         numbers = TARGET.itemsize // 8
-        self._flat_targets = self.targets.view(np.float64).reshape(-1, numbers)
+        self._places = [*self.targets.view(np.float64).reshape(-1, numbers)]
         self._nq = solver.mechanism.nq
         self._numbers = np.zeros(len(solver.state) - 1)
         self.multipliers = np.zeros((2, solver.encoded.nc))
@@ -323,7 +323,8 @@ class Filter:
 
     def take_targets(self, given: Sequence[Array]) -> None:
         """Take prescribed motions there from somebody who knows them: (12,) each."""
-        self._flat_targets[:] = given
+        for place, target in zip(self._places, given, strict=True):
+            place[:] = target
 
     def is_free(self, names: tuple[str, ...] = ()) -> int:
         """Whether nothing outside holds the bodies without the named constraints."""
@@ -625,7 +626,9 @@ class Filters:
         """Whether they are those of these filters, as they are now."""
         return [one.room for one in filters] == self._rooms
 
-    def __call__(self, found: list[float], counts: list[int]) -> list[list[float] | int]:
+    def __call__(
+        self, found: Sequence[float], counts: Sequence[int]
+    ) -> tuple[list[float], dict[int, int]]:
         """Take every system's state one step later.
 
         Args:
@@ -633,7 +636,8 @@ class Filters:
             counts: How many sticking points each has.
 
         Returns:
-            Of every system q and v as they are filtered, or why that failed.
+            The same as they are filtered, and why that failed, by the number of the system, where
+            it did.
         """
         self._numbers[:] = found
         if counts != self._counts:
@@ -645,19 +649,12 @@ class Filters:
             if one.is_by_links
         ):
             run = self._run_one_by_one
-        failed, after = run(()), self._numbers.tolist()
-        if not failed:
-            return [after[part] for part in self.parts]
-        failures = self._failures.tolist()
-        if run != self._run_one_by_one:
-            for n, failure in enumerate(failures):
-                if failure == DONE:
-                    continue
-                numbers = self._numbers[self.parts[n]]
-                order = self._orders[n].tolist()
-                failures[n] = self._filters[n].run_after(failure, numbers, *order)
-                after[self.parts[n]] = numbers.tolist()
-        return [
-            after[part] if failure == DONE else failure
-            for part, failure in zip(self.parts, failures, strict=True)
-        ]
+        if not run(()):
+            return self._numbers.tolist(), {}
+        failures = {n: failed for n, failed in enumerate(self._failures.tolist()) if failed != DONE}
+        for n in [*failures] if run != self._run_one_by_one else ():
+            numbers, order = self._numbers[self.parts[n]], self._orders[n].tolist()
+            failures[n] = self._filters[n].run_after(failures[n], numbers, *order)
+            if failures[n] == DONE:
+                del failures[n]
+        return self._numbers.tolist(), failures
