@@ -108,7 +108,8 @@ def is_there(now: Place, known: Place) -> bool:
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
     if before[1] == after[1]:
-        return Shift(UNTURNED, np.array(after[0]) - before[0])
+        way = [x - y for x, y in zip(after[0], before[0], strict=True)]
+        return Shift(UNTURNED, np.array(way))
     x, y, z, w = unit(before[1])
     turn = unit(quat_product(unit(after[1]), (-x, -y, -z, w)))
     R = matrix(turn)

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,7 +31,23 @@ class AskedWrench:
     first: int  # of the three numbers of its ``wrench`` that they are
 
 
-@dataclass(frozen=True)
+class Turned(NamedTuple):
+    """A frame on a link that stands still, for as long as that is not turned.
+
+    Attributes:
+        link_R: Rotation (3, 3) of the link.
+        R: That of what is encoded in the frame.
+        arm: Way (3,) from the link to the frame [m].
+        above: Way (3,) from there to what is encoded [m]; None if it is there.
+    """
+
+    link_R: Array
+    R: Array
+    arm: Array
+    above: Array | None
+
+
+@dataclass
 class StandingFrame:
     """Frame of a loop on a link that stands still, for putting it where that link is.
 
@@ -41,6 +58,7 @@ class StandingFrame:
         turn, xyz: Rotation (3, 3) and position (3,) of the frame on the link.
         axes: Rotation (3, 3) of what is encoded in the frame.
         height: How far above the frame the encoded one is, along z [m].
+        on: What of it comes from how the link is turned, once that was asked for.
     """
 
     loop: int
@@ -50,6 +68,7 @@ class StandingFrame:
     xyz: Array
     axes: Array
     height: float
+    on: Turned | None = None
 
 
 @dataclass(frozen=True)

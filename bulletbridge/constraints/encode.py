@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bulletbridge.constraints.arrays import Encoded, StandingFrame
+from bulletbridge.constraints.arrays import Encoded, StandingFrame, Turned
 from bulletbridge.constraints.fields import require_fields
 from bulletbridge.constraints.force_elements import ForceElement, Spring, Wrench, rods_along
 from bulletbridge.constraints.joint_geometry import VARIABLE, axis_in_frame, free_twists, joint_axis
@@ -40,7 +40,14 @@ from bulletbridge.constraints.records import (
 )
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import Triple, frame_with_z, locate, place_on, rpy_matrix, triple
+from bulletbridge.mechanism.frames import (
+    Triple,
+    frame_with_z,
+    locate,
+    rpy_matrix,
+    triple,
+    turned_on,
+)
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
@@ -126,10 +133,14 @@ def encode_places(
         object.__setattr__(encoded, "standing", (constraints, standing))
     loops, links = encoded.loops, mechanism.links
     for frame in standing:
-        turned, p = place_on(links[frame.link], frame.turn, frame.xyz)
-        R, (rotation, position) = turned @ frame.axes, frame.end
-        loops[rotation][frame.loop] = R
-        loops[position][frame.loop] = p + frame.height * R[:, 2] if frame.height else p
+        link, (rotation, position) = links[frame.link], frame.end
+        if frame.on is None or frame.on.link_R is not link.R:  # most are shifted, not turned
+            turned, arm = turned_on(link.R, frame.turn, frame.xyz)
+            R = turned @ frame.axes
+            frame.on = Turned(link.R, R, arm, frame.height * R[:, 2] if frame.height else None)
+        at, p = frame.on, link.p + frame.on.arm
+        loops[rotation][frame.loop] = at.R
+        loops[position][frame.loop] = p if at.above is None else p + at.above
 
 
 def standing_frames(encoded: Encoded, constraints: Sequence[Constraint]) -> list[StandingFrame]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from struct import Struct
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 import pybullet
@@ -28,6 +29,13 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
 NOTHING_SHIFTED: Mapping[int, Shift] = {}
+VIEWED = (
+    *("target", "ahead", "p", "before", "rates"),
+    *("carried", "turned", "shifted", "link_R", "link_p"),
+)
+"""What is read and written of a frame at every step."""
+TOLD = Struct("10d")
+"""What the kernel is told; numpy takes longer to find out that these are numbers."""
 NOWHERE = Link("", 0, np.eye(3), np.zeros(3))
 """A link that is no one's."""
 
@@ -102,11 +110,13 @@ class MovedFrame:
         self._number, self._client, self._name = loop.number, client, loop.name
         self._loop = loop
         self._told, self.parts = np.zeros(10), 1
+        self._change = native_of(pybullet.changeConstraint)
         self._shown: Info | None = None  # what Bullet is to be told again after its step
         self.motion = Way(frame=np.zeros(1, MOVED))
         self._frame, self._lead = self.motion.frame, 0.0
-        self.target: Array = self._frame["target"][0]
-        self._ahead: Array = self._frame["ahead"][0]
+        views = {name: cast(Array, self._frame[name][0]) for name in VIEWED}
+        self.target, self._ahead, self._p = views["target"], views["ahead"], views["p"]
+        self._before, self._rates, self._views = views["before"], views["rates"], views
         self._drive = StoredCall(drive_frame, (self._frame, self._told), ()).call
         info = info_of(loop.number, client)
         body, link = info[2], info[3]
@@ -127,7 +137,7 @@ class MovedFrame:
     @property
     def place(self) -> list[float] | None:
         """Where in the world it was put last [m]; None on a link."""
-        return self._frame["p"][0].tolist() if self._link is WORLD else None
+        return self._p.tolist() if self._link is WORLD else None
 
     def memory(self) -> FrameMemory:
         """Where Bullet has it, where it was put last, and how fast it moves."""
@@ -177,7 +187,7 @@ class MovedFrame:
             self._tell(numbers[:3], numbers[3:])
             self._shown = info
         if shifts:
-            self._frame["carried"] = 0.0
+            self._views["carried"][:] = 0.0
         if steady and not self._goes_on():
             for name in ("before", "rates", "ends", "target"):
                 self._frame[name] = 0.0
@@ -188,9 +198,8 @@ class MovedFrame:
 
     def _goes_on(self) -> bool:
         """Whether it moves on the way of the step before."""
-        (a, b, c, was), (x, y, z, turns) = (
-            self._frame[name][0].tolist() for name in ("before", "rates")
-        )
+        a, b, c, was = self._before.tolist()
+        x, y, z, turns = self._rates.tolist()
         return a * x + b * y + c * z > 0.0 or was * turns > 0.0
 
     def put_back(self) -> None:
@@ -200,11 +209,10 @@ class MovedFrame:
             self._shown = None
 
     def _tell(self, place: Floats, quat: Floats) -> None:
-        change, client = native_of(pybullet.changeConstraint), self._client
-        change(self._number, place, quat, physicsClientId=client)
+        self._change(self._number, place, quat, physicsClientId=self._client)
         if self._loop.twin >= 0:
             told = {"jointChildPivot": place, "jointChildFrameOrientation": quat}
-            change_twin(self._loop, told, client)
+            change_twin(self._loop, told, self._client)
 
     def stop(self, system: System) -> None:
         """Put the frame where it is now, at rest."""
@@ -223,17 +231,17 @@ class MovedFrame:
         Returns:
             Whether ``ahead`` is beyond.
         """
-        self._told[:] = (*info[7], *info[9], until, dt, dt / self.parts)
+        TOLD.pack_into(self._told, 0, *info[7], *info[9], until, dt, dt / self.parts)
         return self._drive(())
 
     def _carry(self, system: System, shifts: Mapping[int, Shift]) -> bool:
         """Note by what moves of bodies its ends go along with them; whether either does."""
-        frame, carried = self._frame, False
-        for n, (body, sign) in enumerate(zip(self._bodies, (1.0, -1.0), strict=True)):
+        views, carried = self._views, False
+        for n, body in enumerate(self._bodies):
             if body in shifts:
                 carried = True
-                frame["carried"][0, n] = sign
-                frame["turned"][0, n], frame["shifted"][0, n] = shifts[body]
+                views["carried"][n] = -1.0 if n else 1.0
+                views["turned"][n], views["shifted"][n] = shifts[body]
         if carried:
-            frame["link_R"][0], frame["link_p"][0] = system.link_pose(self._link)
+            views["link_R"][:], views["link_p"][:] = system.link_pose(self._link)
         return carried

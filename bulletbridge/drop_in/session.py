@@ -364,14 +364,15 @@ class Session:
         if group is None or body not in group.joined.standing or body in self._stale:
             self.disturb(body)
             return
-        self.actions.shifted.setdefault(body, group.joined.world.bases[body][1])
+        _, before = group.joined.world.bases[body]
+        self.actions.shifted.setdefault(body, before)
         for loop in [loop for loop in self.constraints.loops.values() if body in loop.bodies]:
             if loop.exact and not loop.moving and loop.kind != pybullet.JOINT_GEAR:
                 self.constraints.loops[loop.number] = replace(loop, moving=True, by_base=True)
                 self._stale |= group.joined.bodies
         group.move_base(body)
         now, _ = pybullet.getBasePositionAndOrientation(body, self.client)
-        if group.joined.leaps(group.joined.world.bases[body][1][0], now):
+        if group.joined.leaps(before[0], now):
             self._stale |= group.joined.bodies
 
     def note_belt(self, body: int) -> None:

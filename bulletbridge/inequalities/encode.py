@@ -159,6 +159,8 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
 
 def place_turns(loops: np.ndarray, mechanism: Mechanism) -> None:
     """Write into the last records where the spherical joints with a largest turn are."""
+    if not len(loops):
+        return
     turning = turning_limited(mechanism)
     for record, joint in zip(loops[len(loops) - len(turning) :], turning, strict=True):
         axis = int(joint.v.start)

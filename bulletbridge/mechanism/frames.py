@@ -62,7 +62,13 @@ def locate(mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple) -> tuple[i
 
 def place_on(link: Link, turn: Array, xyz: Triple | Array) -> tuple[Array, Array]:
     """Rotation (3, 3) and position (3,) in the body of what is so turned, and there, on a link."""
-    return link.R @ turn, link.p + link.R @ np.asarray(xyz, float)
+    turned, arm = turned_on(link.R, turn, xyz)
+    return turned, link.p + arm
+
+
+def turned_on(R: Array, turn: Array, xyz: Triple | Array) -> tuple[Array, Array]:
+    """Rotation (3, 3), and way (3,) from the link, of what is so turned, and there, on a link."""
+    return R @ turn, R @ np.asarray(xyz, float)
 
 
 def inertia_at(arm: Array) -> Array:
