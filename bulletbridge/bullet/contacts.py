@@ -4,7 +4,7 @@ Bullet's own step has balanced contacts, motors and loops. What is left of the l
 closed by small motions that friction never sees; points that carry load must not take part in them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,7 @@ class StickingReader:
         ]
         return self.sticking(points)
 
-    def sticking(self, points: Iterable[Any]) -> np.ndarray:
+    def sticking(self, points: Sequence[Any]) -> np.ndarray:
         """Sticking points (n,) among those of ``getContactPoints``, as ``System.filter`` wants.
 
         A point sticks, in all directions, while it carries load and its friction force is inside
@@ -78,10 +78,12 @@ class StickingReader:
         They are sorted: in what order Bullet lists contacts hangs on what was there before, which
         no state of its own holds.
         """
-        pairs = self._pairs
         numbers: list[float] = []
         forces: list[float] = []
         self.carries, self.forces = False, forces
+        if not points:
+            return NO_STICKING_POINTS
+        pairs = self._pairs
         for point in sorted(points):
             _, body, other, link, other_link, at, _, normal, _, force, f1, _, f2, _ = point
             if not force > 0.0:

@@ -562,13 +562,14 @@ class FilteredGroup:
 
     def _pulled(self) -> set[str]:
         """Loops that Bullet pulls with all that their force limits allow; how much others leave."""
-        pulled, room_left = set[str](), math.inf
+        room_left = math.inf
+        pulled: set[str] = set()
         for name, (loop, limit) in self.joined.limited.items():
             force = self._pull_of(loop.number)
             if force >= SATURATED * limit:
                 force = max(map(abs, self.joined.native(loop).state), default=0.0)
-            if force >= SATURATED * limit:
-                pulled.add(name)
+                if force >= SATURATED * limit:
+                    pulled.add(name)
             if loop.twin >= 0:
                 force = max(force, self._pull_of(loop.twin))
             if limit - force < room_left:

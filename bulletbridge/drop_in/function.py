@@ -63,6 +63,14 @@ class Function:
             before_call()
         if "bodyIndex" in kwargs and self.__name__ == WITH_BODY_INDEX:
             kwargs["bodyUniqueId"] = kwargs.pop("bodyIndex")
+        given = self._named(args, kwargs) if args else kwargs
+        if given is None:
+            return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would
+        client = given.pop("physicsClientId", 0)
+        return self._handler(SESSIONS.get(client) or session_of(client), given)
+
+    def _named(self, args: tuple[Any, ...], kwargs: Given) -> Given | None:
+        """All arguments by name; None where PyBullet would take them for an error."""
         if (
             self.__name__ == WITH_NUMBERS
             and len(args) in (4, 8)
@@ -71,9 +79,8 @@ class Function:
             args = args[0], list(args[1:4]), *([list(args[4:])] if args[4:] else [])
         given = dict(zip(self._names, args, strict=False))
         if len(args) > len(self._names) or not given.keys().isdisjoint(kwargs):
-            return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would
-        given |= kwargs
-        return self._handler(session_of(given.pop("physicsClientId", 0)), given)
+            return None
+        return given | kwargs
 
 
 class Direct(Function):

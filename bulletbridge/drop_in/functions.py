@@ -69,9 +69,12 @@ def createConstraint(session: Session, given: Given) -> Any:
 )
 def changeConstraint(session: Session, given: Given) -> Any:
     """Bullet's. A child frame that is moved takes the velocity that brings it there in a step."""
-    given = {name: value for name, value in given.items() if not is_unheeded(name, value)}
-    guards.check_auxiliary(given, session.client)
-    guards.check_turns(given)
+    if any(map(is_unheeded, given, given.values())):
+        given = {name: value for name, value in given.items() if not is_unheeded(name, value)}
+    if "gearAuxLink" in given:
+        guards.check_auxiliary(given, session.client)
+    if "jointChildFrameOrientation" in given:
+        guards.check_turns(given)
     return session.change(given)
 
 

@@ -68,8 +68,6 @@ def check_child(given: Given, client: int) -> None:
 
 def check_auxiliary(given: Given, client: int) -> None:
     """Raise for a gear whose auxiliary link does not exist, which ends the process."""
-    if "gearAuxLink" not in given:
-        return
     try:
         body = info_of(given["userConstraintUniqueId"], client)[0]
     except pybullet.error:  # Bullet takes no note of constraints that are not there
