@@ -1,7 +1,7 @@
 """Closing the loops of many groups at once, after Bullet's step."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate, chain, pairwise, repeat
 from operator import itemgetter
 
@@ -44,6 +44,7 @@ class Row:
         ends, count = [*pairwise(accumulate(counts, initial=0))], sum(counts)
         # from positions of all and rates of all to those of the first, then of the second
         places = (k for a, b in ends for k in (*range(a, b), *range(count + a, count + b)))
+        self._in_turn: Callable[[tuple[float, ...]], tuple[float, ...]]
         self._in_turn = itemgetter(*places) if bodies else tuple
         starts = [2 * a + more * n for n, (a, _) in enumerate(ends)]
         self._q = [slice(a, a + n) for a, n in zip(starts, counts, strict=True)]
@@ -93,7 +94,8 @@ class Turns:
         filtered = [plain for each, plain in pairs if plain and each not in self.made]
         shown = [plain for each, plain in pairs if plain and each in self.made]
         self.to_filter, self.to_show = Row(filtered, client), Row(shown, client, more=1)
-        part_of = dict(zip(self.led, self.to_filter.parts, strict=True))
+        part_of: dict[Group, slice] = {}
+        part_of.update(zip(self.led, self.to_filter.parts, strict=True))
         others = [group for group in groups if group not in self.made]
         self.others = [(group, part_of.get(group)) for group in others]
 

@@ -110,6 +110,7 @@ class MovedFrame:
         self._number, self._client, self._name = loop.number, client, loop.name
         self._loop = loop
         self._told, self.parts = np.zeros(10), 1
+        self._told_bytes = self._told.data.cast("B")
         self._change = native_of(pybullet.changeConstraint)
         self._shown: Info | None = None  # what Bullet is to be told again after its step
         self.motion = Way(frame=np.zeros(1, MOVED))
@@ -231,7 +232,7 @@ class MovedFrame:
         Returns:
             Whether ``ahead`` is beyond.
         """
-        TOLD.pack_into(self._told, 0, *info[7], *info[9], until, dt, dt / self.parts)
+        TOLD.pack_into(self._told_bytes, 0, *info[7], *info[9], until, dt, dt / self.parts)
         return self._drive(())
 
     def _carry(self, system: System, shifts: Mapping[int, Shift]) -> bool:
