@@ -817,14 +817,19 @@ def differentiate_prediction(
     targets: Array,
     tau: Array,
     t: float,
+    again: int,
 ) -> int:
-    """Derivatives of where forces lead from t [s] in a step of Euler's, before loops are closed."""
+    """Derivatives of where forces lead from t [s] in a step of Euler's, before loops are closed.
+
+    ``again``: whether they were asked for last from this state, whose factors are there then.
+    """
     a, nv, dt = arrays_of(arrays), len(arrays.axes), arrays.control[0].dt
     nq = len(arrays.state) - nv - 1
     set_implicit_horizon(a, dt)
     q, v, start = arrays.state[:nq], arrays.state[nq : nq + nv], Instant(t, targets[0])
     f = dense_factors(arrays, 0)
-    factor_at(a, f, start, q, v)
+    if again == 0:
+        factor_at(a, f, start, q, v)
     differentiate_admissible(a, f, d, s, start, q, v, tau[0])
     lead(a, d, s, dt, v)
     put_led(s.led.changes, d.X, dt, s.of_all.changes)

@@ -204,16 +204,16 @@ class StepDifferentiator:
         solver, nv = self.solver, self._nv
         self.begin(by_euler=True)
         targets = solver.targets(1) if solver.encoded.motions else solver.still
-        self.prediction_call().call((targets, solver.forces(1) + push, solver.t))
+        self.prediction_call().call((targets, solver.forces(1) + push, solver.t, 0))
         self._equations.raise_interruption()
         return self._vectors[V, :nv].copy(), self._changes.copy()
 
     def prediction_call(self) -> StoredCall:
-        """The kernel of ``prediction``, to be given prescribed motions, forces (1, nv) and t."""
+        """``differentiate_prediction``: of motions, forces (1, nv), t, and whether again."""
         if self._predict is None:
             solver = self.solver
             with announce_compilation(differentiate_prediction):
-                rest = solver.still, solver.tau, solver.t
+                rest = solver.still, solver.tau, solver.t, 0
                 self._predict = StoredCall(differentiate_prediction, self.arrays, rest)
         return self._predict
 

@@ -9,9 +9,10 @@ Computations, 3.4.8), what follows is left out.
 import math
 from typing import NamedTuple
 
-from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.compilation.block_sizes import LINES
+from bulletbridge.compilation.jit import helper, kernel, outlined, solve_down_by_units_tile
 from bulletbridge.engine.records import SystemArrays
-from bulletbridge.engine.step_derivatives import put_zeros
+from bulletbridge.engine.step_derivatives import put_matrix, put_zeros
 from bulletbridge.inequalities.contact_slopes import (
     CLEAR,
     CONES,
@@ -43,7 +44,7 @@ from bulletbridge.inequalities.joint_slopes import (
 )
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.records import Axis
-from bulletbridge.numerics.many_sides import add_product
+from bulletbridge.numerics.many_sides import add_product, solve_up
 from bulletbridge.numerics.records import Array, Ints, Records
 
 WEAKEST = 1e-10
@@ -95,6 +96,7 @@ class Equations(NamedTuple):
 
     Attributes:
         moved: (m, nv) rates by a force along each row.
+        across: (nv, m) rows side by side, where they are multiplied.
         S: (m, m) rates along rows by forces along rows.
         free: (m, 3 nv) what rates along the rows change by at these forces.
         N: (m, m) equations, reduced where they are solved.
@@ -107,6 +109,7 @@ class Equations(NamedTuple):
     """
 
     moved: Array
+    across: Array
     S: Array
     free: Array
     N: Array
@@ -267,26 +270,20 @@ def put_answers(a: ActiveRows, changes: Array, e: Equations) -> int:
         e: Receives it.
     """
     m, nv = a.counts[0], a.rows.shape[1]
+    rows, moved = a.rows[:m], e.moved[:m]
+    put_zeros(moved)
+    add_product(1.0, rows, 0, changes[:, 2 * nv :], moved)
+    put_zeros(e.S[:m])
+    for j in range(nv):
+        for i in range(m):
+            e.across[j, i] = rows[i, j]
+    add_product(1.0, moved, 0, e.across[:, :m], e.S[:m])
     for i in range(m):
-        for j in range(nv):
-            e.moved[i, j] = 0.0
-        for j in range(e.free.shape[1]):
-            e.free[i, j] = a.bent[i, j]
-        for k in range(nv):
-            x = a.rows[i, k]
-            if x != 0.0:
-                for j in range(nv):
-                    e.moved[i, j] += x * changes[k, 2 * nv + j]
-                for j in range(e.free.shape[1]):
-                    e.free[i, j] += x * changes[k, j]
-        for k in range(m):
-            total = 0.0
-            for j in range(nv):
-                total += e.moved[i, j] * a.rows[k, j]
-            e.S[i, k] = total
         if not a.rooms[i] * (e.S[i, i] + a.K[i, i]) > a.least[i]:  # servos give way
             return WHYS * i + ROW_ABOUT_TO_CHANGE
         e.units[i] = math.sqrt(e.S[i, i])
+    put_matrix(e.free[:m], 1.0, a.bent[:m])
+    add_product(1.0, rows, 0, changes, e.free[:m])
     add_product(1.0, e.moved[:m], 0, e.turned, e.free[:m])
     return 0
 
@@ -361,12 +358,14 @@ def any_motor_holds(a: ActiveRows) -> bool:
 def eliminate(A: Array, B: Array, columns: Ints) -> int:
     """Reduce A x = B (n, n) and (n, m) by complete pivoting to x = B where A is one; the rank.
 
-    Columns of A change places: ``columns`` (n,) receives which unknown stands where. Of the lines
-    behind the rank nothing is left but, in B, by how much they contradict the others.
+    Columns of A change places: ``columns`` (n,) receives which unknown stands where. Behind the
+    rank, columns of A tell what x changes by with the unknowns there, and lines of B by how much
+    they contradict the others.
     """
-    n, largest = len(columns), 0.0
+    n, rank = len(columns), 0
     for k in range(n):
         columns[k] = k
+    largest = 0.0
     for k in range(n):
         row, column, most = k, k, 0.0
         for i in range(k, n):
@@ -375,27 +374,29 @@ def eliminate(A: Array, B: Array, columns: Ints) -> int:
                     row, column, most = i, j, abs(A[i, j])
         largest = max(largest, most)
         if not most > WEAKEST * largest:
-            return k
-        for j in range(n):
-            A[k, j], A[row, j] = A[row, j], A[k, j]
-        for j in range(B.shape[1]):
-            B[k, j], B[row, j] = B[row, j], B[k, j]
-        for i in range(n):
-            A[i, k], A[i, column] = A[i, column], A[i, k]
-        columns[k], columns[column] = columns[column], columns[k]
-        pivot = A[k, k]
-        for j in range(n):
-            A[k, j] /= pivot
-        for j in range(B.shape[1]):
-            B[k, j] /= pivot
-        for i in range(n):
-            x = A[i, k]
-            if i != k and x != 0.0:
-                for j in range(k, n):
+            break
+        if row != k:
+            for j in range(n):
+                A[k, j], A[row, j] = A[row, j], A[k, j]
+            for j in range(B.shape[1]):
+                B[k, j], B[row, j] = B[row, j], B[k, j]
+        if column != k:
+            for i in range(n):
+                A[i, k], A[i, column] = A[i, column], A[i, k]
+            columns[k], columns[column] = columns[column], columns[k]
+        for i in range(k + 1, n):
+            x = A[i, k] / A[k, k]
+            A[i, k] = x
+            if x != 0.0:
+                for j in range(k + 1, n):
                     A[i, j] -= x * A[k, j]
-                for j in range(B.shape[1]):
-                    B[i, j] -= x * B[k, j]
-    return n
+        rank += 1
+    for i in range(0, rank, LINES):
+        solve_down_by_units_tile(B, A, (i, min(LINES, rank - i), 0, i, 0, B.shape[1]))
+    add_product(-1.0, A[rank:n, :rank], 0, B[:rank], B[rank:n])
+    solve_up(A[:rank, :rank], B[:rank])
+    solve_up(A[:rank, :rank], A[:rank, rank:n])
+    return rank
 
 
 @helper
@@ -440,52 +441,60 @@ def solve_rows(
     if not off <= alike * size_of(rates):
         return
     for i in range(m):
-        line = e.units[i] if math.isnan(wanted[i]) else 1.0 / e.units[i]
-        for j in range(e.right.shape[1]):
-            e.right[i, j] = line * sides[i, j]
+        line, right, N = (
+            e.units[i] if math.isnan(wanted[i]) else 1.0 / e.units[i],
+            e.right[i],
+            e.N[i],
+        )
+        for j in range(len(right)):
+            right[j] = sides[i, j]
+        for j in range(m):
+            N[j] = a.K[i, j]
         for k in range(m):
-            e.N[i, k] = line * a.K[i, k] / e.units[k]
-            x = line * a.L[i, k]
+            x = a.L[i, k]
             if x != 0.0:
-                for j in range(e.right.shape[1]):
-                    e.right[i, j] -= x * e.free[k, j]
-        for k in range(m):
-            x = line * a.L[i, k]
-            if x != 0.0:
+                for j in range(len(right)):
+                    right[j] -= x * e.free[k, j]
                 for j in range(m):
-                    e.N[i, j] += x * e.S[k, j] / e.units[j]
-        for j in range(e.right.shape[1]):
-            scale = max(scale, abs(e.right[i, j]))
+                    N[j] += x * e.S[k, j]
+        for j in range(m):
+            N[j] *= line / e.units[j]
+        for j in range(len(right)):
+            right[j] *= line
+            if abs(right[j]) > scale:
+                scale = abs(right[j])
     rank = eliminate(e.N, e.right, e.columns[:m])
     e.report[RANK], e.report[SCALE] = rank, scale
     e.report[UNIQUE] = moved_by_none(e, rank, m) if rank < m else 0.0
-    for i in range(nv):
-        for j in range(e.pushes.shape[1]):
-            e.pushes[i, j] = e.turned[i, j]
+    put_matrix(e.pushes, 1.0, e.turned)
     for i in range(rank):
         n = e.columns[i]
         for k in range(nv):
-            x = a.rows[n, k] / e.units[n]
-            if x != 0.0:
-                for j in range(e.pushes.shape[1]):
-                    e.pushes[k, j] += x * e.right[i, j]
+            e.across[k, i] = a.rows[n, k] / e.units[n]
+    add_product(1.0, e.across[:, :rank], 0, e.right[:rank], e.pushes)
 
 
 @helper
 def moved_by_none(e: Equations, rank: int, m: int) -> float:
-    """How far forces move anything that no equation tells apart, of what one row moves most."""
+    """How far forces move anything that no equation tells apart, of what one row moves most.
+
+    ``pushes`` are lost.
+    """
     nv, most, ignored = e.moved.shape[1], 0.0, 0.0
+    left = e.pushes[0, :nv]
     for i in range(m):
         for j in range(nv):
             most = max(most, abs(e.moved[i, j]) / e.units[i])
     for free in range(rank, m):
         own, size = e.columns[free], 1.0
-        for i in range(rank):
-            size += e.N[i, free] * e.N[i, free]
         for j in range(nv):
-            total = e.moved[own, j] / e.units[own]
-            for i in range(rank):
-                n = e.columns[i]
-                total -= e.N[i, free] * e.moved[n, j] / e.units[n]
-            ignored = max(ignored, abs(total) / math.sqrt(size))
+            left[j] = e.moved[own, j] / e.units[own]
+        for i in range(rank):
+            n, x = e.columns[i], e.N[i, free]
+            size += x * x
+            x /= e.units[n]
+            for j in range(nv):
+                left[j] -= x * e.moved[n, j]
+        for j in range(nv):
+            ignored = max(ignored, abs(left[j]) / math.sqrt(size))
     return ignored / most if most > 0.0 else 0.0

@@ -19,6 +19,7 @@ from bulletbridge.inequalities.motor_limit_rows import SHALLOW, SLOWEST_BOUNCE
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity_rows import RowBounds
+from bulletbridge.numerics.many_sides import add_product
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
@@ -99,6 +100,7 @@ class ContactSlopes(NamedTuple):
         rates: (n,) along normals,
         sides: (n, m) and what these change by.
         bent: (n, 6, m) what rates along the rows change by as the rows do.
+        drawn: (6 n, nv) scratch: what is multiplied by changes of places, and of rates.
         by_place: (nv, nv) what forces on the rates change by with where contacts are found.
         slides: (n, 3) whether a cone of friction slides,
         used: (n, 3) what share of it is used,
@@ -110,6 +112,7 @@ class ContactSlopes(NamedTuple):
     rates: Array
     sides: Array
     bent: Array
+    drawn: Array
     by_place: Array
     slides: Ints
     used: Array
@@ -216,14 +219,14 @@ def look_ahead(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) 
     limited = leads and ahead.report[SHARE] < 1.0
     if soft or limited or (touches and not leads):
         put_forces(ahead, 0.0, 0.0)
-        call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+        call_stored(predict, (ahead.targets, ahead.forces, ahead.t, 1))
         put_matrix(ahead.where, 1.0, s.of_all.changes)
         if soft:
             copy_into(ahead.by_tau, s.vectors[V])
             put_matrix(ahead.by_tau_by_all, 1.0, s.of_all.changes[len(ahead.v) :])
     if leads:
         put_forces(ahead, ahead.report[SHARE], 0.0)
-        call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+        call_stored(predict, (ahead.targets, ahead.forces, ahead.t, 1))
         if limited:
             take_lead_by_motors(ahead, s.of_all.changes)
         else:
@@ -243,7 +246,7 @@ def lead_on(predict: Any, arrays: SystemArrays, s: StepArrays, ahead: Ahead) -> 
     """Where forces of all inequalities lead before loops are closed."""
     put_push(ahead)
     put_forces(ahead, 0.0, 1.0)
-    call_stored(predict, (ahead.targets, ahead.forces, ahead.t))
+    call_stored(predict, (ahead.targets, ahead.forces, ahead.t, 0))
     take_ahead(arrays, s, ahead)
     return 0
 
@@ -407,25 +410,32 @@ def put_contact_slopes(c: PushingContacts, led: LedBy, s: ContactSlopes) -> int:
         led: Where forces lead.
         s: Receives it.
     """
-    nv, total = len(led.v), 0.0
-    for i in range(nv):
+    n, total = len(c.contact_points), 0.0
+    for i in range(len(led.v)):
         total += led.by_force[i, i]
     put_zeros(s.by_place)
-    put_zeros(s.sides)
-    for k in range(len(c.contact_points)):
-        s.rates[k] = 0.0
-        put_zeros(s.bent[k])
+    put_zeros(s.drawn)
+    for k in range(n):
         for r in range(6):
             if r > 0 and c.mu[k, r] == 0.0:
                 continue
             bend(c, led, s, k, r)
             if not moves(c, led, 6 * k + r, total):
                 c.mu[k, r] = 0.0
+        for cone in range(len(CONES)):
+            put_cone(c, led, s, k, cone)
+    bent = s.bent.reshape((6 * n, s.bent.shape[2]))
+    put_zeros(bent)
+    add_product(1.0, s.drawn, 0, led.place_by_all, bent)
+    put_zeros(s.drawn[: 2 * n])
+    put_zeros(s.sides)
+    for k in range(n):
+        s.rates[k] = 0.0
         failure = put_normal(c, led, s, k)
         if failure != 0:
             return WHYS * k + failure
-        for cone in range(len(CONES)):
-            put_cone(c, led, s, k, cone)
+    add_product(1.0, s.drawn[:n], 0, led.place_by_all, s.sides)
+    add_product(1.0, s.drawn[n : 2 * n], 0, led.rates_by_all, s.sides)
     return 0
 
 
@@ -450,7 +460,7 @@ def moves(c: PushingContacts, led: LedBy, row: int, total: float) -> bool:
 
 @helper
 def bend(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int, r: int) -> None:
-    """What a rate along a row changes by as it does, and its force on the rates."""
+    """What a rate along a row changes by as it does with places, and its force on the rates."""
     nv, force = len(led.v), c.forces[k, r]
     for i in range(nv):
         drawn = 0.0
@@ -458,15 +468,17 @@ def bend(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int, r: int) -> No
             slope = c.by_q[i, k, 4 + nv * r + j]
             drawn += slope * led.rates[j]
             s.by_place[j, i] += force * slope
-        if drawn != 0.0:
-            for m in range(s.bent.shape[2]):
-                s.bent[k, r, m] += drawn * led.place_by_all[i, m]
+        s.drawn[6 * k + r, i] = drawn
 
 
 @helper
 def put_normal(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int) -> int:
-    """What a contact asks of its rate along the normal, and what that changes by; why not, or 0."""
+    """What a contact asks of its rate along the normal, and what that changes by; why not, or 0.
+
+    The latter as what changes of places, and of rates, are to be multiplied by.
+    """
     nv, contact, dt = len(led.v), c.contact_points[k], led.dt
+    by_place, by_rates = s.drawn[k], s.drawn[len(c.contact_points) + k]
     gives, restitution = c.compliance[k] > 0.0, contact.restitution
     approach, led_to = along(c, 6 * k, led.v), along(c, 6 * k, led.moving)
     slack = min(-contact.gap / dt, -approach - SLOWEST_BOUNCE)
@@ -503,12 +515,11 @@ def put_normal(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int) -> int:
         for j in range(nv):
             rate = led.v[j] if bounces else led.moving[j]
             drawn += c.by_q[i, k, 4 + j] * rate
-        normal = c.C[6 * k, i]
-        for m in range(s.sides.shape[1]):
-            of_rates = 0.0 if bounces else normal * led.rates_by_all[i, m]
-            s.sides[k, m] += share * (drawn * led.place_by_all[i, m] + of_rates)
+        by_place[i] = share * drawn
         if bounces:
-            s.sides[k, nv + i] += share * normal
+            s.sides[k, nv + i] = share * c.C[6 * k, i]
+        else:
+            by_rates[i] = share * c.C[6 * k, i]
     return 0
 
 

@@ -307,13 +307,11 @@ def answer(L: Array, B: Array, A: Array, s: Sides) -> None:
         for c in range(y.shape[1]):
             y[i, c] *= s.units[i]
     rank = eliminate(G, y, s.columns[:m])
-    for i in range(rank):
-        n = s.columns[i]
-        for j in range(nv):
-            t = s.answers[j, n] * s.units[n]
-            if t != 0.0:
-                for c in range(y.shape[1]):
-                    s.x[j, c] += t * y[i, c]
+    for j in range(nv):  # in the order of the unknowns
+        copy_into(s.forces[:m], s.answers[j])
+        for i in range(rank):
+            s.answers[j, i] = s.forces[s.columns[i]] * s.units[s.columns[i]]
+    add_product(1.0, s.answers[:, :rank], 0, y[:rank], s.x)
     for i in range(m):  # y in the order of the rows; one that follows from others has none
         G[0, i] = 0.0
     for i in range(rank):
@@ -338,11 +336,8 @@ def leave_out(at: HeldPlace, s: Sides, mass: float) -> None:
     nc, n, nv = at.counts[0], at.counts[1], at.S.shape[1]
     m, G = nc + n, s.G
     put_answers_of_rows(at.L, at.B[:m], s)
-    for i in range(m):
-        for k in range(m):
-            G[i, k] = 0.0
-            for j in range(nv):
-                G[i, k] += at.B[i, j] * s.answers[j, k]
+    put_zeros(G[:m])
+    add_product(1.0, at.B[:m], 0, s.answers, G[:m])
     for k in range(nc):  # of loops, which are independent
         take_out(G, k, m)
     picked = 0
@@ -441,40 +436,34 @@ def put_forces(at: HeldPlace, h: HeldClosing) -> bool:
 
 
 @outlined
-def add_turned_forces(at: HeldPlace, h: HeldClosing, X: Array) -> None:
-    """X (nv, m) += what Sᵀ f changes by, of the forces along rows that count."""
+def put_turned_forces(at: HeldPlace, h: HeldClosing, X: Array) -> None:
+    """X (nv, m) <- less what M w - Jᵀ λ - Sᵀ f changes by, of the forces along rows that count."""
     nc, nv = at.counts[0], len(at.w)
-    for k in range(nv):
-        for j in range(nv):
-            slope = 0.0
-            for i in range(at.counts[1]):
-                slope += at.forces[nc + i] * at.by_q[k, at.kept[i], j]
-            if slope != 0.0:
-                for c in range(X.shape[1]):
-                    X[j, c] += slope * h.q_by_all[k, c]
+    put_zeros(X)
     for i in range(at.counts[1]):
-        r = at.kept[i]
+        r, force = at.kept[i], at.forces[nc + i]
+        for k in range(nv):
+            for j in range(nv):
+                at.bent[j, k] -= force * at.by_q[k, r, j]
         for axis in range(3):
             for j in range(nv):
-                slope = at.forces[nc + i] * at.by_p[axis, r, j]
+                slope = force * at.by_p[axis, r, j]
                 if slope != 0.0:
                     for c in range(X.shape[1]):
                         X[j, c] += slope * h.p_by_all[r // 3 * 3 + axis, c]
+    add_product(-1.0, at.bent, 0, h.q_by_all, X)
 
 
 @outlined
-def take_turned_rows(at: HeldPlace, h: HeldClosing, Y: Array) -> None:
-    """Y (rows of points, m) <- less what S w changes by."""
+def take_turned_rows(at: HeldPlace, h: HeldClosing, drawn: Array, Y: Array) -> None:
+    """Y (rows of points, m) <- less what S w changes by; drawn (as many, nv) is scratch."""
     put_zeros(Y)
     for i in range(len(Y)):
         r = at.kept[i]
         for k in range(len(at.w)):
-            slope = 0.0
+            drawn[i, k] = 0.0
             for j in range(len(at.w)):
-                slope += at.by_q[k, r, j] * at.w[j]
-            if slope != 0.0:
-                for c in range(Y.shape[1]):
-                    Y[i, c] -= slope * h.q_by_all[k, c]
+                drawn[i, k] += at.by_q[k, r, j] * at.w[j]
         for axis in range(3):
             slope = 0.0
             for j in range(len(at.w)):
@@ -482,6 +471,7 @@ def take_turned_rows(at: HeldPlace, h: HeldClosing, Y: Array) -> None:
             if slope != 0.0:
                 for c in range(Y.shape[1]):
                     Y[i, c] -= slope * h.p_by_all[r // 3 * 3 + axis, c]
+    add_product(-1.0, drawn, 0, h.q_by_all, Y)
 
 
 @helper
@@ -526,10 +516,8 @@ def differentiate_held(
     nc, n = here.counts[0], here.counts[1]
     m = nc + n
     put_matrix(h.turned, 1.0, maps[TURNED])
-    put_zeros(sides.x)
-    add_turned_forces(here, h, sides.x)
-    add_product(-1.0, here.bent, 0, h.q_by_all, sides.x)
-    take_turned_rows(here, h, sides.y[nc:m])
+    put_turned_forces(here, h, sides.x)
+    take_turned_rows(here, h, sides.A[nc:m], sides.y[nc:m])
     turn_lines(bodies, maps[CARRIED], h.q_by_all)
     move_points(here, there)
     put_held_rows(tree, there)
@@ -553,10 +541,8 @@ def differentiate_held(
     call_stored(closing, (h.still, asked, THEIR_SLOPES))
     take_slopes(arrays, d, s, there)
     m = nc + there.counts[1]
-    put_zeros(sides.x)
-    add_turned_forces(there, h, sides.x)
-    add_product(-1.0, there.bent, 0, h.q_by_all, sides.x)
-    take_turned_rows(there, h, sides.y[nc:m])
+    put_turned_forces(there, h, sides.x)
+    take_turned_rows(there, h, sides.A[nc:m], sides.y[nc:m])
     put_zeros(sides.y[:nc])
     add_product(-1.0, there.rate, 0, h.q_by_all, sides.y[:nc])
     add_product(-1.0, there.B[:nc], 0, h.v_by_all, sides.y[:nc])

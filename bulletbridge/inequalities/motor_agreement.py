@@ -28,6 +28,7 @@ from bulletbridge.engine.step_derivatives import (
     RATES,
     TERMS,
     THEIR_SLOPES,
+    put_matrix,
     put_zeros,
 )
 from bulletbridge.inequalities.active_rows import (
@@ -394,11 +395,11 @@ def agree_among(
         for j in range(g.sides.shape[1]):
             g.sides[i, j] = g.free[i, j] - g.held[g.of[i], j]
     put_nearest_changes(g, others, n)
+    put_matrix(g.sides[others:n], 1.0, g.free[others:n])
+    add_product(1.0, g.rates[others:n], 0, g.x[: g.counts[ALL]], g.sides[others:n])
     for i in range(others, n):
-        row = g.of[i]
-        g.wanted[row] += g.off[i]
-        copy_into(g.held[row], g.free[i])
-        add_product(1.0, g.rates[i : i + 1], 0, g.x[: g.counts[ALL]], g.held[row : row + 1])
+        g.wanted[g.of[i]] += g.off[i]
+        copy_into(g.held[g.of[i]], g.sides[i])
     return 0
 
 

@@ -54,14 +54,25 @@ class Active:
         )  # fmt: skip
         units, columns = np.zeros(most), np.zeros(most, np.int64)
         self.equations = Equations(
-            moved, S, free, N, right, units, columns, turned, pushes, np.zeros(REPORT)
+            moved,
+            np.zeros((nv, most)),
+            S,
+            free,
+            N,
+            right,
+            units,
+            columns,
+            turned,
+            pushes,
+            np.zeros(REPORT),
         )
         self.agreement = room_of_agreement(most, nv, solver.encoded.nc, solver.still)
         compliance, gaps = np.zeros((2, touch))
         used, off, (of_forces, mu, by_load) = *np.zeros((2, touch, 3)), np.zeros((3, touch, 6))
         self.slopes_of = ContactSlopes(
-            gaps, np.zeros((touch, 3 * nv)), np.zeros((touch, 6, 3 * nv)), np.zeros((nv, nv)),
-            np.zeros((touch, 3), np.int64), used, off, by_load, np.zeros((touch, 6, 2)),
+            gaps, np.zeros((touch, 3 * nv)), np.zeros((touch, 6, 3 * nv)),
+            np.zeros((6 * touch, nv)), np.zeros((nv, nv)), np.zeros((touch, 3), np.int64), used,
+            off, by_load, np.zeros((touch, 6, 2)),
         )  # fmt: skip
         none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, nv))
         by_q = np.zeros((nv, 0, 4 + ROWS_OF_ONE * nv))

@@ -303,7 +303,7 @@ class Calls:
         call, found = self._differentiator.prediction_call(), self._differentiator.arrays[2]
 
         def led(push: Array) -> Array:
-            call.call((ahead.targets, ahead.tau + push, ahead.t))
+            call.call((ahead.targets, ahead.tau + push, ahead.t, 0))
             return found.of_all.changes.copy()
 
         return led
