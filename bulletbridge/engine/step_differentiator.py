@@ -43,6 +43,8 @@ class StepDerivatives(NamedTuple):
         v: (nv,) rates there.
         active: Motors, friction and joint limits that act in the step, each with how: the
             derivative is that of this active set.
+        one_sided: Contacts that rest, within 1e-7 m of it. Each is at a kink, by places: the
+            derivative is that from the side where its bodies are apart.
     """
 
     A: Array
@@ -50,6 +52,7 @@ class StepDerivatives(NamedTuple):
     q: Array
     v: Array
     active: tuple[str, ...] = ()
+    one_sided: tuple[str, ...] = ()
 
 
 def columns_of(nv: int, nc: int, m: int) -> Columns:

@@ -336,7 +336,7 @@ def solve_active_rows(
             failure = put_rows_of_contacts(a, c, s, ahead.rates)
         if failure != 0:
             return failure
-        add_product(1.0, s.by_place, 0, place_by_all, e.turned)
+        add_product(1.0, s.by_place.T, 0, place_by_all, e.turned)
     failure = put_answers(a, ahead.led[nv:], e)
     if failure == 0 and a.counts[0] + arrays.control[0].rank > nv and any_motor_holds(a):
         e.report[RANK], e.report[OFF] = a.counts[0], math.inf  # they have to agree
@@ -435,17 +435,16 @@ def solve_rows(
         e: From ``put_answers``; receives ``pushes`` and ``report``.
         alike: Share of rates that rounding makes.
     """
-    m, nv, scale = a.counts[0], len(rates), 0.0
+    m, nv, most = a.counts[0], len(rates), e.pushes[0]
     off = missed_most(a, rates, wanted)
     e.report[RANK], e.report[OFF], e.report[SCALE], e.report[UNIQUE] = m, off, 0.0, 0.0
     if not off <= alike * size_of(rates):
         return
+    for j in range(len(most)):
+        most[j] = 0.0
     for i in range(m):
-        line, right, N = (
-            e.units[i] if math.isnan(wanted[i]) else 1.0 / e.units[i],
-            e.right[i],
-            e.N[i],
-        )
+        right, N = e.right[i], e.N[i]
+        line = e.units[i] if math.isnan(wanted[i]) else 1.0 / e.units[i]
         for j in range(len(right)):
             right[j] = sides[i, j]
         for j in range(m):
@@ -460,11 +459,13 @@ def solve_rows(
         for j in range(m):
             N[j] *= line / e.units[j]
         for j in range(len(right)):
-            right[j] *= line
-            if abs(right[j]) > scale:
-                scale = abs(right[j])
+            x = line * right[j]
+            right[j] = x
+            most[j] = max(most[j], abs(x))
+    for j in range(len(most)):
+        e.report[SCALE] = max(e.report[SCALE], most[j])
     rank = eliminate(e.N, e.right, e.columns[:m])
-    e.report[RANK], e.report[SCALE] = rank, scale
+    e.report[RANK] = rank
     e.report[UNIQUE] = moved_by_none(e, rank, m) if rank < m else 0.0
     put_matrix(e.pushes, 1.0, e.turned)
     for i in range(rank):
@@ -483,8 +484,10 @@ def moved_by_none(e: Equations, rank: int, m: int) -> float:
     nv, most, ignored = e.moved.shape[1], 0.0, 0.0
     left = e.pushes[0, :nv]
     for i in range(m):
+        longest = 0.0
         for j in range(nv):
-            most = max(most, abs(e.moved[i, j]) / e.units[i])
+            longest = max(longest, abs(e.moved[i, j]))
+        most = max(most, longest / e.units[i])
     for free in range(rank, m):
         own, size = e.columns[free], 1.0
         for j in range(nv):
@@ -495,6 +498,8 @@ def moved_by_none(e: Equations, rank: int, m: int) -> float:
             x /= e.units[n]
             for j in range(nv):
                 left[j] -= x * e.moved[n, j]
+        longest = 0.0
         for j in range(nv):
-            ignored = max(ignored, abs(left[j]) / math.sqrt(size))
+            longest = max(longest, abs(left[j]))
+        ignored = max(ignored, longest / math.sqrt(size))
     return ignored / most if most > 0.0 else 0.0

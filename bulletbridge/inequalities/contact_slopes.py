@@ -99,9 +99,11 @@ class ContactSlopes(NamedTuple):
     Attributes:
         rates: (n,) along normals,
         sides: (n, m) and what these change by.
+        one_sided: (n,) whether that is so on the side alone where bodies are apart.
         bent: (n, 6, m) what rates along the rows change by as the rows do.
         drawn: (6 n, nv) scratch: what is multiplied by changes of places, and of rates.
-        by_place: (nv, nv) what forces on the rates change by with where contacts are found.
+        by_place: (nv, nv) what forces on the rates change by, in a line for each way that places
+            of contacts are displaced.
         slides: (n, 3) whether a cone of friction slides,
         used: (n, 3) what share of it is used,
         off: (n, 3) and how far it is off Coulomb's law where it slides, of the load.
@@ -111,6 +113,7 @@ class ContactSlopes(NamedTuple):
 
     rates: Array
     sides: Array
+    one_sided: Ints
     bent: Array
     drawn: Array
     by_place: Array
@@ -415,13 +418,17 @@ def put_contact_slopes(c: PushingContacts, led: LedBy, s: ContactSlopes) -> int:
         total += led.by_force[i, i]
     put_zeros(s.by_place)
     put_zeros(s.drawn)
+    add_product(1.0, c.C[: 6 * n], 0, led.by_force, s.drawn)
     for k in range(n):
         for r in range(6):
-            if r > 0 and c.mu[k, r] == 0.0:
-                continue
-            bend(c, led, s, k, r)
-            if not moves(c, led, 6 * k + r, total):
+            acts, answers = r == 0 or c.mu[k, r] != 0.0, s.drawn[6 * k + r]
+            if acts and not moves(c, answers, 6 * k + r, total):
                 c.mu[k, r] = 0.0
+            if acts:
+                bend(c, led, s, k, r)
+            else:
+                for i in range(len(answers)):
+                    answers[i] = 0.0
         for cone in range(len(CONES)):
             put_cone(c, led, s, k, cone)
     bent = s.bent.reshape((6 * n, s.bent.shape[2]))
@@ -430,7 +437,7 @@ def put_contact_slopes(c: PushingContacts, led: LedBy, s: ContactSlopes) -> int:
     put_zeros(s.drawn[: 2 * n])
     put_zeros(s.sides)
     for k in range(n):
-        s.rates[k] = 0.0
+        s.rates[k], s.one_sided[k] = 0.0, 0
         failure = put_normal(c, led, s, k)
         if failure != 0:
             return WHYS * k + failure
@@ -449,11 +456,11 @@ def along(c: PushingContacts, row: int, v: Array) -> float:
 
 
 @helper
-def moves(c: PushingContacts, led: LedBy, row: int, total: float) -> bool:
-    """Whether a force along a row moves anything along it."""
+def moves(c: PushingContacts, answers: Array, row: int, total: float) -> bool:
+    """Whether a force along a row, which rates (nv,) answer to, moves anything along it."""
     answer, length = 0.0, 0.0
-    for i in range(len(led.v)):
-        answer += c.C[row, i] * along(c, row, led.by_force[i])
+    for i in range(len(answers)):
+        answer += c.C[row, i] * answers[i]
         length += c.C[row, i] * c.C[row, i]
     return answer > DEAD * length * total
 
@@ -461,14 +468,14 @@ def moves(c: PushingContacts, led: LedBy, row: int, total: float) -> bool:
 @helper
 def bend(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int, r: int) -> None:
     """What a rate along a row changes by as it does with places, and its force on the rates."""
-    nv, force = len(led.v), c.forces[k, r]
+    nv, force, drawn = len(led.v), c.forces[k, r], s.drawn[6 * k + r]
     for i in range(nv):
-        drawn = 0.0
+        slopes, by_place, total = c.by_q[i, k, 4 + nv * r : 4 + nv * (r + 1)], s.by_place[i], 0.0
         for j in range(nv):
-            slope = c.by_q[i, k, 4 + nv * r + j]
-            drawn += slope * led.rates[j]
-            s.by_place[j, i] += force * slope
-        s.drawn[6 * k + r, i] = drawn
+            total += slopes[j] * led.rates[j]
+        for j in range(nv):
+            by_place[j] += force * slopes[j]
+        drawn[i] = total
 
 
 @helper
@@ -508,7 +515,9 @@ def put_normal(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int) -> int:
     if bounces:
         s.rates[k], share = -restitution * approach, -restitution
     else:
-        left = left if gives or parts else max(left, 0.0)
+        if not gives and not parts:
+            s.one_sided[k] = 1 if left <= SHALLOW and c.forces[k, 0] > 0.0 else 0
+            left = max(left, 0.0)
         s.rates[k] = -share * left / dt - c.compliance[k] * c.forces[k, 0]
     for i in range(nv):
         drawn = 0.0 if bounces else -c.by_q[i, k, 0] / dt

@@ -70,7 +70,7 @@ class Active:
         compliance, gaps = np.zeros((2, touch))
         used, off, (of_forces, mu, by_load) = *np.zeros((2, touch, 3)), np.zeros((3, touch, 6))
         self.slopes_of = ContactSlopes(
-            gaps, np.zeros((touch, 3 * nv)), np.zeros((touch, 6, 3 * nv)),
+            gaps, np.zeros((touch, 3 * nv)), np.zeros(touch, np.int64), np.zeros((touch, 6, 3 * nv)),
             np.zeros((6 * touch, nv)), np.zeros((nv, nv)), np.zeros((touch, 3), np.int64), used,
             off, by_load, np.zeros((touch, 6, 2)),
         )  # fmt: skip
@@ -116,6 +116,11 @@ class Active:
     def name(self, k: int) -> str:
         """A contact in words."""
         return contact_names(np.asarray(self.pushing.contact_points), self._mechanism)[k]
+
+    @property
+    def one_sided(self) -> tuple[str, ...]:
+        """Contacts that rest, in words: what they change by is known on one side alone."""
+        return tuple(self.name(k) for k in np.flatnonzero(self.slopes_of.one_sided))
 
     def rows_named(self, rows: Sequence[int]) -> str:
         """Rows in words: contacts with how many of their points, and joints."""

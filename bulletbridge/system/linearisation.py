@@ -90,6 +90,9 @@ class Linearisation:
             the step, as it is from the state. The derivative is that of this active set.
         changed: Those that are others in steps from states nearby: there is a kink beside the
             state, and numbers are means of both its sides.
+        one_sided: Contacts that rest, within 1e-7 m of it: there is a kink at the state, and
+            numbers are those of the side where bodies are apart. Empty where differences were
+            taken, which are of both.
         error: Largest difference between those of two step lengths, before their errors of second
             order were taken out; 0 where no differences were taken.
         by: How A and B were found.
@@ -113,12 +116,14 @@ class Linearisation:
     lift: Array
     active: tuple[str, ...]
     changed: tuple[str, ...]
+    one_sided: tuple[str, ...]
     error: float
     by: By
 
     def __repr__(self) -> str:
         """What of, how large, and how it was found."""
         n, kinks = len(self.states), f", kinks: {', '.join(self.changed)}" if self.changed else ""
+        kinks += f", one-sided: {', '.join(sorted(set(self.one_sided)))}" if self.one_sided else ""
         sizes = f"{n} states, {len(self.inputs)} inputs, {len(self.outputs)} outputs"
         return f"<Linearisation: {self.what} at t = {self.t:.6g} s, {sizes}, by {self.by}{kinks}>"
 
@@ -230,7 +235,7 @@ class Full(NamedTuple):
         A: (2 nv, 2 nv), of displacements that are closed first.
         B: (2 nv, nv).
         q_after, v_after: Where the step leads.
-        active, changed: As of ``Linearisation``.
+        active, changed, one_sided: As of ``Linearisation``.
         error: Of differences.
     """
 
@@ -240,6 +245,7 @@ class Full(NamedTuple):
     v_after: Array
     active: tuple[str, ...]
     changed: tuple[str, ...]
+    one_sided: tuple[str, ...]
     error: float
     by: By
 
@@ -329,7 +335,7 @@ def linearise(copy: Linearisable, request: Request) -> Linearisation:
         tuple(map(str, states[picked])), tuple(names[k] for k in rates), outputs,
         float(solver.control[0]["dt"]) if request.what == "step" else None,
         *(at.q, at.v, at.tau, at.t), *(full.q_after, full.v_after), lift,
-        *(full.active, full.changed, error, full.by),
+        *(full.active, full.changed, full.one_sided, error, full.by),
     )  # fmt: skip
 
 
@@ -368,7 +374,7 @@ def step_by_equations(copy: Linearisable, tangents: Tangents, smoothing: float) 
             if active:
                 raise UnsupportedError(BESIDE_LIMIT)
     A, told = found.A @ tangents.closing, tuple(sorted(active.elements()))
-    return Full(A, found.B, found.q, found.v, told, (), 0.0, "equations")
+    return Full(A, found.B, found.q, found.v, told, (), found.one_sided, 0.0, "equations")
 
 
 def require_plain(solver: Solver, found: StepDerivatives) -> None:
