@@ -178,6 +178,37 @@ def test_a_ball_that_leaves_its_spring_behind(solids):
     assert found.active == () and system.q[2] < 0.1
 
 
+def test_what_rests_is_told_to_be_known_on_one_side(solids):
+    """A ball put x above the ground comes back in a step; x below it stays there, less nothing.
+
+    So z+ by z is 0 on the side that is told, and 1 on the other; in flight and while it lands, from
+    further than what counts as rest, there is one number for both.
+    """
+    solids.ground(plane=True)
+    ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1), moments=[0.008] * 3)
+    system = solids.system(ball)
+    system.step()
+    found, here = system.step_derivatives(), system.save(world=False)
+    assert found.one_sided == ("contact of 'b' with 'world'",) and abs(found.A[5, 5]) <= 1e-9
+
+    def end(x: float) -> float:
+        system.restore(here, write=False)
+        system.set_state(np.array(system.q) + [0, 0, x, 0, 0, 0, 0])
+        system.step()
+        return float(system.q[2])
+
+    slopes = [(end(x) - end(0.0)) / x for x in (1e-5, -5e-8)]
+    assert_allclose(slopes, [0.0, 1.0], atol=1e-6)
+    system.restore(here)
+    told = system.linearise()
+    assert told.one_sided == found.one_sided and "one-sided: contact of 'b'" in repr(told)
+    system.set_state(np.array(system.q) + [0, 0, 4.5 * G * DT**2, 0, 0, 0, 0])
+    gradient = bb.rollout_gradient(system, np.zeros((6, 6)), final=lambda q, v, t: q[2:3])
+    # by Euler's steps it has fallen by n (n + 1)/2 g dt**2 after n: it lands in the third
+    assert gradient.one_sided.tolist() == [3, 4, 5] and not len(gradient.differences)
+    assert repr(gradient).endswith(" of 6 steps, 3 one-sided>")
+
+
 def test_a_block_that_sticks_goes_nowhere(solids):
     _, normal = solids.ground(0.2, plane=True)
     turn = Rotation.from_rotvec([0, 0.2, 0]).as_quat()

@@ -30,6 +30,8 @@ class RolloutGradient:
         v: (nv,) there.
         differences: Steps whose derivatives are central differences, or those of a step that begins
             in the same state and leads elsewhere, in their order.
+        one_sided: Steps in which contacts rest, each at a kink by places: derivatives are those of
+            the side where bodies are apart.
         reasons: Why, each said once.
     """
 
@@ -41,11 +43,13 @@ class RolloutGradient:
     q: Array
     v: Array
     differences: Ints
+    one_sided: Ints
     reasons: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Cost, steps, and how many of them were differentiated by differences."""
+        """Cost, steps, and how many of them are differentiated by differences, or on one side."""
         how = f", {len(self.differences)} by differences" if len(self.differences) else ""
+        how += f", {len(self.one_sided)} one-sided" if len(self.one_sided) else ""
         return f"<RolloutGradient: cost {self.cost:.6g} of {len(self.by_tau)} steps{how}>"
 
 
@@ -112,6 +116,7 @@ def rollout_gradient(
         found.end.q,
         found.end.v,
         np.array(found.differences, np.int64),
+        np.array(found.one_sided, np.int64),
         found.reasons,
     )
 

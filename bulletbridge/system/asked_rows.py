@@ -70,9 +70,9 @@ class Active:
         compliance, gaps = np.zeros((2, touch))
         used, off, (of_forces, mu, by_load) = *np.zeros((2, touch, 3)), np.zeros((3, touch, 6))
         self.slopes_of = ContactSlopes(
-            gaps, np.zeros((touch, 3 * nv)), np.zeros(touch, np.int64), np.zeros((touch, 6, 3 * nv)),
-            np.zeros((6 * touch, nv)), np.zeros((nv, nv)), np.zeros((touch, 3), np.int64), used,
-            off, by_load, np.zeros((touch, 6, 2)),
+            gaps, np.zeros((touch, 3 * nv)), np.zeros(touch, np.int64),
+            np.zeros((touch, 6, 3 * nv)), np.zeros((6 * touch, nv)), np.zeros((nv, nv)),
+            np.zeros((touch, 3), np.int64), used, off, by_load, np.zeros((touch, 6, 2)),
         )  # fmt: skip
         none, C = np.zeros(0, CONTACT_POINT), np.zeros((0, nv))
         by_q = np.zeros((nv, 0, 4 + ROWS_OF_ONE * nv))

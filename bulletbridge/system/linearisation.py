@@ -412,7 +412,7 @@ def flow_by_equations(copy: Linearisable, tangents: Tangents) -> Full:
     found, mechanism = copy.derivatives(), copy.dynamics.solver.mechanism
     by_state = np.hstack([found.acceleration_by_q, found.acceleration_by_v]) @ tangents.closing
     A, B = of_flow(mechanism, tangents, by_state, found.acceleration_by_tau)
-    return Full(A, B, tangents.at.q, tangents.at.v, (), (), 0.0, "equations")
+    return Full(A, B, tangents.at.q, tangents.at.v, (), (), (), 0.0, "equations")
 
 
 def step_by_differences(
@@ -443,7 +443,7 @@ def step_by_differences(
     by_state, error = differences.by_state(tangents, see)
     by_forces, more = differences.by_forces(tangents, see)
     told = tuple(sorted(active.elements())), tuple(sorted(others))
-    return Full(by_state, by_forces, q, v, *told, max(error, more), "differences")
+    return Full(by_state, by_forces, q, v, *told, (), max(error, more), "differences")
 
 
 def flow_by_differences(copy: Linearisable, differences: Differences, tangents: Tangents) -> Full:
@@ -452,7 +452,7 @@ def flow_by_differences(copy: Linearisable, differences: Differences, tangents: 
     by_forces, more = differences.by_forces(tangents, lambda: copy.dynamics.solver.acceleration())
     A, B = of_flow(copy.dynamics.solver.mechanism, tangents, by_state, by_forces)
     told = max(error, more)
-    return Full(A, B, tangents.at.q, tangents.at.v, (), (), told, "differences")
+    return Full(A, B, tangents.at.q, tangents.at.v, (), (), (), told, "differences")
 
 
 def of_flow(

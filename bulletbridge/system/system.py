@@ -1242,6 +1242,7 @@ class System:
             else:
                 found = self.step_with_derivatives()
             asked.states[k + 1], asked.changes[k] = self.snapshot(), np.hstack([found.A, found.B])
+            asked.one_sided[k] = len(found.one_sided) > 0
             counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
 
     def _differentiate_together(self, asked: StepsAsked) -> int:
