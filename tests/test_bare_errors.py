@@ -309,7 +309,7 @@ def test_properties_of_a_joint_that_are_no_numbers_are_refused(wrong):
         bb.JointProperties(**wrong)
 
 
-def test_one_sided_limits_of_a_joint_are_taken():
+def test_at_rest_limits_of_a_joint_are_taken():
     assert bb.JointProperties(limits=(-np.inf, 1.0)).limits == (-np.inf, 1.0)
 
 

@@ -178,18 +178,18 @@ def test_a_ball_that_leaves_its_spring_behind(solids):
     assert found.active == () and system.q[2] < 0.1
 
 
-def test_what_rests_is_told_to_be_known_on_one_side(solids):
-    """A ball put x above the ground comes back in a step; x below it stays there, less nothing.
+def test_what_rests_is_told(solids):
+    """A ball that touches and is lifted by x comes back in a step; sunk by x it stays.
 
-    So z+ by z is 0 on the side that is told, and 1 on the other; in flight and while it lands, from
-    further than what counts as rest, there is one number for both.
+    So z+ by z is 0 on the side that is told, and 1 on the other, and on both of what is sunk by
+    more than rounds. In flight, and while it lands, nothing rests.
     """
     solids.ground(plane=True)
     ball = solids.solid('<sphere radius="0.1"/>', (0, 0, 0.1), moments=[0.008] * 3)
     system = solids.system(ball)
     system.step()
     found, here = system.step_derivatives(), system.save(world=False)
-    assert found.one_sided == ("contact of 'b' with 'world'",) and abs(found.A[5, 5]) <= 1e-9
+    assert found.at_rest == ("contact of 'b' with 'world'",) and abs(found.A[5, 5]) <= 1e-9
 
     def end(x: float) -> float:
         system.restore(here, write=False)
@@ -199,14 +199,17 @@ def test_what_rests_is_told_to_be_known_on_one_side(solids):
 
     slopes = [(end(x) - end(0.0)) / x for x in (1e-5, -5e-8)]
     assert_allclose(slopes, [0.0, 1.0], atol=1e-6)
+    system.set_state(np.array(system.q) - [0, 0, 3e-8, 0, 0, 0, 0])
+    sunk = require_short_differences(system, 2, short=1e-8)
+    assert sunk.at_rest == found.at_rest and abs(sunk.A[5, 5] - 1.0) <= 1e-9
     system.restore(here)
     told = system.linearise()
-    assert told.one_sided == found.one_sided and "one-sided: contact of 'b'" in repr(told)
+    assert told.at_rest == found.at_rest and "at rest: contact of 'b'" in repr(told)
     system.set_state(np.array(system.q) + [0, 0, 4.5 * G * DT**2, 0, 0, 0, 0])
     gradient = bb.rollout_gradient(system, np.zeros((6, 6)), final=lambda q, v, t: q[2:3])
     # by Euler's steps it has fallen by n (n + 1)/2 g dt**2 after n: it lands in the third
-    assert gradient.one_sided.tolist() == [3, 4, 5] and not len(gradient.differences)
-    assert repr(gradient).endswith(" of 6 steps, 3 one-sided>")
+    assert gradient.at_rest.tolist() == [3, 4, 5] and not len(gradient.differences)
+    assert repr(gradient).endswith(" of 6 steps, 3 with contacts at rest>")
 
 
 def test_a_block_that_sticks_goes_nowhere(solids):
@@ -364,6 +367,21 @@ def standing_a1(client: int, lifted: tuple[str, ...] = ()) -> bb.System:
     system.set_state(q, np.zeros(18))
     system.rollout(120)
     return system
+
+
+def test_a_robot_that_stands_moves_by_no_small_force_or_rate(connect):
+    """Motors with force to spare and feet that stick hold each freedom; sunk by 4e-8 m it stays so.
+
+    Steps beside the state are nearer than it has sunk; what motors that agree do by that little is
+    found on one side.
+    """
+    system = standing_a1(connect()._client)
+    q, deeper = np.array(system.q), np.eye(system.mechanism.nq)[2]
+    system.set_state(q - 3e-8 * deeper)
+    found = require_short_differences(system, short=1e-8)
+    assert len(set(found.at_rest)) == 4
+    assert np.abs(found.B).max() <= 1e-12 and np.abs(found.A[:, 18:]).max() <= 1e-9
+    assert abs(found.A[5, 5] - 1.0) <= 1e-9
 
 
 def standing_on_motors(client, lifted):

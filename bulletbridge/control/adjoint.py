@@ -65,7 +65,7 @@ class Swept(NamedTuple):
         by_parameters: By name.
         end: Where the trajectory ends.
         differences: Steps whose derivatives are central differences, in their order.
-        one_sided: Steps in which contacts rest, likewise.
+        at_rest: Steps in which contacts rest, likewise.
         reasons: Why, each said once.
     """
 
@@ -75,7 +75,7 @@ class Swept(NamedTuple):
     by_parameters: dict[str, float]
     end: Point
     differences: list[int]
-    one_sided: list[int]
+    at_rest: list[int]
     reasons: tuple[str, ...]
 
 
@@ -96,7 +96,7 @@ class Adjoint:
         self.mechanism = runs.mechanism
         self.by_parameters = dict.fromkeys(values, 0.0)
         self.by_tau = np.zeros(tau.shape)
-        self.differences, self.one_sided = list[int](), list[int]()
+        self.differences, self.at_rest = list[int](), list[int]()
         self.reasons = dict[str, None]()
 
     def sweep(self) -> Swept:
@@ -141,7 +141,7 @@ class Adjoint:
             self.by_parameters,
             end,
             self.differences[::-1],
-            self.one_sided[::-1],
+            self.at_rest[::-1],
             tuple(self.reasons),
         )
 
@@ -168,7 +168,7 @@ class Adjoint:
             for found in reversed(self.runs.of_each(states[k - few : k + 1], tau[k - few : k])):
                 k -= 1
                 self._require(found.why, first + k)
-                self.one_sided += [first + k] if found.one_sided else []
+                self.at_rest += [first + k] if found.at_rest else []
                 after[k] = p
                 back = p @ found.changes + prices[k]
                 p, by_tau[k] = back[: len(p)], back[len(p) :]
@@ -180,7 +180,7 @@ class Adjoint:
         """Take p (2 nv,) from the end of all steps to their start."""
         for step in sorted(known.whys, reverse=True):
             self._require(known.whys[step], step)
-        self.one_sided += np.flatnonzero(known.one_sided)[::-1].tolist()
+        self.at_rest += np.flatnonzero(known.at_rest)[::-1].tolist()
         p, after = p.copy(), np.zeros((len(self.tau), len(p)))
         with announce_compilation(pull_back_changes):
             pull_back_changes(known.changes, np.ascontiguousarray(prices), p, after, self.by_tau)

@@ -30,8 +30,8 @@ class RolloutGradient:
         v: (nv,) there.
         differences: Steps whose derivatives are central differences, or those of a step that begins
             in the same state and leads elsewhere, in their order.
-        one_sided: Steps in which contacts rest, each at a kink by places: derivatives are those of
-            the side where bodies are apart.
+        at_rest: Steps in which contacts rest, 1e-7 m from a kink by places at most: derivatives are
+            for changes that stay on this side of it.
         reasons: Why, each said once.
     """
 
@@ -43,13 +43,13 @@ class RolloutGradient:
     q: Array
     v: Array
     differences: Ints
-    one_sided: Ints
+    at_rest: Ints
     reasons: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Cost, steps, and how many of them are differentiated by differences, or on one side."""
+        """Cost, steps, in how many contacts rest, and how many are known by differences."""
         how = f", {len(self.differences)} by differences" if len(self.differences) else ""
-        how += f", {len(self.one_sided)} one-sided" if len(self.one_sided) else ""
+        how += f", {len(self.at_rest)} with contacts at rest" if len(self.at_rest) else ""
         return f"<RolloutGradient: cost {self.cost:.6g} of {len(self.by_tau)} steps{how}>"
 
 
@@ -116,7 +116,7 @@ def rollout_gradient(
         found.end.q,
         found.end.v,
         np.array(found.differences, np.int64),
-        np.array(found.one_sided, np.int64),
+        np.array(found.at_rest, np.int64),
         found.reasons,
     )
 

@@ -54,12 +54,12 @@ class PartDerivatives(NamedTuple):
     Attributes:
         changes: (2 nv, 3 nv) by the state before them, right for tangents, and by the force.
         why: Why differences were taken; nothing where the equations of the steps were.
-        one_sided: Whether contacts rest, and changes are those of one side.
+        at_rest: Whether contacts rest, as of ``StepDerivatives``.
     """
 
     changes: Array
     why: str
-    one_sided: bool = False
+    at_rest: bool = False
 
     @property
     def A(self) -> Array:
@@ -79,13 +79,13 @@ class KnownSteps(NamedTuple):
         states: (n + 1, nq + nv + 1) that they begin in and lead to.
         changes: (n, 2 nv, 3 nv) of each, as of ``PartDerivatives``.
         whys: Why differences were taken, by the numbers of these steps.
-        one_sided: (n,) whether contacts rest in each, and its changes are those of one side.
+        at_rest: (n,) whether contacts rest in each, likewise.
     """
 
     states: Array
     changes: Array
     whys: dict[int, str]
-    one_sided: Ints
+    at_rest: Ints
 
 
 def _why(error: UnsupportedError) -> str:
@@ -273,8 +273,8 @@ class Trajectories:
         n, whys, counts = len(tau), dict[int, str](), np.zeros(COUNTS, np.int64)
         states = np.zeros((n + 1, len(self._first)))
         forces, changes = np.ascontiguousarray(tau), np.zeros((n, 2 * self.nv, 3 * self.nv))
-        states[0], one_sided = self.near.snapshot(), np.zeros(n, np.int64)
-        asked = StepsAsked(forces, states, changes, one_sided, counts)
+        states[0], at_rest = self.near.snapshot(), np.zeros(n, np.int64)
+        asked = StepsAsked(forces, states, changes, at_rest, counts)
         while counts[DIFFERENTIATED] < n:
             memory, first = near.save(world=False), int(counts[DIFFERENTIATED])
             try:
@@ -290,7 +290,7 @@ class Trajectories:
                 near.restore(after, write=False)
                 states[k + 1], changes[k], whys[k] = near.snapshot(), found.changes, found.why
                 counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
-        return KnownSteps(states, changes, whys, one_sided)
+        return KnownSteps(states, changes, whys, at_rest)
 
     def of_each(self, states: Array, tau: Array) -> list[PartDerivatives]:
         """Of each of the steps that lead from a state to the next, by all forces.
@@ -435,7 +435,7 @@ class Trajectories:
 
     def _by_equations(self, at: Point, steps: int) -> PartDerivatives:
         near, nv = self.near, self.nv
-        changes, one_sided = np.eye(2 * nv, 3 * nv), False
+        changes, at_rest = np.eye(2 * nv, 3 * nv), False
         self.put_near(at)
         for _ in range(steps):
             if self._smoothing:  # of which the copy makes none
@@ -446,9 +446,9 @@ class Trajectories:
                 found = near.step_with_derivatives()
                 if not near.has_inequalities:  # the derivatives know them
                     require_plain(near.dynamics.solver, found)
-            changes, one_sided = found.A @ changes, one_sided or len(found.one_sided) > 0
+            changes, at_rest = found.A @ changes, at_rest or len(found.at_rest) > 0
             changes[:, 2 * nv :] += found.B
-        return PartDerivatives(changes, "", one_sided)
+        return PartDerivatives(changes, "", at_rest)
 
     def _line(self) -> Array:
         """Room for one state that is kept."""

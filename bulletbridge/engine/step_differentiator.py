@@ -43,8 +43,9 @@ class StepDerivatives(NamedTuple):
         v: (nv,) rates there.
         active: Motors, friction and joint limits that act in the step, each with how: the
             derivative is that of this active set.
-        one_sided: Contacts that rest, within 1e-7 m of it. Each is at a kink, by places: the
-            derivative is that from the side where its bodies are apart.
+        at_rest: Contacts that rest, bodies 1e-7 m apart or in each other at most. That near is a
+            kink, by places: the derivative is for changes that stay on this side of it, and within
+            1e-9 m of it the one where bodies are apart.
     """
 
     A: Array
@@ -52,7 +53,7 @@ class StepDerivatives(NamedTuple):
     q: Array
     v: Array
     active: tuple[str, ...] = ()
-    one_sided: tuple[str, ...] = ()
+    at_rest: tuple[str, ...] = ()
 
 
 def columns_of(nv: int, nc: int, m: int) -> Columns:

@@ -177,14 +177,14 @@ class StepsAsked(NamedTuple):
         tau: (n, nv) forces in each of them.
         states: (n + 1, nq + nv + 1) receives where they begin and lead,
         changes: (n, 2 nv, 3 nv) and what that changes by,
-        one_sided: (n,) and whether contacts rest, and that is so on one side alone.
+        at_rest: (n,) and whether contacts rest.
         counts: (COUNTS,) receives how many.
     """
 
     tau: Array
     states: Array
     changes: Array
-    one_sided: Ints
+    at_rest: Ints
     counts: Ints
 
 
@@ -392,8 +392,8 @@ def differentiate_contact_steps(
             put_matrix(changes[:nv], 1.0, held.q_by_all)
             put_matrix(changes[nv:], 1.0, held.v_by_all)
         for k in range(counts[TOUCHING]):
-            if x.slopes.one_sided[k] != 0:
-                asked.one_sided[n] = 1
+            if x.slopes.at_rest[k] != 0:
+                asked.at_rest[n] = 1
         counts[DIFFERENTIATED], counts[MADE] = n + 1, 0
         copy_into(asked.states[n + 1], a.state)
     return ALL

@@ -26,6 +26,9 @@ from bulletbridge.numerics.spatial import copy_into
 CLEAR = 1e-9
 """Rate [m/s or rad/s] by which contacts must be clear of acting otherwise, and share of friction by
 which they must be clear of sliding."""
+TOUCHING = 1e-9
+"""How far bodies that rest may be in each other, or apart [m], by rounding. There is a kink: what is
+apart comes back in a step, what is in each other stays so."""
 SAME = 1e-10
 """How far rows may be from those of the step, for bodies that loops do not hold to each other."""
 DEAD = 1e-14
@@ -99,7 +102,7 @@ class ContactSlopes(NamedTuple):
     Attributes:
         rates: (n,) along normals,
         sides: (n, m) and what these change by.
-        one_sided: (n,) whether that is so on the side alone where bodies are apart.
+        at_rest: (n,) whether they rest, so near to a kink that little more than that is known.
         bent: (n, 6, m) what rates along the rows change by as the rows do.
         drawn: (6 n, nv) scratch: what is multiplied by changes of places, and of rates.
         by_place: (nv, nv) what forces on the rates change by, in a line for each way that places
@@ -113,7 +116,7 @@ class ContactSlopes(NamedTuple):
 
     rates: Array
     sides: Array
-    one_sided: Ints
+    at_rest: Ints
     bent: Array
     drawn: Array
     by_place: Array
@@ -437,7 +440,7 @@ def put_contact_slopes(c: PushingContacts, led: LedBy, s: ContactSlopes) -> int:
     put_zeros(s.drawn[: 2 * n])
     put_zeros(s.sides)
     for k in range(n):
-        s.rates[k], s.one_sided[k] = 0.0, 0
+        s.rates[k], s.at_rest[k] = 0.0, 0
         failure = put_normal(c, led, s, k)
         if failure != 0:
             return WHYS * k + failure
@@ -503,6 +506,8 @@ def put_normal(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int) -> int:
             return ABOUT_TO_CHANGE
         parts = not bounces or parting > -restitution * approach
         bounces = bounces and not parts
+    if math.fabs(left) <= SHALLOW and c.forces[k, 0] > 0.0:
+        s.at_rest[k] = 0 if gives or parts or bounces else 1
     if gives:
         within = dt * contact.stiffness * c.compliance[k]  # while it is pressed
         if within < 1.0 - CLEAR and math.fabs(left) <= CLEAR * dt:
@@ -510,14 +515,12 @@ def put_normal(c: PushingContacts, led: LedBy, s: ContactSlopes, k: int) -> int:
         share = within if left < 0.0 else 1.0
     elif parts:
         share = led.recovery
-    elif left < -SHALLOW and not bounces:  # at rest they are in each other by rounding
+    elif left < -TOUCHING and not bounces:  # it stays so, whatever is changed by little
         return 0
     if bounces:
         s.rates[k], share = -restitution * approach, -restitution
     else:
-        if not gives and not parts:
-            s.one_sided[k] = 1 if left <= SHALLOW and c.forces[k, 0] > 0.0 else 0
-            left = max(left, 0.0)
+        left = left if gives or parts else max(left, 0.0)
         s.rates[k] = -share * left / dt - c.compliance[k] * c.forces[k, 0]
     for i in range(nv):
         drawn = 0.0 if bounces else -c.by_q[i, k, 0] / dt

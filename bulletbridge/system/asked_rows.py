@@ -118,9 +118,9 @@ class Active:
         return contact_names(np.asarray(self.pushing.contact_points), self._mechanism)[k]
 
     @property
-    def one_sided(self) -> tuple[str, ...]:
-        """Contacts that rest, in words: what they change by is known on one side alone."""
-        return tuple(self.name(k) for k in np.flatnonzero(self.slopes_of.one_sided))
+    def at_rest(self) -> tuple[str, ...]:
+        """Contacts that rest, in words."""
+        return tuple(self.name(k) for k in np.flatnonzero(self.slopes_of.at_rest))
 
     def rows_named(self, rows: Sequence[int]) -> str:
         """Rows in words: contacts with how many of their points, and joints."""

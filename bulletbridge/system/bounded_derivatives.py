@@ -233,7 +233,7 @@ def bounded_step_derivatives(made: Made) -> StepDerivatives:
     elif not nc:
         _require_alike(made, float(ahead.report[AWAY]), size)
     A, B = changes[:, : 2 * nv], changes[:, 2 * nv :]
-    return StepDerivatives(A, B, after.q, after.v, one_sided=acting.one_sided)
+    return StepDerivatives(A, B, after.q, after.v, at_rest=acting.at_rest)
 
 
 class Calls:

@@ -90,9 +90,9 @@ class Linearisation:
             the step, as it is from the state. The derivative is that of this active set.
         changed: Those that are others in steps from states nearby: there is a kink beside the
             state, and numbers are means of both its sides.
-        one_sided: Contacts that rest, within 1e-7 m of it: there is a kink at the state, and
-            numbers are those of the side where bodies are apart. Empty where differences were
-            taken, which are of both.
+        at_rest: Contacts that rest, as of ``StepDerivatives``: there is a kink, by places, 1e-7 m
+            from the state at most. Empty where differences were taken, which are a mean of both
+            sides.
         error: Largest difference between those of two step lengths, before their errors of second
             order were taken out; 0 where no differences were taken.
         by: How A and B were found.
@@ -116,14 +116,14 @@ class Linearisation:
     lift: Array
     active: tuple[str, ...]
     changed: tuple[str, ...]
-    one_sided: tuple[str, ...]
+    at_rest: tuple[str, ...]
     error: float
     by: By
 
     def __repr__(self) -> str:
         """What of, how large, and how it was found."""
         n, kinks = len(self.states), f", kinks: {', '.join(self.changed)}" if self.changed else ""
-        kinks += f", one-sided: {', '.join(sorted(set(self.one_sided)))}" if self.one_sided else ""
+        kinks += f", at rest: {', '.join(sorted(set(self.at_rest)))}" if self.at_rest else ""
         sizes = f"{n} states, {len(self.inputs)} inputs, {len(self.outputs)} outputs"
         return f"<Linearisation: {self.what} at t = {self.t:.6g} s, {sizes}, by {self.by}{kinks}>"
 
@@ -235,7 +235,7 @@ class Full(NamedTuple):
         A: (2 nv, 2 nv), of displacements that are closed first.
         B: (2 nv, nv).
         q_after, v_after: Where the step leads.
-        active, changed, one_sided: As of ``Linearisation``.
+        active, changed, at_rest: As of ``Linearisation``.
         error: Of differences.
     """
 
@@ -245,7 +245,7 @@ class Full(NamedTuple):
     v_after: Array
     active: tuple[str, ...]
     changed: tuple[str, ...]
-    one_sided: tuple[str, ...]
+    at_rest: tuple[str, ...]
     error: float
     by: By
 
@@ -335,7 +335,7 @@ def linearise(copy: Linearisable, request: Request) -> Linearisation:
         tuple(map(str, states[picked])), tuple(names[k] for k in rates), outputs,
         float(solver.control[0]["dt"]) if request.what == "step" else None,
         *(at.q, at.v, at.tau, at.t), *(full.q_after, full.v_after), lift,
-        *(full.active, full.changed, full.one_sided, error, full.by),
+        *(full.active, full.changed, full.at_rest, error, full.by),
     )  # fmt: skip
 
 
@@ -374,7 +374,7 @@ def step_by_equations(copy: Linearisable, tangents: Tangents, smoothing: float) 
             if active:
                 raise UnsupportedError(BESIDE_LIMIT)
     A, told = found.A @ tangents.closing, tuple(sorted(active.elements()))
-    return Full(A, found.B, found.q, found.v, told, (), found.one_sided, 0.0, "equations")
+    return Full(A, found.B, found.q, found.v, told, (), found.at_rest, 0.0, "equations")
 
 
 def require_plain(solver: Solver, found: StepDerivatives) -> None:

@@ -1156,8 +1156,8 @@ class System:
         Motors, friction, limits and contacts act by their active set at the end of the step:
         what is at its force pushes by it, what is not holds its rate, what slides rubs against its
         slip. ``active`` tells it; where it is about to become another one, steps have a kink, and
-        no derivative. Contacts at rest are at one, by places: theirs is that from the side where
-        the bodies are apart. Constraints with a force limit are rigid while they hold.
+        no derivative. Contacts at rest are near one, by places, which ``at_rest`` tells: what
+        touches has the derivative of the side where bodies are apart. Constraints with a force limit are rigid while they hold.
 
         Args:
             smoothing: Energy s [J]. More than zero: A, B, q and v are those of another step, that
@@ -1242,7 +1242,7 @@ class System:
             else:
                 found = self.step_with_derivatives()
             asked.states[k + 1], asked.changes[k] = self.snapshot(), np.hstack([found.A, found.B])
-            asked.one_sided[k] = len(found.one_sided) > 0
+            asked.at_rest[k] = len(found.at_rest) > 0
             counts[DIFFERENTIATED], counts[MADE] = k + 1, 0
 
     def _differentiate_together(self, asked: StepsAsked) -> int:
