@@ -27,8 +27,8 @@ CLEAR = 1e-9
 """Rate [m/s or rad/s] by which contacts must be clear of acting otherwise, and share of friction by
 which they must be clear of sliding."""
 TOUCHING = 1e-9
-"""How far bodies that rest may be in each other, or apart [m], by rounding. There is a kink: what is
-apart comes back in a step, what is in each other stays so."""
+"""How far bodies that rest may be in each other, or apart, by rounding [m]. There is a kink: what
+is apart comes back in a step, what is in each other stays so."""
 SAME = 1e-10
 """How far rows may be from those of the step, for bodies that loops do not hold to each other."""
 DEAD = 1e-14

@@ -1157,7 +1157,8 @@ class System:
         what is at its force pushes by it, what is not holds its rate, what slides rubs against its
         slip. ``active`` tells it; where it is about to become another one, steps have a kink, and
         no derivative. Contacts at rest are near one, by places, which ``at_rest`` tells: what
-        touches has the derivative of the side where bodies are apart. Constraints with a force limit are rigid while they hold.
+        touches has the derivative of the side where bodies are apart. Constraints with a force
+        limit are rigid while they hold.
 
         Args:
             smoothing: Energy s [J]. More than zero: A, B, q and v are those of another step, that
