@@ -26,13 +26,9 @@ from bulletbridge.constraints.row_derivatives import RowGradients, pull_back_row
 from bulletbridge.constraints.row_rates import RowRecords
 from bulletbridge.constraints.rows import jacobian
 from bulletbridge.engine.dense import (
-    accelerate,
     applied_forces,
-    ask_forces,
     filter_velocity,
-    forces_less_bias,
     place,
-    put_bias,
     put_bias_of_motion,
     set_implicit_horizon,
     solution_multipliers,
@@ -44,6 +40,7 @@ from bulletbridge.engine.records import (
     DONE,
     EULER,
     FORCE,
+    STAGE_V,
     STAGE_VDOTS,
     TARGETS_PER_STEP,
     VERLET,
@@ -106,10 +103,10 @@ from bulletbridge.numerics.spatial import copy_into
 
 METHODS = EULER, VERLET
 (
-    GRADIENT, OF_Q, OF_V, OF_A, OF_TAU, W, V, GUESS, NEXT, LED, PUSH, NEXT_PUSH, WAY, NONE, VECTORS,
-) = range(15)  # fmt: skip
+    GRADIENT, OF_Q, OF_V, OF_A, OF_TAU, W, V, GUESS, LED, PUSH, NEXT_PUSH, WAY, NONE, VECTORS,
+) = range(14)  # fmt: skip
 """Scratch vectors (nv,)."""
-KAPPA, EARLIER, LAM, NEXT_LAM, PARTS, ROW_VECTORS = range(6)
+KAPPA, EARLIER, LAM, PARTS, ROW_VECTORS = range(5)
 """Scratch vectors (nc,)."""
 DEPENDENT = 1e-6
 """Share of its own answer that a rate which is held must have left for itself, the others held:
@@ -158,6 +155,7 @@ class Tape(NamedTuple):
         first: (n + 1, nv)
         ranks: (n + 1, 2) of accelerations and of filters.
         accelerations: (n, nv) at the start of each step.
+        seconds: (n, nv) rates by which Verlet's second half has accelerated last.
         corrections: (n, nv)
         led: (n, nq + nv + 1) where each step has led.
         plain: (n,) whether its derivative is known.
@@ -171,6 +169,7 @@ class Tape(NamedTuple):
     first: Ints
     ranks: Ints
     accelerations: Array
+    seconds: Array
     corrections: Array
     led: Array
     plain: Ints
@@ -301,6 +300,7 @@ def record_steps(
             return n
         if here == 1:
             copy_into(tape.accelerations[n], arrays.vectors[row, :nv])
+            copy_into(tape.seconds[n], arrays.vectors[STAGE_V, :nv])
             copy_into(tape.corrections[n], arrays.vectors[CORRECTION, :nv])
             keep_factors(arrays, kept_factors(tape, n + 1), tape.ranks[n + 1])
             copy_into(tape.states[n + 1], arrays.state)
@@ -347,21 +347,12 @@ def add_transposed(x: Array, size: float, A: Array, first: int, w: Array) -> Non
 
 
 @outlined
-def answer_at_end(
-    a: Arrays, f: Factors, at: Place, guess: Array, push: Array, led: Array, lam: Array
+def take_multipliers_at_end(
+    a: Arrays, f: Factors, at: Place, rates: Array, push: Array, lam: Array
 ) -> None:
-    """Verlet's second half from the rates of a place at a guess of those that it leads to.
-
-    Writes where it leads, filtered, what it accelerates by, with what the filter does, and λ.
-    """
-    half, v, needed = 0.5 * a.control.dt, at.v, a.vectors[FORCE, : len(guess)]
-    accelerate(a, f, at.now, at.q, guess, at.tau, push)
-    forces_less_bias(a, at.q, guess, at.tau, needed)
-    for k in range(len(v)):
-        led[k] = v[k] + half * push[k]
-    filter_velocity(a, f, led)
-    for k in range(len(v)):
-        push[k] = (led[k] - v[k]) / half
+    """λ of Verlet's second half by the accelerations ``push`` at some rates of a place."""
+    needed = a.vectors[FORCE, : len(rates)]
+    applied_forces(a, at.q, rates, at.tau, needed)
     solution_multipliers(a, f, a.control.filter_rank, needed, push, lam)
 
 
@@ -478,26 +469,26 @@ def pull_back_projection(
 
 @outlined
 def pull_back_second_half(
-    a: Arrays, f: Factors, d: DerivativeArrays, g: AdjointArrays, at: Place
-) -> None:
+    a: Arrays, f: Factors, d: DerivativeArrays, g: AdjointArrays, at: Place, second: Array,
+    led: Array,
+) -> None:  # fmt: skip
     """``differentiate_second_half`` transposed: takes gradients OF_V, leaves OF_Q, OF_A, OF_TAU.
 
-    Takes the rates before it, as those of the place, and in PUSH the first acceleration.
+    Takes the rates before it, as those of the place, in PUSH the first acceleration, the second
+    rates, and those that it has led to.
     """
     nv, half, rank, targets = len(a.axes), 0.5 * a.control.dt, a.control.filter_rank, at.now.targets
     of_q, of_v, w, last = g.vectors[OF_Q], g.vectors[OF_V], g.vectors[W], g.vectors[WAY]
-    v, guess, second, led = at.v, g.vectors[GUESS], g.vectors[NEXT], g.vectors[LED]
-    push, other, of_guess = g.vectors[PUSH], g.vectors[NEXT_PUSH], g.vectors[OF_A]
+    v, guess, push, other = at.v, g.vectors[GUESS], g.vectors[PUSH], g.vectors[NEXT_PUSH]
     y, kappa, earlier = g.of_rows[PARTS], g.of_rows[KAPPA], g.of_rows[EARLIER]
-    lam, lam_other, none = g.of_rows[LAM], g.of_rows[NEXT_LAM], g.of_rows[LAM, :0]
+    of_guess, asked = g.vectors[OF_A], RowGradients(g.of_rows[LAM], y[:0], y[:0])
     for k in range(nv):
         guess[k] = v[k] + half * push[k]
-    answer_at_end(a, f, at, guess, push, second, lam)
-    answer_at_end(a, f, at, second, other, led, lam_other)
+        push[k], other[k] = (second[k] - v[k]) / half, (led[k] - v[k]) / half
     copy_into(w, of_v)
     answer_transposed(f, rank, w, y, kappa)
+    take_multipliers_at_end(a, f, at, second, other, asked.lam)
     by_momenta = TreeGradients(w, -half, g.sums, g.above, of_q, of_guess)
-    asked = RowGradients(lam_other, none, none)
     pull_back_motion(a, d, targets, second, other, asked, by_momenta)
     copy_into(last, of_guess)
     answer_transposed(f, rank, last, y, earlier)
@@ -508,10 +499,9 @@ def pull_back_second_half(
         g.vectors[OF_TAU, k] = half * of_v[k]
         of_guess[k] = 0.0
     put_times_mass(f.L, of_v)
-    ask_forces(a, at.q, guess)
-    put_bias(a, guess)
+    take_multipliers_at_end(a, f, at, guess, push, asked.lam)
     by_momenta = TreeGradients(last, -half, g.sums, g.above, of_q, of_guess)
-    pull_back_motion(a, d, targets, guess, push, RowGradients(lam, none, none), by_momenta)
+    pull_back_motion(a, d, targets, guess, push, asked, by_momenta)
     for k in range(nv):
         of_v[k] += of_guess[k]
         of_guess[k] *= half  # now by the first acceleration
@@ -773,7 +763,8 @@ def pull_back_steps(
             pull_back_filter(a, ended, d, s, g, end)
         else:
             last_forces = tau[lines * (n + 1) - 1]
-            pull_back_second_half(a, ended, d, g, Place(end, q_end, g.vectors[V], last_forces))
+            at = Place(end, q_end, g.vectors[V], last_forces)
+            pull_back_second_half(a, ended, d, g, at, tape.seconds[n], tape.led[n, nq : nq + nv])
         c.rank, c.filter_rank = tape.ranks[n, 0], tape.ranks[n, 1]
         place(a, first, start, q, v)
         c.t, seen = start.t, n
@@ -857,6 +848,7 @@ class StepAdjoint:
             np.zeros((n + 1, 2), np.int64),
             np.zeros((n, nv)),
             np.zeros((n, nv)),
+            np.zeros((n, nv)),
             np.zeros((n, size)),
             np.zeros(n, np.int64),
         )
@@ -890,7 +882,7 @@ class StepAdjoint:
         """How many steps are kept in so many numbers; one at least."""
         arrays = self._steps.arrays[0]
         nv, nc = len(arrays.axes), arrays.Y.shape[1]
-        each = nv * nv + nc * (nv + nc + ROW.itemsize // 8) + 6 * nv + 2 * len(arrays.state)
+        each = nv * nv + nc * (nv + nc + ROW.itemsize // 8) + 7 * nv + 2 * len(arrays.state)
         return max(1, numbers // each)
 
     def require_known(self) -> None:
