@@ -290,3 +290,16 @@ def test_motors_push_against_friction_that_sticks():
     assert system.v[system.mechanism.joints["elbow_right"].v][0] == pytest.approx(0.03, rel=3e-5)
     rubs = "friction of motor_left sticking"
     assert require_differences(system).active == (rubs, "motor of elbow_left at +force")
+
+
+def test_a_motor_of_a_joint_that_loops_lock_changes_nothing():
+    """Three joints in a weld: what their motors ask for is not possible, whatever else happens.
+
+    A force of it moves nothing: to 1e-12, as forces that loops bear do.
+    """
+    system = closed_system((7, True, [REVOLUTE, PRISMATIC, REVOLUTE], "weld", False))
+    system.motors.set("joint3", velocity=0.3, force=1.0)
+    require_differences(system)
+    by_force = system.step_derivatives().B
+    locked = by_force[:, system.mechanism.joint("joint3").v]
+    assert np.abs(locked).max() <= 1e-12 * np.abs(by_force).max()

@@ -16,6 +16,7 @@ from bulletbridge.engine.step_derivatives import put_matrix, put_zeros
 from bulletbridge.inequalities.contact_slopes import (
     CLEAR,
     CONES,
+    DEAD,
     JOINT_ABOUT_TO_CHANGE,
     JOINT_BEYOND,
     JOINT_OF_LOOP,
@@ -260,6 +261,16 @@ def put_rows_of_contacts(a: ActiveRows, c: PushingContacts, s: ContactSlopes, ra
     return 0
 
 
+@helper
+def push_nothing(a: ActiveRows, i: int) -> None:
+    """Have a row hold nothing, by a force that stays: that of a joint which loops lock."""
+    for k in range(a.K.shape[1]):
+        a.K[i, k] = a.L[i, k] = 0.0
+    for j in range(a.sides.shape[1]):
+        a.sides[i, j] = 0.0
+    a.K[i, i], a.rates[i], a.strengths[i] = 1.0, math.nan, math.nan
+
+
 @outlined
 def put_answers(a: ActiveRows, changes: Array, e: Equations) -> int:
     """What rates along rows answer to; 0, or which is the first that is not known, and why.
@@ -269,7 +280,9 @@ def put_answers(a: ActiveRows, changes: Array, e: Equations) -> int:
         changes: (nv, 3 nv) of rates before loops are closed, at constant forces of rows.
         e: Receives it.
     """
-    m, nv = a.counts[0], a.rows.shape[1]
+    m, nv, total = a.counts[0], a.rows.shape[1], 0.0
+    for k in range(nv):
+        total += changes[k, 2 * nv + k]
     rows, moved = a.rows[:m], e.moved[:m]
     put_zeros(moved)
     add_product(1.0, rows, 0, changes[:, 2 * nv :], moved)
@@ -279,6 +292,10 @@ def put_answers(a: ActiveRows, changes: Array, e: Equations) -> int:
             e.across[j, i] = rows[i, j]
     add_product(1.0, moved, 0, e.across[:, :m], e.S[:m])
     for i in range(m):
+        if a.of[i, 0] < 0 and e.S[i, i] + a.K[i, i] <= DEAD * total:
+            push_nothing(a, i)
+            e.units[i] = 1.0
+            continue
         if not a.rooms[i] * (e.S[i, i] + a.K[i, i]) > a.least[i]:  # servos give way
             return WHYS * i + ROW_ABOUT_TO_CHANGE
         e.units[i] = math.sqrt(e.S[i, i])
