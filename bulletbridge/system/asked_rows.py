@@ -120,7 +120,7 @@ class Active:
     @property
     def at_rest(self) -> tuple[str, ...]:
         """Contacts that rest, in words."""
-        return tuple(self.name(k) for k in np.flatnonzero(self.slopes_of.at_rest))
+        return tuple(self.name(int(k)) for k in np.flatnonzero(self.slopes_of.at_rest))
 
     def rows_named(self, rows: Sequence[int]) -> str:
         """Rows in words: contacts with how many of their points, and joints."""
