@@ -13,7 +13,7 @@ import pybullet
 from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.constraints import LET_MEET, CreatedConstraint, in_numbers_of_today
 from bulletbridge.bullet.state import SingleBody
-from bulletbridge.drop_in.forces import State, constraint_state, exceeds, on_parent
+from bulletbridge.drop_in.forces import PULLED, State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.held_inside import HeldInside, InsideMemory
 from bulletbridge.drop_in.joined_bodies import (
     ALONE,
@@ -127,6 +127,7 @@ class FilteredGroup:
         self._attempts = Attempts()
         self._given_way: Set[str] = NO_NAMES  # loops that their force limits let open
         self._impulses: Impulses | None = None  # of the last step, once asked for
+        self._eased: tuple[Impulses, Impulses] | None = None  # those, and as ``_shared`` has them
         self._sticking_count = UNKNOWN  # points that stuck then
         self._prescribed: Filter | None = None  # which knows where moving frames will be
         self._sticking = NO_STICKING_POINTS  # by its contacts
@@ -192,7 +193,7 @@ class FilteredGroup:
         self._attempts = replace(memory.attempts)
         self._inside.recall(memory.inside)
         self._given_way, self.plain = set(memory.given_way), None
-        self._impulses, self._sticking_count = memory.impulses, UNKNOWN
+        self._impulses, self._sticking_count, self._eased = memory.impulses, UNKNOWN, None
         self._prescribed = None
         self._forget_gaps()
         known = self.system.known_filter
@@ -456,7 +457,7 @@ class FilteredGroup:
             point, gap = places[loop.name]
             pull = None
             if self.impulses is not None and loop.name not in self._given_way:
-                pull = on_parent(loop, self.joined.native(loop), self.impulses, corrected=False)
+                pull = on_parent(loop, self.joined.native(loop), self._shared(self.impulses), False)
             force, moment = (np.zeros(3), np.zeros(3)) if pull is None else pull[:2]
             found.append(Mark(loop.name, point - gap, point, force, moment))
         return found
@@ -652,6 +653,25 @@ class FilteredGroup:
         pulls = known.pulls(len(forces), dt)
         return [pull <= dt * (force + room) for pull, force in zip(pulls, forces, strict=True)]
 
+    def _shared(self, impulses: Impulses) -> Impulses:
+        """Impulses of the filter, less what loops do to one another in Bullet's step in vain.
+
+        As of a door's handle that is led on its arc: along the leaf Bullet pulls at the hinge.
+        """
+        if impulses.unique:
+            return impulses
+        if self._eased is None or self._eased[0] is not impulses:
+            joined, nothing, wrenches = self.joined, impulses.nothing, dict[str, Array]()
+            for loop in joined.loops.values():
+                given_way = loop.name in self._given_way or loop.number not in joined.models
+                if given_way or loop.kind not in PULLED:
+                    continue
+                pull = on_parent(loop, joined.native(loop), nothing, corrected=False)
+                if pull is not None:
+                    wrenches[loop.name] = impulses.dt * np.hstack([pull.moment, pull.force])
+            self._eased = impulses, impulses.easing(wrenches)
+        return self._eased[1]
+
     def state_of(self, loop: CreatedConstraint) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
         self.plain = None  # the next step forgets them
@@ -662,7 +682,7 @@ class FilteredGroup:
         given_way = loop.name in self._given_way or loop.number not in self.joined.models
         if self.impulses is None or given_way or self._attempts.pause > 0:
             return native.state
-        return constraint_state(loop, native, self.impulses)
+        return constraint_state(loop, native, self._shared(self.impulses))
 
 
 def lead_of(erp: float, client: int) -> float:

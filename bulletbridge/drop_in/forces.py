@@ -12,6 +12,8 @@ from bulletbridge.numerics.records import Array
 
 State = tuple[float, ...]
 POINTS = (pybullet.JOINT_POINT2POINT, pybullet.JOINT_SPHERICAL)
+PULLED = (*POINTS, pybullet.JOINT_FIXED, pybullet.JOINT_REVOLUTE)
+"""Kinds that Bullet's step closes as we do; its sliders act at pivots that slide apart."""
 SLIDES_ALONG = 1e-7
 """Length of a product of unit vectors from which on Bullet takes it for an axis."""
 

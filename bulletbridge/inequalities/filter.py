@@ -1,8 +1,8 @@
 """Bringing a state that somebody else has advanced onto the loops, and what that took."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, cast
@@ -68,6 +68,7 @@ class Impulses:
         points: (2, n, 3) the same of the sticking points: normal, two tangents.
         closed: (nc,) rows of constraints that were not left open.
         unique: Whether the rows determine them.
+        eased: (nc,) what acts at the start besides, and moves nothing: see ``easing``.
     """
 
     solver: Solver
@@ -79,16 +80,44 @@ class Impulses:
     points: Array
     closed: Mask
     unique: bool
+    eased: Array | float = 0.0
 
     @cached_property
     def multipliers(self) -> Array:
         """Multipliers (2, nc) as ``found``; of least norm where the rows do not determine them."""
-        if self.unique:
+        if self.unique or not self.found.any():
             return self.found
+        return self._shortest(self.state, self.found)
+
+    def _shortest(self, state: Array, multipliers: Array) -> Array:
+        """Multipliers (n, nc) of least norm that do what given ones do at a state."""
         solver, nq = self.solver, self.solver.mechanism.nq
-        terms = solver.terms(self.state[:nq], self.state[nq:-1], float(self.state[-1]))
+        terms = solver.terms(state[:nq], state[nq:-1], float(state[-1]))
         terms = terms._replace(J=terms.J * self.closed[:, None])
-        return np.array([shortest_multipliers(solver, terms, terms.J.T @ x)[0] for x in self.found])
+        return np.array(
+            [shortest_multipliers(solver, terms, terms.J.T @ x)[0] for x in multipliers]
+        )
+
+    @property
+    def nothing(self) -> "Impulses":
+        """Those of a filter that found all closed at the start."""
+        none = np.zeros_like(self.found)
+        return replace(self, state=self.start, share=0.0, found=none)
+
+    def easing(self, wrenches: Mapping[str, Array]) -> "Impulses":
+        """The same with what takes from another's impulses all that moves nothing at the start.
+
+        Args:
+            wrenches: (6,) of loops, as somebody else's step has exerted them: moment about the
+                origin of frame b [N m s] and force [N s] on its link, world axes. Together they
+                are those of least norm then that move the bodies alike.
+        """
+        borne, names = np.zeros(self.solver.encoded.nc), self.solver.encoded.rows
+        for (name, part), (_, rows) in zip(names.items(), self._rows_at_start, strict=False):
+            if name in wrenches:
+                borne[part] = np.linalg.lstsq(rows.T, wrenches[name], rcond=None)[0]
+        borne *= self.closed
+        return replace(self, eased=self._shortest(self.start, borne[None])[0] - borne)
 
     @cached_property
     def poses(self) -> np.ndarray:
@@ -99,6 +128,14 @@ class Impulses:
     def start_poses(self) -> np.ndarray:
         """(nb,) of the bodies at the start of the step."""
         return self.solver.poses_at(self.start[: self.solver.mechanism.nq])
+
+    @cached_property
+    def _rows_at_end(self) -> list[tuple[Array, Array]]:
+        return self.solver.wrench_rows_of(self.poses, slice(None), float(self.state[-1]))
+
+    @cached_property
+    def _rows_at_start(self) -> list[tuple[Array, Array]]:
+        return self.solver.wrench_rows_of(self.start_poses, slice(None), float(self.start[-1]))
 
     @property
     def velocity(self) -> Array:
@@ -147,21 +184,29 @@ class Impulses:
             return None
         velocity, position = self.multipliers[:, encoded.rows[name]]
         at_end = velocity + position / self.dt if corrected else velocity
-        found = self._wrench_at(self.poses, float(self.state[-1]), index, at_end, on_mover)
-        if self.share == 0.0:
+        rows = self._rows_at_end[index]
+        found = self._wrench_at(self.poses, rows, index, at_end, on_mover)
+        at_start = self.share * position
+        if isinstance(self.eased, np.ndarray):
+            at_start = at_start + self.eased[encoded.rows[name]]
+        elif self.share == 0.0:
             return found
         # of the same point, which has moved since
-        poses, t = self.start_poses, float(self.start[-1])
-        first = self._wrench_at(poses, t, index, self.share * position, on_mover)
+        rows = self._rows_at_start[index]
+        first = self._wrench_at(self.start_poses, rows, index, at_start, on_mover)
         both = first.force + found.force, first.moment + found.moment
         return Wrench(found.point, found.R, *both)
 
     def _wrench_at(
-        self, poses: np.ndarray, t: float, index: int, multipliers: Array, on_mover: bool
+        self,
+        poses: np.ndarray,
+        at: tuple[Array, Array],
+        index: int,
+        multipliers: Array,
+        on_mover: bool,
     ) -> Wrench:
-        """Wrench of the loop of that number where bodies stand so."""
-        loop = self.solver.encoded.loops[index]
-        point, rows = self.solver.wrench_rows(poses, index, t)
+        """Wrench of the loop of that number where bodies stand so, with its rows there."""
+        loop, (point, rows) = self.solver.encoded.loops[index], at
         both = multipliers @ rows
         R = poses["R"][loop["body_b"]] @ loop["R_b"]
         moment, force = both[:3], both[3:]
