@@ -100,7 +100,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Objects of the small package's kernels."""
+    """The folder of the small package, with byte code, and of objects of its kernels."""
     room = tmp_path_factory.mktemp("made")
     root = small(room)
     done = python(root, "-c", MAKE, str(room / "objects"), BULLETBRIDGE_KERNELS="compile")
@@ -108,7 +108,7 @@ def made(tmp_path_factory):
     refused, told = done.stdout.splitlines()
     assert "nothing has called call_stored, gather, both, nothing, twice" in refused
     assert told == TOLD
-    return room / "objects"
+    return room
 
 
 def small(room):
@@ -140,8 +140,9 @@ def python(root, *arguments, without_numba=False, **changes):
 @pytest.fixture
 def root(made, tmp_path):
     """The package with its objects."""
-    found = small(tmp_path)
-    shutil.copytree(made, found / "objects")
+    found = tmp_path / "small"
+    shutil.copytree(made / "small", found)
+    shutil.copytree(made / "objects", found / "objects")
     return found
 
 
