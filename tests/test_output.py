@@ -135,6 +135,42 @@ def test_coordinates_go_by_joint_too():
         system.tau["j1"] = np.nan
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="names are not counted from 3.14 on")
+def test_what_would_be_lost_with_a_copy_that_nothing_holds_is_refused():
+    system = bulletbridge.System(planar_chain([0.4, 0.3], [1.0, 1.0]))
+    before = system.q
+    told = r"is a copy of the state: set it with set_state\([qv]=.*assemble\({'j0': .*\.copy\(\)"
+    with pytest.raises(ModelError, match=f"^q {told}"):
+        system.q[0] = 1.0
+    with pytest.raises(ModelError, match=f"^q {told}"):
+        system.q[1:] += 1.0
+    with pytest.raises(ModelError, match=f"^v {told}"):
+        system.v[:] = 0.0
+    assert np.array_equal(system.q, before)
+
+
+def test_copies_that_something_holds_take_numbers():
+    system = bulletbridge.System(planar_chain([0.4, 0.3], [1.0, 1.0]))
+
+    def shifted(q):
+        q[0] += 1.0
+        return q
+
+    def from_within():
+        outer[1] = 4.0
+
+    held, listed, own, outer = system.q, [system.q], system.q.copy(), system.q
+    held[0] = listed[0][0] = own[0] = 2.0
+    from_within()
+    system.tau[0] = 3.0  # in place: it acts
+    assert held[0] == listed[0][0] == own[0] == 2.0
+    assert shifted(system.q)[0] == system.q[0] + 1.0
+    assert outer[1] == 4.0
+    assert system.tau[0] == 3.0
+    system.set_state(q=held)
+    assert system.q[0] == 2.0
+
+
 @pytest.mark.parametrize(
     "name, told",
     [

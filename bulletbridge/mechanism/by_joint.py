@@ -1,6 +1,7 @@
 """Coordinates of a mechanism as arrays that also know the names of its joints."""
 
 from collections.abc import Mapping, Sequence
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, cast
 
 import numpy as np
@@ -12,6 +13,29 @@ from bulletbridge.numerics.records import Array, Mask, array_of
 
 Values = Mapping[str, float | Sequence[float]]
 """Numbers by joint name."""
+
+
+class Counted:
+    """Tells how many references Python counts to what has entries set."""
+
+    def __setitem__(self, counts: list[int], _: None) -> None:
+        """Note the count."""
+        counts.append(getrefcount(self))
+
+
+def references_without_name() -> int:
+    """References to an array that no name holds while an entry is set; 0 if that does not show.
+
+    Measured, since it is the interpreter's matter: from Python 3.14 on a name may count as none.
+    """
+    counts: list[int] = []
+    held = Counted()
+    held[counts] = None
+    Counted()[counts] = None
+    return counts[1] if counts[1] < counts[0] else 0
+
+
+NAMELESS = references_without_name()
 
 
 class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
@@ -53,22 +77,26 @@ class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
 
         Raises:
             ModelError: There is no such joint, a number is missing or not finite, or the array is a
-                copy, so that nothing would come of it.
+                copy and by name, or nothing holds it, so that nothing would come of it.
         """
+        by_name = isinstance(key, str)
+        lost = by_name or getrefcount(self) <= NAMELESS
+        if self.of is not None and self.what != "tau" and lost:
+            name = key if by_name else next(iter(self.of.joints), "joint")
+            raise ModelError(
+                f"{self.what} is a copy of the state: set it with set_state({self.what}=...), or"
+                f" assemble({{{name!r}: ...}}), which closes the loops;"
+                f" {self.what}.copy() is yours to change"
+            )
         plain: Any = np.asarray(self)
         if self.of is not None and are_names(key):
             numbers: Array = np.broadcast_to(np.asarray(value, float), len(key))
             for name, number in zip(key, numbers.tolist(), strict=True):
                 self[name] = number
-        elif not isinstance(key, str) or self.of is None:
+        elif not by_name or self.of is None:
             plain[key] = value
-        elif self.what == "tau":
-            put_values(self.of, {key: value}, plain, self.what)
         else:
-            raise ModelError(
-                f"{self.what} is a copy of the state: set it with set_state({self.what}=...), or"
-                f" assemble({{'{key}': ...}}), which closes the loops"
-            )
+            put_values(self.of, {key: value}, plain, self.what)
 
     def __array_wrap__(self, array: Any, *_: Any) -> Any:
         """What is calculated is plain."""
