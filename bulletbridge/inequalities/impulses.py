@@ -97,6 +97,7 @@ from bulletbridge.numerics.complementarity import (
     NEARBY,
     NEWTON_STEPS,
     RECALLED,
+    SETTLED,
     Outcome,
     factorise_bordered,
     is_convex,
@@ -106,7 +107,11 @@ from bulletbridge.numerics.complementarity import (
     solve_complementarity,
 )
 from bulletbridge.numerics.complementarity_rows import (
+    CONVEX,
+    FACTORED,
     FORMED,
+    NEAREST,
+    NOWHERE,
     USED,
     ComplementarityProblem,
     Room,
@@ -499,7 +504,8 @@ def solve_anew(h: InequalityProblem, rows: RowCounts, tolerance: float, search: 
         if search:
             h.report[YIELDED] = (last - 1.0 if last > 0.0 else PAUSE) if yields else 0.0
         if before.residual == math.inf:
-            more = solve_complementarity(p, n, tolerance, NEARBY)
+            effort = INSIDE if is_shoved(h, n) else NEARBY
+            more = solve_complementarity(p, n, tolerance, effort)
             before = Outcome(more.residual, more.sweeps, before.newton + more.newton)
         if search and waits and before.residual > JAMMED * tolerance:  # dear: not for round-off
             more = solve_complementarity(p, n, tolerance, ANYWHERE)
@@ -564,6 +570,23 @@ def wait(report: Array, left: int, last: int, failed: bool, most: float) -> None
     """
     report[last] = min(max(2.0 * report[last], 1.0), most) if failed else 0.0
     report[left] = report[last]
+
+
+@helper
+def is_shoved(h: InequalityProblem, n: int) -> bool:
+    """Whether a body that nothing but contacts can hold moved at one of them, of the first n rows.
+
+    What motors kick does not hold against them: there is a solution with rigid motors, though far
+    from the last impulses.
+    """
+    widths = h.loose.islands.widths
+    for k in range(len(h.contact_points)):
+        contact, own = h.contact_points[k], h.contact_rows[k]
+        if own.end <= n and widths[contact.body_a] + widths[contact.body_b] > 0:
+            for i in range(own.normal, own.end):
+                if math.fabs(h.row_targets.initial[i]) > AT_REST:
+                    return True
+    return False
 
 
 @helper
@@ -639,6 +662,8 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
     """
     p, n = h.problem, rows.together
     if h.report[COMPLIED] == 0.0:
+        if rows.motors > 0 and is_shoved(h, n):
+            return push_beside_friction(h, n, tolerance)
         outcome = solve(h, rows, tolerance, False)
         wanted, first = h.row_targets.stabilisation, rows.first_unilateral
         there_is_one = is_usable(outcome.residual, tolerance, wanted, first, n)
@@ -649,6 +674,34 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
     for i in range(n):
         p.b[i] += h.sharing.gave[i]
     return push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
+
+
+@outlined
+def push_beside_friction(h: InequalityProblem, n: int, tolerance: float) -> Outcome:
+    """``push_apart`` next to x, or where nothing is found there by all but friction, from x on.
+
+    Friction stays as it is: that problem is convex. Rigid motors hold what they move.
+    """
+    p, s, state = h.problem, h.sharing, h.problem.parts.state
+    for i in range(n):
+        p.centre[i] = 0.0
+    outcome, by_parts = solve_complementarity(p, n, tolerance, SETTLED), state[USED] == 1
+    if outcome.residual <= tolerance or outcome.residual == math.inf:
+        return outcome
+    for i in range(n):
+        bound, x = p.bounds[i], p.x[i]
+        s.start[i], s.asked[i], s.strength[i] = x, p.b[i], bound.mu
+        s.holds[i], s.gave[i] = bound.lower, bound.upper
+        bound.lower, bound.upper, bound.mu = bound.lower - x, bound.upper - x, 0.0
+        p.b[i], p.x[i] = p.w[i], 0.0
+    state[FACTORED], state[NEAREST] = 0, CONVEX if by_parts else NOWHERE
+    alone = solve_complementarity(p, n, tolerance, ANYWHERE if by_parts else NEARBY)
+    state[FACTORED], state[NEAREST] = 0, NOWHERE
+    for i in range(n):
+        bound = p.bounds[i]
+        p.x[i], p.b[i], bound.mu = s.start[i] + p.x[i], s.asked[i], s.strength[i]
+        bound.lower, bound.upper = s.holds[i], s.gave[i]
+    return Outcome(alone.residual, alone.sweeps, outcome.newton + alone.newton)
 
 
 @outlined

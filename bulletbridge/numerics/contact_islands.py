@@ -77,7 +77,8 @@ class Islands(NamedTuple):
     island: Ints  # (bodies,) number of that of a root, -1 for none
     begins: Ints  # (bodies + 1,) of islands in ``rows``
     rows: Ints  # (rows,) island by island
-    D: Array  # (rows, rows) of an island
+    formed: Ints  # (bodies,) whether D of an island is known; rows that move bodies apart are those
+    D: Array  # (rows, rows) of islands, each in the lines from that of its first row on
     A: Array  # (rows, rows) scratch
     lines: Array  # (LINES_OF_ISLAND, rows)
     y: Array  # (bodies, widest) what impulses give their coordinates
@@ -115,6 +116,7 @@ def islands_of(rows: int, widths: Ints) -> Islands:
         island=numbers(count),
         begins=numbers(count + 1),
         rows=numbers(rows),
+        formed=numbers(count),
         D=np.zeros((rows, rows)),
         A=np.zeros((rows, rows)),
         lines=np.zeros((LINES_OF_ISLAND, rows)),
@@ -334,20 +336,21 @@ def left_before(p: Any, s: Islands, start: Array, k: int, effort: int) -> float:
 
 @outlined
 def solve_island(
-    p: Any, s: Islands, start: Array, first: int, last: int, tolerance: float, effort: int
+    p: Any, s: Islands, start: Array, k: int, tolerance: float, effort: int
 ) -> Outcome:
-    """Solve for the rows of an island, in place; arguments are those of ``solve_by_islands``."""
+    """Solve for the rows of island k, in place; arguments are those of ``solve_by_islands``."""
+    first, last = s.begins[k], s.begins[k + 1]
     n, count = last - first, gather_bodies(s, first, last)
     vectors = s.lines[VECTORS:]
     room = Room(s.A, vectors, parts_in(s.parts, count))
-    own = complementarity_problem(s.D, s.lines[B], s.bounds, s.lines[X], s.lines[W], room)
+    own = complementarity_problem(s.D[first:], s.lines[B], s.bounds, s.lines[X], s.lines[W], room)
     gather_rows(p, s, own, first, last, False)
     more = s.lines[LINES_OF_ISLAND - 3 :]
     rest = Selection(more[0], more[1], more[2])
     for at in range(n):
         rest.start[at], rest.warm[at] = start[s.rows[first + at]], own.x[at]
     state = own.parts.state
-    state[USED] = state[FACTORED] = state[FORMED] = 0
+    state[USED], state[FACTORED], state[FORMED] = 0, 0, s.formed[k]
     if may_pay(n, OF_BODIES):
         order_parts(own, n, OF_BODIES)
     if state[USED] == 0:
@@ -383,6 +386,7 @@ def solve_island(
         if again.residual < outcome.residual:
             put_back(p, s, own, first, n, False)
         outcome = Outcome(min(outcome.residual, again.residual), sweeps, newtons)
+    s.formed[k] = state[FORMED]
     return outcome
 
 
@@ -420,11 +424,13 @@ def solve_by_islands(
     count = find_islands(s, first, n)
     put_island_velocities(p, s, first, n)
     for k in range(count):
+        if effort != APART:
+            s.formed[k] = 0
         left = left_before(p, s, start, k, effort)
         if left <= tolerance:
             residual = max(residual, left)
             continue
-        o = solve_island(p, s, start, s.begins[k], s.begins[k + 1], tolerance, effort)
+        o = solve_island(p, s, start, k, tolerance, effort)
         if not o.residual < math.inf:
             return Outcome(math.inf, sweeps, newtons)
         residual = max(residual, o.residual)

@@ -245,22 +245,25 @@ def form_matrix(p: ComplementarityProblem, n: int) -> None:
 @helper
 def put_between(p: ComplementarityProblem, i: int, end: int, j: int, last: int) -> None:
     """D between the rows of two units, which begin at i and j."""
-    parts, D = p.parts, p.D
+    parts, D, touched = p.parts, p.D, p.parts.touched
+    first, second = side_on(parts, j, touched[i, 0]), side_on(parts, j, touched[i, 1])
+    one, two = width(parts, touched[i, 0]), width(parts, touched[i, 1])
     for r in range(i, end):
         for m in range(j, last):
-            D[r, m] = 0.0
-    for side in range(2):
-        for other in range(2):
-            part = parts.touched[i, side]
-            if part < 0 or parts.touched[j, other] != part:
-                continue
-            wide = width(parts, part)
-            for r in range(i, end):
-                for m in range(j, last):
-                    D[r, m] += along_block(parts.blocks[r, side], wide, parts.blocks[m, other], 0)
-    for r in range(i, end):
-        for m in range(j, last):
-            D[m, r] = D[r, m]
+            total = 0.0
+            if first >= 0:
+                total += along_block(parts.blocks[r, 0], one, parts.blocks[m, first], 0)
+            if second >= 0:
+                total += along_block(parts.blocks[r, 1], two, parts.blocks[m, second], 0)
+            D[r, m] = D[m, r] = total
+
+
+@helper
+def side_on(parts: Parts, i: int, part: int) -> int:
+    """Which side of the unit that begins at row i is on a part; -1 for none, or no part."""
+    if part < 0:
+        return -1
+    return 0 if parts.touched[i, 0] == part else 1 if parts.touched[i, 1] == part else -1
 
 
 @helper
