@@ -9,7 +9,7 @@ from support.bullet_worlds import led_pendulum
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import MOVED
 from bulletbridge.drop_in.moved_frame import Way
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, StepError
 
 
 def way(rng: np.random.Generator) -> tuple[np.ndarray, Way]:
@@ -71,9 +71,10 @@ def test_what_is_moved_on_by_metres_at_once_jumps(mode: str, on_base: bool):
         assert np.linalg.norm(client.getBaseVelocity(load)[0]) < 2.0
 
 
-def on_a_joint(client, kind, axis, centre=(0, 0, 0), turn=(0, 0, 0, 1)):
+def on_a_joint(client, kind, axis, centre=(0, 0, 0), turn=(0, 0, 0, 1), place=(0, 0, 0)):
     """A box of 3 kg on one joint of a base that stands still, at a weak motor."""
     body = client.createMultiBody(
+        basePosition=place,
         baseOrientation=turn,
         linkMasses=[3.0],
         linkCollisionShapeIndices=[
@@ -161,3 +162,47 @@ def test_a_drawer_is_pulled_along_an_axis_that_bullet_rounds(connect, mode: str)
         client.changeConstraint(held, 0.002 * n * along)
         client.stepSimulation()
         assert client.getJointState(drawer, 0)[0] == pytest.approx(0.002 * n, abs=1e-7)
+
+
+ON_ARCS = {
+    "far away": ([8.0, -6.0, 1.0], [0, 0, 1], [0.4, 0, 0], [0, 0, 0, 1]),
+    "aslant": (
+        *([0.3, -0.2, 1.0], [0.6, 0.8, 0], [0.1, 0.2, 0.4]),
+        p.getQuaternionFromEuler([0.3, 0.2, 0.7]),
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+@pytest.mark.parametrize("name", ON_ARCS)
+def test_a_door_is_led_by_places_that_bullet_rounds(connect, mode: str, name: str):
+    """A place is rounded by 6e-8 of its distance from the origin, and so is what it is made from.
+
+    The handle is 0.35 m or more from its hinge, and follows in a direction at most 55 degrees from
+    its arc's. What cannot be had is an error: 2e-5 m more of radius.
+    """
+    (base, axis, start, turn), handle = ON_ARCS[name], [0.1, 0.2, 0.05]
+    client = connect()
+    client.setBridgeMode(mode)
+    door = on_a_joint(client, p.JOINT_REVOLUTE, axis, handle, turn, base)
+    unit, arm = np.array(axis) / np.linalg.norm(axis), np.array(start)
+    along = (unit @ arm) * unit
+    radius = np.linalg.norm(arm - along)
+
+    def told(angle: float, more: float = 0.0) -> list[float]:
+        across = np.cos(angle) * (arm - along) + np.sin(angle) * np.cross(unit, arm)
+        place = along + (1.0 + more / radius) * across
+        return p.multiplyTransforms(base, turn, place, [0, 0, 0, 1])[0]
+
+    pivot = (arm - handle).tolist()
+    held = client.createConstraint(door, 0, -1, -1, p.JOINT_POINT2POINT, [0] * 3, pivot, told(0.0))
+    rounded = 1.2e-7 * (np.linalg.norm(base) + 0.4)
+    for n in range(1, 601):
+        client.changeConstraint(held, told(n / 240))
+        client.stepSimulation()
+        found = client.getJointState(door, 0)[0]
+        assert found == pytest.approx(n / 240, abs=3**0.5 * rounded / 0.35)
+    client.changeConstraint(held, told(2.5, 2e-5))
+    if mode == "exact":
+        with pytest.raises(StepError, match="'constraint 1' stays open by"):
+            client.stepSimulation()

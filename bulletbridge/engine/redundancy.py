@@ -112,6 +112,7 @@ class Decision:
         jacobians: (samples, nc, nv) of the kept rows at closed poses, without units.
         threshold: Relative size that counted as weak.
         reach: Longest motion of any body over the samples, at most one.
+        farthest: As in ``Samples``.
         is_held: Whether steps take no more rows for independent than was decided.
         whole: Loops that keep all their rows, since a step has shown that they need them.
     """
@@ -127,6 +128,7 @@ class Decision:
     jacobians: Array
     threshold: float
     reach: float
+    farthest: float = 1.0
     is_held: bool = True
     whole: frozenset[str] = frozenset()
 
@@ -148,11 +150,11 @@ class Decision:
     def slack(self) -> float:
         """Residual that dependent rows may have in steps, divided by their unit.
 
-        Programs that lead frames, as a drawer's along its axis, have its poses from Bullet, which
-        tells some in single precision.
+        Programs that lead frames, as a drawer's along its axis or a door's round its hinge, have
+        their places from Bullet, which tells them in single precision: the farther away, the worse.
         """
-        led = SINGLE if self.encoded.driven == 2 else 0.0
-        return max(SPREAD * self.mismatch, led)
+        told = SINGLE * self.farthest if self.encoded.driven == 2 else 0.0
+        return SPREAD * max(self.mismatch, told)
 
     @property
     def allowance(self) -> float:
@@ -218,12 +220,15 @@ class Samples(NamedTuple):
         motions: (samples, nb) way and turn of each body against its parent since the start, in
             mechanism lengths and radians.
         lengths: (samples, nc) of the rows in coordinates in which the mass matrix is the identity.
+        farthest: Distance of a driven frame from the world's origin, in mechanism lengths, at
+            least one, as of what turns by radians.
     """
 
     poses: list[Array]
     jacobians: Array
     motions: Array
     lengths: Array
+    farthest: float
 
     @property
     def reach(self) -> float:
@@ -342,7 +347,16 @@ def samples_of(
     there = [probe.rows_at(pose, t) for pose in poses]
     jacobians, lengths = unitless(mechanism, encoded, there)
     motions = motions_between(mechanism, np.array([s.poses for s in there]), encoded.length)
-    return Samples(poses, jacobians, motions, lengths)
+    farthest = max(1.0, farthest_led(encoded, there[0].poses) / encoded.length)
+    return Samples(poses, jacobians, motions, lengths, farthest)
+
+
+def farthest_led(encoded: Encoded, poses: np.ndarray) -> float:
+    """Distance [m] from the world's origin of that driven frame which is farthest from it."""
+    led = encoded.loops[encoded.loops["target"] >= 0]
+    on = poses[led["body_a"]]
+    places = on["origin"] + on["p"] + np.einsum("nij,nj->ni", on["R"], led["p_a"])
+    return float(np.linalg.norm(places, axis=1).max(initial=0.0))
 
 
 def unitless(mechanism: Mechanism, encoded: Encoded, there: list[RowsAt]) -> tuple[Array, Array]:
@@ -430,17 +444,21 @@ def select(
     led = [
         part
         for part, loop in zip(reduced.rows.values(), reduced.loops, strict=False)
-        if loop["target"] >= 0 and idle[part].any()
+        if loop["target"] >= 0
     ]
-    if led:  # it goes where these poses, at which it stands, do not
+    moved = ~idle
+    if any(idle[part].any() for part in led):
         moved = moved_rows(mechanism, reduced, tolerances, samples.poses[0], t)
-        for part in led:
-            rows = np.flatnonzero(idle[part] & moved[part]) + part.start
-            idle[rows], size[rows] = False, size[part].max()
+    for part in led:
+        rows = np.flatnonzero(idle[part] & moved[part]) + part.start
+        idle[rows], size[rows] = False, size[part].max(initial=0.0)
     size[idle], jacobians[:, idle] = 0.0, 0.0
-    scale = np.where(idle, 0.0, reduced.scale / np.where(size > 0.0, size, 1.0))
     within = threshold * samples.reach
     caps = caps_among(jacobians, reduced.has_position, within)
+    if caps.rows < reduced.nc:
+        for part in led:  # it goes where these poses, at which it stands, do not
+            size[part][~idle[part]] = size[part].max(initial=0.0)
+    scale = np.where(idle, 0.0, reduced.scale / np.where(size > 0.0, size, 1.0))
     if caps.rows < reduced.nc:
         scale[size > 0.0] *= (size[size > 0.0] / size.max()) ** PREFERENCE
         scale *= np.linspace(1.0, 1.0 - LATER, reduced.nc)
@@ -456,6 +474,7 @@ def select(
         jacobians,
         within,
         samples.reach,
+        samples.farthest,
     )
 
 

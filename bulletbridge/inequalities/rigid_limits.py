@@ -13,7 +13,7 @@ import numpy as np
 
 from bulletbridge.engine.choose import islands_among
 from bulletbridge.engine.islands import find_islands
-from bulletbridge.engine.redundancy import SPREAD, Decision
+from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.inequalities.constraints import InequalityConstraints
@@ -104,9 +104,7 @@ class RigidLimits:
         self._own: list[int] = []  # records of those that hold
         # impulse that limits count over the largest of any row, at most
         self._gain = max(float(np.linalg.norm(held.back, 2)) * 3.0 for held in self._held)
-        self.solver.decide_rank(
-            decision.caps, decision.scale, SPREAD * decision.mismatch, decision.most_left
-        )
+        self.solver.decide_rank(decision.caps, decision.scale, decision.slack, decision.most_left)
         self.hold(self.holding)
 
     def _of(self, name: str, loops: np.ndarray) -> HeldConstraint:
