@@ -315,8 +315,9 @@ class DropInRun:
                 self._blame("silent gap", step, gap)
         if self.mode != "exact" or self.bullets or not (self.pins or self.geared):
             return places, now
-        base = np.abs(self.p.getBaseVelocity(self.body)).max()
-        ends = max(1.0, float(np.abs(rates).max(initial=0.0)), float(base))
+        joined = {end[0] for pin in self.pins for end in (pin.a, pin.b)} - {-1} | {self.body}
+        bases = [np.abs(self.p.getBaseVelocity(body)).max() for body in joined]
+        ends = float(max(1.0, *np.abs(rates), *bases))
         fastest, self.fastest = max(ends, self.fastest), ends
         bent = BENT * (self.dt * fastest) ** 2
         for name, (lower, upper), old, new in zip(self._names(), limits, was, places, strict=True):

@@ -545,6 +545,15 @@ def test_what_gives_way_keeps_nothing_rigid_open(tmp_path, number):
     assert record["end"] == "held" and not record["faults"], record
 
 
+def test_how_fast_a_joined_body_turns_bends_what_limits_hold(tmp_path):
+    """A load at a pin turns by 0.1 rad in a step, while the robot itself moves by 0.01.
+
+    What closes the pin then takes a slide 1.5 mm past its limit, of the order of that square.
+    """
+    record = TogetherRun(1700048, tmp_path, "exact").record(18)
+    assert record["end"] == "held" and not record["faults"], record
+
+
 def test_all_restores_from_a_file_go_on_alike_where_limits_gave_way(tmp_path):
     """Bodies that were not read again closed their loops by other first attempts."""
     run = TogetherRun(990301, tmp_path, "filter")
