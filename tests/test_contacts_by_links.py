@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from test_filter import Given
 
 import bulletbridge as bb
+from bulletbridge.compilation import mode
 from bulletbridge.errors import ModelError
 from bulletbridge.inequalities import stepper
 from bulletbridge.inequalities.arrays import BY_LINKS
+from bulletbridge.inequalities.steps_kernel import step_with_contacts
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import STICKING_POINT
 
@@ -177,6 +179,17 @@ def test_steps_are_those_with_the_operator_formed(seed, drawn):
     for each in tied:
         pybullet.disconnect(each.client)
     assert touched > 5
+
+
+@pytest.mark.skipif(not mode.LINKED, reason="Python makes the calls")
+def test_what_calls_either_way_is_compiled_once():
+    """Two seconds of compilation for each way more, if it were by how many arrays that has."""
+    for way in ("sparse", "dense"):
+        tied = Tied(1, 2, "rope")
+        tied.system(way).step()
+        pybullet.disconnect(tied.client)
+    ways = {signature[0] for signature in step_with_contacts.signatures}
+    assert len(ways) == 1
 
 
 def test_a_long_rope_comes_to_rest_by_links():

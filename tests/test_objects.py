@@ -64,7 +64,8 @@ def use():
     blocks = np.concatenate([one.block, one.block])
     told = [gather(records, line, table, n, m), float(line[0]), one.call((table, n, m))]
     told += [StoredCall(twice, (blocks,), (table, n, m)).call((table, n, m))]
-    whole = one.with_rest((table, n, m)).call
+    whole, again = one.with_rest((table, n, m)).call, ((table, n, m),)
+    told += [StoredCall(call_stored, (one.block,), again).call(again)]
     told += [whole(()), both(0.25, (n, line), records), nothing(line), float(line[0])]
     return told
 
@@ -87,7 +88,7 @@ print(use())
 make()
 """
 BLOCKED = "raise ModuleNotFoundError(f'no {__name__}', name=__name__)"
-TOLD = "[24, 13.75, 24, 48, 24, (1.25, (3, 1)), None, 3.0]"
+TOLD = "[24, 13.75, 24, 48, 24, 24, (1.25, (3, 1)), None, 3.0]"
 """Of ``use``: 0.25 + 1 + 7 + 0.5 + 5."""
 DEFERRED = ["bulletbridge: compiling count", "bulletbridge: compiled count"]
 """Said by whoever has it compiled."""

@@ -10,7 +10,7 @@ import numpy as np
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.block_sizes import in_blocks
 from bulletbridge.compilation.jit import Callback
-from bulletbridge.compilation.stored_calls import StoredCall, WholeCall
+from bulletbridge.compilation.stored_calls import StoredCall, WholeCall, call_stored
 from bulletbridge.compilation.words import arrays_in
 from bulletbridge.engine.clusters_plan import ClusterStepper
 from bulletbridge.engine.records import (
@@ -382,7 +382,7 @@ class InequalityStepper:
         """The same by one of the ways; DENSE_REQUIRED, or DONE."""
         given, limited = self._given(), self.inequalities.force_limited.nc
         if way not in self._predict:
-            fixed = self._ways[way].block, self._step_arrays(NO_CONTACTS)
+            fixed = self._runs[way], self._step_arrays(NO_CONTACTS)
             with announce_compilation(predict):
                 stored = StoredCall(predict, fixed, (given, 0, limited))
             self._predict[way] = stored.call
@@ -455,7 +455,7 @@ class InequalityStepper:
         which: tuple[BackendName, bool] = way, detector is None
         made = self._made.get(which)
         if made is None or made.detector is not detector or made.version != version:
-            block, steady = self._ways[way].block, self._steady
+            block, steady = self._runs[way], self._steady
             if detector is None:
                 arrays, own = self._step_arrays(NO_CONTACTS), (NO_CONTACTS,)
                 kernel, fixed = step_at_contacts, (block, arrays)
@@ -511,7 +511,7 @@ class InequalityStepper:
             return None
         way = self._without_contacts
         self.calls(way, None)  # made anew if what they are made for has changed
-        fixed = free.block, self._ways[way].block, self._step_arrays(NO_CONTACTS), self.joint_limits
+        fixed = free.block, self._runs[way], self._step_arrays(NO_CONTACTS), self.joint_limits
         rest = self._steady, NO_CONTACTS, NO_TRACE
         with announce_compilation(step_watched):
             call = StoredCall(step_watched, fixed, rest).with_rest(rest).call
@@ -874,7 +874,7 @@ class InequalityStepper:
         self.calls(way, None)  # made anew if what they are made for has changed
         rest = self._steady._replace(tau=tau), NO_CONTACTS, found, first
         if way not in self._traces:
-            fixed = self._ways[way].block, self._step_arrays(NO_CONTACTS)
+            fixed = self._runs[way], self._step_arrays(NO_CONTACTS)
             with announce_compilation(trace_forces):
                 self._traces[way] = StoredCall(trace_forces, fixed, rest)
         failure = self._traces[way].call(rest)
@@ -1243,6 +1243,10 @@ class InequalityStepper:
             )
             self._ways["islands"] = self._islands.stored(whole, rest[0])
             kept += self._islands.arrays
+        self._runs = {  # blocks of one type for all ways: what calls them is compiled once
+            way: StoredCall(call_stored, (call.block,), (rest,)).block
+            for way, call in self._ways.items()
+        }
         noted = self.tau, self._exerted, self._noted, self._counts, self._points, self._pause
         self._remembered = Remembered([*kept, *noted])
 

@@ -94,7 +94,8 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, limited: int) -> i
     would be those of there.
 
     Args:
-        run: ``step_kernel.run_inequalities`` with its arrays, stored.
+        run: ``step_kernel.run_inequalities``, or another way, with its arrays, stored, and the call
+            of that stored again: its block is of one type, however many arrays a way has.
         a: What steps work on; the prediction is put into its vectors.
         given: What drives them.
         line: Of the forces.
@@ -118,7 +119,7 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, limited: int) -> i
         tau[WITH_MOTORS, j] = given.tau[line, j] + a.exerted[j]
         pushes = 1 if a.exerted[j] != 0.0 else pushes
     lines = tau[: WITHOUT_MOTORS + 1 + pushes]
-    failure = call_stored(run, (driven_by(given, lines), a.contacts[:0], PREDICT, 0))
+    failure = call_stored(run, ((driven_by(given, lines), a.contacts[:0], PREDICT, 0),))
     return DENSE_REQUIRED if failure == DENSE_REQUIRED else DONE
 
 
@@ -162,7 +163,7 @@ def step_with_contacts(
         a.counts[FOUND] = count
         count = put_held_last(a, a.contacts[:count])
         now = driven_by(given, given.tau[line : line + 1])
-        failure = call_stored(run, (now, a.contacts[:count], PREDICTED_STEP, 1))
+        failure = call_stored(run, ((now, a.contacts[:count], PREDICTED_STEP, 1),))
         note_contacts(a, a.contacts[:count])
         if failure != DONE:
             break
@@ -203,7 +204,7 @@ def step_at_contacts(
         if trace.every > 0:  # up to the next that is kept
             count = min(count, trace.every - (trace.before + n) % trace.every)
         now = driven_by(given, given.tau[min(n, len(given.tau) - 1) :])
-        failure = call_stored(run, (now, contacts, STEP, count))
+        failure = call_stored(run, ((now, contacts, STEP, count),))
         n += a.control[0].done
         if failure == DONE:
             keep_state(trace.table, trace.every, trace.before + n, a.state, a.control)
@@ -291,7 +292,7 @@ def trace_forces(
     while n < len(found.by_drives):
         line = min(n, len(given.tau) - 1)
         failure = call_stored(
-            run, (driven_by(given, given.tau[line : line + 1]), contacts, STEP, 1)
+            run, ((driven_by(given, given.tau[line : line + 1]), contacts, STEP, 1),)
         )
         if failure != DONE:
             break
