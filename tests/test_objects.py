@@ -160,23 +160,17 @@ def test_kernels_are_called_without_numba(root):
 
 
 def test_an_edited_kernel_is_compiled_and_it_is_said(root):
+    """Not by plain numba: it is tried as in a checkout."""
     (root / "callee.py").write_text(CALLEE.format(step=2))
-    (told, loaded), said = run(root)
+    (told, loaded), said = run(root, BULLETBRIDGE_PLAIN_NUMBA=None)
     assert told == TOLD.replace("13.75", "14.75").replace("1.25", "2.25")
     assert loaded == "numba llvmlite"
     assert "caller.gather is of other sources" in said and "numba compiles it" in said
+    assert "plain numba" not in said, said
     (), said = run(root, without_numba=True)
     assert "pip install 'small[compile]'" in said.splitlines()[-1]
     (), said = run(root, BULLETBRIDGE_KERNELS="objects")
     assert "asks for nothing else" in said.splitlines()[-1]
-
-
-def test_numba_is_tried_where_a_package_brings_machine_code(root):
-    """An edited kernel there is compiled as in a checkout, not by plain numba."""
-    (root / "callee.py").write_text(CALLEE.format(step=2))
-    (told, _), said = run(root, BULLETBRIDGE_PLAIN_NUMBA=None)
-    assert told == TOLD.replace("13.75", "14.75").replace("1.25", "2.25")
-    assert "numba compiles it" in said and "plain numba" not in said, said
 
 
 def test_without_objects_and_without_numba_one_line_says_what_to_install(root):
