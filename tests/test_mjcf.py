@@ -1024,6 +1024,17 @@ def test_ranges_that_look_like_radians_are_told(tmp_path: Path) -> None:
         assert said(spec, told) == is_told
 
 
+def test_small_ranges_of_all_joints_are_told(tmp_path: Path) -> None:
+    """A hand whose fingers bend by 0 to 1.51 and 0 to 2 is one in radians, with no round end."""
+    finger = """<body><joint name="{0}1" range="0 1.51"/><geom size="0.1"/><body pos="0.3 0 0">
+<joint name="{0}2" range="0 {1}"/><geom size="0.1"/></body></body>"""
+    told = "ranges of a few degrees that look like radians (a1, a2, b1, b2)"
+    for end, is_told in (("2", True), ("2.2", True), ("6.3", False), ("90", False)):
+        hand = finger.format("a", end) + finger.format("b", "2")
+        spec = read_mjcf(write(tmp_path, hand, settings="<compiler autolimits='true'/>"), tmp_path)
+        assert said(spec, told) == is_told
+
+
 def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
     asset = '<asset><mesh name="m" file="gone.stl"/></asset>'
     mesh = '<geom type="mesh" mesh="m"/>'

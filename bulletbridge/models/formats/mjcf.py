@@ -386,6 +386,7 @@ def _note_radians(spec: Any, model: Any, scene: Scene) -> None:
     hinges = np.flatnonzero((model.jnt_type == HINGE) & (model.jnt_limited != 0))
     ends = np.abs(np.degrees(model.jnt_range[hinges]))
     like = (np.abs(ends[:, :, None] - QUARTERS) < ROUNDED).any(axis=(1, 2))
+    like |= len(hinges) > 1 and ends.max() <= 2 * np.pi  # of several none reaches seven degrees
     if like.any():
         names = [model.joint(int(k)).name or f"number {k}" for k in hinges[like]]
         scene.notes.append(
