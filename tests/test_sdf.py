@@ -424,6 +424,37 @@ def test_a_mimic_follows_its_leader(tmp_path: Path) -> None:
     assert gear.offset == pytest.approx(0.1)
 
 
+def between(system: bb.System, parent: str, child: str) -> Array:
+    """Rotation of one link in the frame of another one."""
+    return system.link_pose(parent)[0].T @ system.link_pose(child)[0]
+
+
+@pytest.mark.parametrize("ends", [("one", "two"), ("two", "one")])
+def test_each_axis_of_a_universal_joint_may_follow_and_lead(
+    ends: tuple[str, str], tmp_path: Path
+) -> None:
+    """SDF 1.11 has <mimic> in <axis2> as well, and says which axis of its leader it follows."""
+    second = f"""<joint name="j2" type="universal">
+<parent>{ends[0]}</parent><child>{ends[1]}</child><axis><xyz>0 1 0</xyz></axis>{{}}</joint>"""
+    axis2 = "<axis2><xyz>1 0 0</xyz>{}</axis2>"
+    mimic = "<mimic joint='{}'{}><multiplier>2</multiplier></mimic>"
+    spec = read(arm(second.format(axis2.format(mimic.format("j1", ""))), "1.11"), tmp_path)
+    (gear,) = spec.constraints
+    assert isinstance(gear, bb.Coupling) and gear.coefficients == {"j2_2": 1.0, "j1": -2.0}
+    system = unassembled(spec)
+    before = between(system, *ends)
+    system.assemble({"j1": 0.15, "j2_1": 0.0})  # j2_2 is at 0.3, in the child's frame
+    turned = Rotation.from_matrix(before.T @ between(system, *ends)).as_rotvec()
+    np.testing.assert_allclose(turned, (0.3, 0.0, 0.0), rtol=0.0, atol=ROUND_OFF)
+    following = second.format(axis2.format(""))
+    for which, led in (("", "j2_1"), (" axis='axis2'", "j2_2")):
+        leads = f"<xyz>0 0 1</xyz>{mimic.format('j2', which)}"
+        (gear,) = read(
+            arm(following, "1.11").replace("<xyz>0 0 1</xyz>", leads, 1), tmp_path
+        ).constraints
+        assert isinstance(gear, bb.Coupling) and gear.coefficients == {"j1": 1.0, led: -2.0}
+
+
 def test_a_mimic_in_drakes_words_follows_its_leader(tmp_path: Path) -> None:
     mimic = f"{OWN}<drake:mimic joint='j1' multiplier='-2' offset='0.3'/>"
     sdf = arm(joint(mimic), "1.9").replace("<sdf ", '<sdf xmlns:drake="http://drake.mit.edu" ', 1)

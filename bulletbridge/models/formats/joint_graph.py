@@ -349,7 +349,7 @@ def _spread(
 
 
 def _rank(edge: Connection, needed: set[str]) -> int:
-    if edge.name in needed:
+    if not needed.isdisjoint((edge.name, f"{edge.name}_1", f"{edge.name}_2")):
         return NEEDED
     rank = TREE_RANK[edge.kind]
     return rank if rank == 0 or any(along.acts for along in edge.along) else rank + DRIVEN
@@ -375,7 +375,9 @@ def _attach(
     steps = _steps(edge.kind, alongs)
     for k, (kind, along) in enumerate(steps):
         last = k == len(steps) - 1
-        joint_name = edge.name if len(steps) == 1 else f"{edge.name}_{k + 1}"
+        # the first axis is number one, whichever end of the joint the tree comes to first
+        count = len(steps) - k if edge.kind == "universal" and not forward else k + 1
+        joint_name = edge.name if len(steps) == 1 else f"{edge.name}_{count}"
         joint_name = free_name(joint_name, robot.joints)
         link = name if last else free_name(f"{joint_name}_link", {**robot.links, **graph.links})
         made = Joint(joint_name, kind, parent, link, place if k == 0 else Pose())

@@ -483,9 +483,10 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
                 place_b,
             )
         )
-        mimic = next((each for each in part.iterfind("axis/*") if each.tag in MIMICS), None)
-        if mimic is not None:
-            _add_mimic(graph, scope, mimic, full)
+        for axis in ("axis", "axis2"):
+            mimic = next((each for each in part.iterfind(f"{axis}/*") if each.tag in MIMICS), None)
+            if mimic is not None:
+                _add_mimic(graph, scope, mimic, full + _of_axis(part, axis))
     said = {
         "joints are where the child has them, not at the frames that are their parents, which"
         " are elsewhere ({}): place the links, or name the frames as drake:parent_frame and"
@@ -698,9 +699,16 @@ def _leader(scope: Scope, mimic: Xml.Element, full: str) -> str:
         parts = [] if inner is None else [inner, *(inner.nested[own] for own in inner.merged)]
         found = next((each for each in parts if name in each.joints), None)
         if found is not None:
-            return found.prefix + name
+            return found.prefix + name + _of_axis(found.joints[name], mimic.get("axis", "axis"))
         around = around.outer
     raise ModelError(f"joint '{full}' mimics '{said}', which does not exist; name a joint")
+
+
+def _of_axis(part: Xml.Element, axis: str) -> str:
+    """What the name of the joint in the tree that an axis becomes ends with."""
+    if KINDS.get(part.get("type", "").strip()) != "universal":
+        return ""
+    return "_2" if axis == "axis2" else "_1"
 
 
 def _add_drake(graph: JointGraph, scope: Scope) -> None:
