@@ -385,6 +385,21 @@ def drawn_closed(put) -> str:
     return Xml.tostring(robot, encoding="unicode")
 
 
+def test_a_loop_for_gazebo_that_mimics_and_transmissions_of_no_joint_are_told(put):
+    """Neither the gear of a loop's own turn nor PR2's gripper is acted on."""
+    said = """<gazebo><joint name="pin" type="ball"><parent>rocker</parent><child>ground</child>
+<pose>1 0 0 0 0 0</pose><axis><xyz>0 1 0</xyz><mimic joint="crank"/></axis></joint></gazebo>
+<transmission name="jaws" type="pr2_mechanism_model/PR2GripperTransmission"><actuator name="m"/>
+<gap_joint name="crank"/></transmission></robot>"""
+    spec = read_model(put(drawn_closed(put).replace("</robot>", said), "b.urdf"))
+    assert spec.actuated == () and len(spec.constraints) == 1
+    for told in (
+        "<mimic> of joints in <gazebo>, which close loops, is LEFT OUT: pin;",
+        "transmissions without <joint>, which make no joint actuated: 'jaws' (PR2GripperTr",
+    ):
+        assert any(told in note for note in spec.notes)
+
+
 @pytest.mark.parametrize("frame", ["", "model", "expressed"])
 def test_joints_for_gazebo_close_loops(put, frame):
     """The four-bar's last pin in SDF's words, closed with joints at zero."""

@@ -70,6 +70,7 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> Extension:
     notes: list[str] = []
     left: list[str] = []
     void: list[str] = []
+    free: list[str] = []
     held, groups = False, tree.rigid_groups()
     names = set(taken)
     said = [e.get(key, "") for e in tree.robot.iter("origin") for key in ("xyz", "rpy")]
@@ -102,6 +103,8 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> Extension:
         else:
             name = free_name(called, names)
             names.add(name)
+            if joint.find("axis/mimic") is not None or joint.find("axis2/mimic") is not None:
+                free.append(called)
             try:
                 loops.append(_loop(scope, joint, name, digits))
             except ModelError as error:
@@ -122,6 +125,8 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> Extension:
         "joints in <gazebo> close loops, joints at zero: {}": closing,
         "{} in <gazebo> join what is one rigid body: left out": void,
         "joints in <gazebo> of kinds that are not read: {}; left out": left,
+        "<mimic> of joints in <gazebo>, which close loops, is LEFT OUT: {}; couple joints of the"
+        " tree": free,
     }
     notes += told(about)
     return Extension(loops, held=held or held_too, notes=notes)

@@ -59,16 +59,22 @@ def rotors_in(tree: UrdfTree) -> Extension:
 
 def drive_notes(tree: UrdfTree) -> list[str]:
     """What is to be said of transmissions that mix several drives, and of Drake's controllers."""
-    mixed, kept = list[str](), list[str]()
+    mixed, kept, unnamed = list[str](), list[str](), list[str]()
     for transmission in tree.robot.iter("transmission"):  # those in <ros2_control>, too
         named = dict.fromkeys(each.get("name", "") for each in transmission.iterfind("joint"))
         kind = transmission.findtext("type") or transmission.findtext("plugin") or ""
+        what = (kind or transmission.get("type", "")).strip().rpartition("/")[2] or "no type"
         if len(named) > 1:
-            what = kind.strip().rpartition("/")[2] or "no type"
             mixed.append(f"'{transmission.get('name', '')}' ({what}: {', '.join(named)})")
+        elif not named:
+            unnamed.append(f"'{transmission.get('name', '')}' ({what})")
         if any(motor.find(GAINS_TAG) is not None for motor in transmission.iterfind("actuator")):
             kept += named
     notes = [gains_note(kept)] if kept else []
+    if unnamed:
+        notes.append(
+            f"transmissions without <joint>, which make no joint actuated: {listed(unnamed)}"
+        )
     if mixed:
         notes.append(
             f"transmissions that mix drives of several joints: {listed(mixed)}; torques act at the"
