@@ -21,12 +21,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bulletbridge.bench.cases import case
+from bulletbridge.bench.cases import TURNED, bar, case, pin
 from bulletbridge.bench.peers.base import library
 from bulletbridge.bench.peers.mujoco import mjcf
-from bulletbridge.bench.problem import Problem, Tie, positions
+from bulletbridge.bench.problem import Problem, Tie, positions, problem
 from bulletbridge.console import write_json
+from bulletbridge.constraints.joints import LoopJoint
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.model import Joint, Link
+from bulletbridge.models.model_spec import EARTH
 from bulletbridge.system.system import System
 
 BATCHES, STEPS, DT = 31, 60, 1e-3
@@ -48,8 +51,12 @@ DRIVEN = {
     "walker7": ("crank",),
     "walker17": ("crank",),
     "walker33": ("crank",),
+    **{f"ladder{loops}": ("left",) for loops in (12, 24, 48, 96)},
+    **{f"row{loops}": ("rod",) for loops in (20, 40, 80, 160)},
+    **{f"trolley{loops}": ("left",) for loops in (10, 20, 40, 80)},
 }
-"""What names of joints with motors begin with, or end with after the side of a leg."""
+"""What names of joints with motors begin with, or end with after the side of a leg. Long ladders
+have a motor for each freedom, long rows have theirs all on the only one."""
 
 
 CASES = (
@@ -61,6 +68,21 @@ CASES = (
 )
 """Names of problems, how many of each, and whether with limits."""
 STOPPED_AT = 0.01
+UPRIGHT = (np.pi / 2, 0.0, 0.0)
+
+
+def trolley(loops: int) -> Problem:
+    """Four-bars beside each other on a cart, which nothing else joins: a cluster for each loop."""
+    load = Load(10.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    made, pins = empty_mechanism(EARTH), list[LoopJoint]()
+    made = with_joint(made, "cart", "prismatic", "cart", rpy=(0.0, np.pi / 2, 0.0), load=load)
+    for k in range(loops):
+        made = bar(made, f"left{k}", "cart", (0.0, 0.0, 2.0 * k), UPRIGHT)
+        made = bar(made, f"coupler{k}", f"left{k}", (1.0, 0.0, 0.0), TURNED)
+        made = bar(made, f"right{k}", "cart", (0.0, 0.0, 2.0 * k + 1.0), UPRIGHT)
+        pins.append(pin(f"pin{k}", f"coupler{k}", f"right{k}"))
+    q = np.array([0.0, *(0.3, -0.3, 0.3) * loops])
+    return problem(f"trolley{loops}", made, pins, q, np.zeros(len(q)))
 
 
 def several(made: Problem, count: int) -> Problem:
@@ -150,7 +172,8 @@ def theirs(made: Problem, names: list[str], limits: bool, mujoco: Any) -> tuple[
 
 def measure(name: str, count: int, limits: bool) -> dict[str, Any]:
     """Microseconds a step of both, and of ours without motors and limits."""
-    made, mujoco = case(name), library("mujoco")
+    growing = name.removeprefix("trolley")
+    made, mujoco = case(name) if growing == name else trolley(int(growing)), library("mujoco")
     names = driven(made, DRIVEN[name])
     if count > 1:
         made = several(made, count)
