@@ -5,12 +5,12 @@ import pinocchio
 import pytest
 
 import bulletbridge as bb
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.errors import BulletBridgeWarning, ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.folding import fold, with_folded_names
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.urdf_tree import UrdfTree
-from bulletbridge.models.xml_file import read_xml
 
 LIMITS = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
 

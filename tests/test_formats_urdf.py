@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from support.mujoco_models import terms_at, unassembled
 
 import bulletbridge as bb
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.constraints.joints import Coupling, JointModel, LoopJoint
 from bulletbridge.engine.whitened import whiten
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
@@ -25,7 +26,6 @@ from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import JointForce
-from bulletbridge.models.xml_file import read_xml
 
 INERTIAL = (
     '<inertial><origin xyz="0.1 0.02 0"/><mass value="1"/>'
@@ -1443,7 +1443,8 @@ def test_names_that_bullet_has_in_latin_1_are_read(tmp_path):
     path.write_bytes(chain("").replace("l0", UMLAUT).replace("j0", UMLAUT).encode("latin-1"))
     client = pybullet.connect(pybullet.DIRECT)
     try:
-        body = pybullet.loadURDF(str(path), useFixedBase=True, physicsClientId=client)
+        flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+        body = pybullet.loadURDF(str(path), useFixedBase=True, flags=flags, physicsClientId=client)
         system = bb.attach(body, client=client)
         assert list(system.mechanism.joints) == [UMLAUT] and UMLAUT in system.mechanism.links
     finally:

@@ -1,6 +1,7 @@
 """Bodies that are loaded in Bullet: joints that mimic others, on request."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pybullet
@@ -41,6 +42,15 @@ def load(client, path):
 
 def positions(client, body):
     return np.array([client.getJointState(body, joint)[0] for joint in (0, 1)])
+
+
+def test_a_file_with_prefixes_that_nothing_declares_is_found(path):
+    """As older ones of ROS have them, which Bullet reads."""
+    Path(path).write_text(ROBOT.replace("</robot>", "<controller:servo name='s'/></robot>"))
+    client = bb.BulletClient(pybullet.DIRECT)
+    body = load(client, path)
+    assert len(client.coupleMimicJoints(body)) == 1
+    client.disconnect()
 
 
 @pytest.mark.parametrize("mode", ["filter", "exact"])

@@ -7,12 +7,12 @@ import pytest
 from support.small_models import four_bar
 
 import bulletbridge as bb
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.models.bundled import find
 from bulletbridge.models.flexible.make_flexible import Flexibility, make_flexible
 from bulletbridge.models.inertia import repair
 from bulletbridge.models.loops_file import read_loops
-from bulletbridge.models.xml_file import read_xml
 from bulletbridge.models.yaml_text import MOST_BYTES
 
 ROBOT = """<robot name="r">

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from bulletbridge.bullet.tree import RawBody, RawLink, grow
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.errors import ModelError, warn_user
 from bulletbridge.mechanism.displacement import with_unit_quaternions
 from bulletbridge.mechanism.dynamics import mass_matrix
@@ -341,7 +342,7 @@ def facts_of(path: Path) -> FileFacts:
 
 @lru_cache(maxsize=256)
 def _facts_of(path: Path, _version: tuple[int, int]) -> FileFacts:
-    root = ElementTree.parse(path).getroot()
+    root = read_xml(path)
     names = [str(link.get("name")) for link in root.iter("link")]
     inertias = {
         str(link.get("name")): read_inertia(link.find("inertial")) for link in root.findall("link")
@@ -354,7 +355,7 @@ def link_names(path: Path) -> list[str]:
     """Names of the links in a URDF file; empty when it cannot be read."""
     try:
         return facts_of(path).links
-    except (OSError, ElementTree.ParseError):
+    except (OSError, ModelError):
         return []
 
 

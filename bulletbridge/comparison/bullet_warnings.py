@@ -1,14 +1,15 @@
 """Warnings of what Bullet does with a model silently."""
 
 import math
-import xml.etree.ElementTree as ET
 from collections.abc import Collection
 from pathlib import Path
 
 import pybullet
 
 from bulletbridge.bullet.worlds import text_of
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.engine.likely_mistakes import far_frames, odd_joints
+from bulletbridge.errors import ModelError
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.load import LoadedModel
@@ -72,8 +73,8 @@ def from_file(body: BodySpec, prefix: str, rubbing: Collection[str]) -> list[str
     """
     path = Path(body.urdf)
     try:
-        robot = ET.parse(path).getroot()
-    except (OSError, ET.ParseError):
+        robot = read_xml(path)
+    except ModelError:
         return []
     found: list[str] = []
     rough: dict[str, list[str]] = {}

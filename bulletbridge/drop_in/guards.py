@@ -11,9 +11,9 @@ import pybullet
 from bulletbridge.bullet.collision_shapes import told_shapes
 from bulletbridge.bullet.constraints import NOBODY, info_of
 from bulletbridge.bullet.worlds import body_ids
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.drop_in.actions import are_plain
 from bulletbridge.errors import CallError, ModelError
-from bulletbridge.models.xml_file import read_xml
 
 if TYPE_CHECKING:
     from bulletbridge.drop_in.session import Session

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.bullet.xml_file import drop
 from bulletbridge.console import unwritable
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
@@ -19,7 +20,6 @@ from bulletbridge.mechanism.mesh_files import read_mesh
 from bulletbridge.models.formats.robot import Inertial, joined
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.urdf_file import ENTRIES, read_urdf
-from bulletbridge.models.xml_file import drop
 from bulletbridge.numerics.records import Array
 
 ORIGIN = "0 0 0"

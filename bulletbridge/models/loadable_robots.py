@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from bulletbridge.bullet.xml_file import is_plain_urdf, read_xml
 from bulletbridge.models.formats.loadable import (
     settle_limits,
     settle_meshes,
@@ -14,7 +15,6 @@ from bulletbridge.models.formats.loadable import (
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.model_spec import BodySpec, ModelSpec, pybullet_data_folder
 from bulletbridge.models.urdf_file import check_tree
-from bulletbridge.models.xml_file import is_plain_urdf, read_xml
 
 
 def with_loadable_robots(spec: ModelSpec, folder: Path) -> ModelSpec:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bulletbridge.bullet.reader import file_of, loaded_files, read_body
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joints import Coupling
 from bulletbridge.errors import BulletBridgeError, ModelError, unheard, warn_user
 from bulletbridge.models.formats.mimic import Mimic, couplings_of, loose_mimics, mimics_of, prefixed
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.urdf_tree import UrdfTree
-from bulletbridge.models.xml_file import read_xml
 
 LOOP_MARKS = b"<loop_joint", b"<loop ", b"drake:ball_constraint", b"closing_"
 """What is in a URDF that says loops, of those that are read."""

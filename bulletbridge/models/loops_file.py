@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.console import write_text
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.errors import LoopFileError, ModelError
@@ -36,7 +37,6 @@ from bulletbridge.models.model_spec import (
 from bulletbridge.models.strict_yaml import Keys, Node, Readers, items_of, read_given
 from bulletbridge.models.urdf_file import XACRO, is_file
 from bulletbridge.models.urdf_names import BASE, check_names, read_names
-from bulletbridge.models.xml_file import read_xml
 from bulletbridge.models.yaml_text import parse_yaml, read_yaml
 
 FLOATS = (

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.bullet.xml_file import read_xml, to_number
 from bulletbridge.errors import ModelError
-from bulletbridge.models.xml_file import read_xml, to_number
 from bulletbridge.numerics.records import LARGEST
 
 ENTRIES = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))

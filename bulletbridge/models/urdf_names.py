@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from xml.etree import ElementTree
 
+from bulletbridge.bullet.xml_file import read_xml
+from bulletbridge.errors import ModelError
 from bulletbridge.models.model_spec import BEAM, BodySpec
 from bulletbridge.models.strict_yaml import Node, items_of
 
@@ -60,8 +63,8 @@ def read_names(bodies: Sequence[BodySpec]) -> Names | None:
     for body in bodies:
         prefix = f"{body.name}/" if len(bodies) > 1 else ""
         try:
-            robot = ElementTree.parse(body.urdf).getroot()
-        except (ElementTree.ParseError, OSError, LookupError, ValueError):
+            robot = read_xml(Path(body.urdf))
+        except ModelError:
             return None
         found = {link.get("name", "") for link in robot.iterfind("link")}
         if not found:

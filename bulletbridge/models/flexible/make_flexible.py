@@ -10,6 +10,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.bullet.xml_file import write_xml
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.segments import Beam, Lump, rod
 from bulletbridge.models.bundled import ENDING, bundled, find
@@ -24,7 +25,6 @@ from bulletbridge.models.inertia import triple
 from bulletbridge.models.loops_file import read_loops, write_loops
 from bulletbridge.models.model_spec import BodySpec, ModelSpec, Triple
 from bulletbridge.models.urdf_file import is_file, read_urdf
-from bulletbridge.models.xml_file import write_xml
 from bulletbridge.numerics.records import Array
 
 SLENDER = 0.01

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from ruamel.yaml.nodes import MappingNode
 
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
@@ -32,7 +33,6 @@ from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.mesh_places import find_named, find_package
 from bulletbridge.models.model_spec import ORIGIN, ModelSpec
 from bulletbridge.models.strict_yaml import Node
-from bulletbridge.models.xml_file import read_xml
 from bulletbridge.models.yaml_text import read_yaml
 from bulletbridge.numerics.records import Array
 

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.bullet.xml_file import drop
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint, Triple
 from bulletbridge.errors import ModelError
@@ -42,7 +43,6 @@ from bulletbridge.models.formats.sdf_frames import (
 from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.urdf_tree import DYNAMICS_SPRING, MOVING, UrdfTree, end
 from bulletbridge.models.model_spec import EARTH, JointForce
-from bulletbridge.models.xml_file import drop
 from bulletbridge.numerics.records import Array
 
 VERSION = (1, 7)

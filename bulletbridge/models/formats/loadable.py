@@ -8,6 +8,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.bullet.xml_file import drop, write_xml
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.angles import OF_LIMITS, degrees_notes
 from bulletbridge.models.formats.extension import Retyped
@@ -18,7 +19,6 @@ from bulletbridge.models.mesh_places import find_named, why_no_mesh
 from bulletbridge.models.model_spec import ORIGIN
 from bulletbridge.models.urdf_file import NUMBERS
 from bulletbridge.models.urdf_names import WORLD
-from bulletbridge.models.xml_file import drop, write_xml
 
 READABLE = (".stl", ".obj", ".dae", ".cdf", ".vtk")
 """Endings of the meshes that Bullet reads; another one, or a missing file, ends its loading."""

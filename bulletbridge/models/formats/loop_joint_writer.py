@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.bullet.xml_file import drop
 from bulletbridge.constraints.force_elements import ForceElement
 from bulletbridge.constraints.joints import (
     Coupling,
@@ -33,7 +34,6 @@ from bulletbridge.models.formats.urdf_tree import DYNAMICS_SPRING, UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_names import BASE, WORLD
-from bulletbridge.models.xml_file import drop
 
 TYPES = {model: kind for kind, model in reversed(KINDS.items())}
 """The first name of each joint model that has one."""

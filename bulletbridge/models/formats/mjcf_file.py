@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.bullet.xml_file import is_plain_text, read_xml
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.formats.mjcf_older import mended, remedy
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.mesh_places import why_no_mesh
-from bulletbridge.models.xml_file import is_plain_text, read_xml
 
 KEYFRAME = "keyframe"
 """What MuJoCo calls it in errors about it."""

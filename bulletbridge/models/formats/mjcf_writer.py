@@ -9,6 +9,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bulletbridge.bullet.xml_file import write_xml
 from bulletbridge.constraints.force_elements import (
     Bushing,
     LinePoint,
@@ -42,7 +43,6 @@ from bulletbridge.models.formats.urdf_text import exact, principal
 from bulletbridge.models.formats.written import Written
 from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import FileConstraint, ModelSpec
-from bulletbridge.models.xml_file import write_xml
 
 AT_START = -1.0, -1.0
 """Ends of a spring's rest by which MuJoCo means the length at the start."""

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from typing_extensions import Unpack
 
+from bulletbridge.bullet.xml_file import in_utf_8, read_xml
 from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING, find, split_arguments
 from bulletbridge.models.folding import with_folded_links
@@ -28,7 +29,6 @@ from bulletbridge.models.mesh_places import POINTER
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.urdf_file import is_file
-from bulletbridge.models.xml_file import in_utf_8, read_xml
 
 LOOPS_KEY = re.compile(rb"""^[ {]*["']?bulletbridge["']?\s*:""", re.MULTILINE)
 """What a loops file that is not called one has in it."""

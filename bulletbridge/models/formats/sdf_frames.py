@@ -9,13 +9,13 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.bullet.xml_file import as_seen, leading_number, read_xml, to_number
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.attaching_plugins import MODEL
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
 from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.urdf_file import refuse_xacro
-from bulletbridge.models.xml_file import as_seen, leading_number, read_xml, to_number
 from bulletbridge.numerics.records import Array
 
 SCOPE = "::"

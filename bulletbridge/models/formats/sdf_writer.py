@@ -14,6 +14,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bulletbridge.bullet.xml_file import write_xml
 from bulletbridge.constraints.force_elements import ForceElement, Tendon, Wrench
 from bulletbridge.constraints.joints import (
     Coupling,
@@ -55,7 +56,6 @@ from bulletbridge.models.formats.written import Written
 from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import EARTH, FileConstraint, ModelSpec
 from bulletbridge.models.urdf_file import ENTRIES
-from bulletbridge.models.xml_file import write_xml
 from bulletbridge.numerics.records import Array
 
 VERSION = "1.11"

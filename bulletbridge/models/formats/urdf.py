@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.bullet.xml_file import as_seen, is_plain_urdf, to_number
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.models.formats.drake_elements import Source, drake_elements
 from bulletbridge.models.formats.extension import Extension
@@ -47,7 +48,6 @@ from bulletbridge.models.formats.xacro_file import read_expanded
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import XACRO, check_tree
 from bulletbridge.models.urdf_names import WORLD, bullet_holds
-from bulletbridge.models.xml_file import as_seen, is_plain_urdf, to_number
 
 URDF = ".urdf"
 GENERIC = ("robot", "model")

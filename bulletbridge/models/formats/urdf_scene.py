@@ -4,6 +4,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.models.formats.robot import (
@@ -23,7 +24,6 @@ from bulletbridge.models.model_spec import BodySpec, ModelSpec
 from bulletbridge.models.principal_axes import hand_over_tensors
 from bulletbridge.models.urdf_file import ENTRIES, require_tree
 from bulletbridge.models.urdf_names import WORLD
-from bulletbridge.models.xml_file import read_xml
 from bulletbridge.numerics.records import Array
 
 KINDS = {**dict.fromkeys(("revolute", "continuous"), "revolute"), "floating": "fixed"}

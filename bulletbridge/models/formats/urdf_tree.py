@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.bullet.xml_file import as_seen, leading_number, to_number
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
@@ -16,7 +17,6 @@ from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import Pose, listed, pose_of
 from bulletbridge.models.model_spec import ORIGIN
 from bulletbridge.models.urdf_file import NUMBERS, QUATERNION, are_as_many, require_numbers
-from bulletbridge.models.xml_file import as_seen, leading_number, to_number
 from bulletbridge.numerics.records import LARGEST, are_numbers
 
 MOVING = ("revolute", "continuous", "prismatic")

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.bullet.xml_file import read_xml
 from bulletbridge.models.mesh_places import find_named
-from bulletbridge.models.xml_file import read_xml
 
 
 class Written(NamedTuple):

@@ -9,11 +9,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.bullet.xml_file import parse_xml, read_xml, write_xml
 from bulletbridge.errors import ModelError, naming_the_extra, nearest
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.mesh_places import find_named, find_package
-from bulletbridge.models.xml_file import parse_xml, read_xml, write_xml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
