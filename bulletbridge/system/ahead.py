@@ -3,17 +3,14 @@
 A kernel takes one core for ten to thirty seconds, and which ones a system needs is known when it is
 made. The largest is compiled then and there, with another process that assists, see
 ``compilation.assist``; that and further ones compile the other kernels meanwhile. They leave theirs
-where compiled kernels are kept, and whoever needs one waits for it there. A process that is done
-with that translates helpers of what is likely to be needed next, and takes what is asked for then.
+where compiled kernels are kept, and whoever needs one waits for it there.
 """
 
 import functools
-import os
-import select
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -53,17 +50,13 @@ from bulletbridge.numerics.projection import Caps
 from bulletbridge.system.evaluation import measured
 from bulletbridge.system.rollout_workers import cores
 
-SCRIPT = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import " + (
-    "arriving, work; work(arriving(sys.argv[2:]))"
+SCRIPT = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import work; " + (
+    "work(sys.argv[2:])"
 )
 ASSIST = "assist:"
 """Before the name of a kernel whose helpers a process is to translate, not the kernel."""
-LATER = "later:"
-"""Likewise, where nobody has asked for the kernel yet."""
 _begun: set[str] = set()
 """Kernels that this process has had compiled ahead, or tried to."""
-_beside: dict[int, Any] = {}
-"""Processes that do so, by number."""
 
 
 def solver_of_a_hinge() -> Solver:
@@ -134,16 +127,11 @@ RECIPES: dict[str, tuple[Any, Callable[[], Any]]] = {
 leaves others to other processes."""
 
 
-def compile_ahead(*kernels: Callable[..., Any], next_one: Callable[..., Any] | None = None) -> None:
+def compile_ahead(*kernels: Callable[..., Any]) -> None:
     """Have these kernels compiled on all cores, the largest of them before this returns.
 
     It is a matter of time alone: nothing depends on it, and where no kernels can be kept, or on a
     single core, nothing happens.
-
-    Args:
-        kernels: What a system needs.
-        next_one: What it needs once more is asked of it: where something has to be compiled, its
-            helpers are translated by a process that has nothing else to do.
     """
     missing = {kernel.__name__: kernel for kernel in kernels if not at_hand(kernel)}
     in_order = [name for name in RECIPES if name in missing]
@@ -157,59 +145,30 @@ def compile_ahead(*kernels: Callable[..., Any], next_one: Callable[..., Any] | N
     _begun.update(others)
     largest = others[0]
     tasks = [ASSIST + largest, *others[1:]]
-    if next_one is not None and next_one.__name__ not in _begun and not at_hand(next_one):
-        tasks.append(LATER + next_one.__name__)
-    for number in range(min(beside, len(tasks))):
+    for first in range(min(beside, len(tasks))):
         with suppress(OSError):  # where no process can be started kernels are compiled here
-            have_done(number, tasks[number::beside])
+            process = subprocess.Popen(
+                [sys.executable, "-c", SCRIPT, str(PACKAGE.parent), *tasks[first::beside]],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            threading.Thread(target=process.wait, daemon=True).start()
     RECIPES[largest][1]()
 
 
-def have_done(number: int, tasks: list[str]) -> None:
-    """Have tasks done by the process of some number, or by a new one if that has ended.
-
-    Raises:
-        OSError: None can be started.
-    """
-    found = _beside.get(number)
-    if found is not None and found.poll() is None:
-        with suppress(BrokenPipeError):  # it is about to end
-            found.stdin.write(f"{' '.join(tasks)} ".encode())
-            return
-    _beside[number] = process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(PACKAGE.parent), *tasks],
-        bufsize=0,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    threading.Thread(target=process.wait, daemon=True).start()
-
-
-def arriving(tasks: list[str], pipe: int = 0) -> Iterator[str]:
-    """Tasks, and those that come by a pipe until they are done; then nothing can come any more."""
-    with suppress(OSError):  # of systems on which pipes cannot be asked
-        while tasks:
-            yield from tasks
-            there = select.select([pipe], [], [], 0)[0]
-            tasks = os.read(pipe, 1 << 16).decode().split() if there else []
-    with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), pipe)
-
-
-def work(tasks: Iterable[str]) -> None:
+def work(tasks: list[str]) -> None:
     """Do what a process that compiles ahead is told to, and last what is deferred of it."""
     deferred = list[Any]()
     for task in tasks:
-        name = task.rpartition(":")[2]
+        name = task.removeprefix(ASSIST)
         kernel, compile_it = RECIPES[name]
         if kernel is step_with_contacts:  # which calls these, but only by their blocks
             leave(run_inequalities)
             leave(find_contacts)
         if name == task:
             compile_it()
-            continue
-        found = assist(kernel, compile_it)
-        deferred += found if task.startswith(ASSIST) else []
+        else:
+            deferred += assist(kernel, compile_it)
     for one in deferred:
         one.compiled()

@@ -226,7 +226,7 @@ class System:
         if self._inequalities.act:
             stepped = run_inequalities
         found = (find_contacts, step_with_contacts) if self._options.contacts else ()
-        compile_ahead(bias, run, stepped, *found, next_one=run_inequalities)
+        compile_ahead(bias, run, stepped, *found)
 
     def __repr__(self) -> str:
         """What it is made of, how it steps and when it is."""
