@@ -446,12 +446,10 @@ def select(
         for part, loop in zip(reduced.rows.values(), reduced.loops, strict=False)
         if loop["target"] >= 0
     ]
-    moved = ~idle
     if any(idle[part].any() for part in led):
         moved = moved_rows(mechanism, reduced, tolerances, samples.poses[0], t)
-    for part in led:
-        rows = np.flatnonzero(idle[part] & moved[part]) + part.start
-        idle[rows], size[rows] = False, size[part].max(initial=0.0)
+        for part in led:
+            idle[part] &= ~moved[part]
     size[idle], jacobians[:, idle] = 0.0, 0.0
     within = threshold * samples.reach
     caps = caps_among(jacobians, reduced.has_position, within)
